@@ -1,0 +1,32 @@
+//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: makes a billing plan of an agency.
+
+use shared::prelude::*;
+
+pub struct CreateAgencyBillingPlan;
+
+input! {
+    pub struct AgencyPath {
+        pub agency_id: AgencyId,
+    }
+}
+
+impl Operation for CreateAgencyBillingPlan {
+    const ROUTE: &'static Route = &routes::CREATE_AGENCY_BILLING_PLAN;
+    type Path = AgencyPath;
+    type Query = ();
+    type Body = NewBillingPlan;
+    type Reply = Created<BillingPlan>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let agency = request.path.agency_id;
+        if request.body.agency_id.is_some_and(|named| named != agency) {
+            let at = Location::body().name("agency_id");
+            return Err(Error::invalid(
+                at.issue("value_error", "Value error, agency_id should equal that of the path"),
+            ));
+        }
+        let plan = BillingPlan::new(cx.new_id(), agency, request.body);
+        cx.table.put_under::<Agency, _>(agency, (agency, plan.id), &plan).await.on_missing("agency_id")?;
+        Ok(Created(plan))
+    }
+}

@@ -1,0 +1,20 @@
+//! `POST /api/v1/agency`: makes an agency.
+
+use shared::prelude::*;
+
+pub struct CreateAgency;
+
+impl Operation for CreateAgency {
+    const ROUTE: &'static Route = &routes::CREATE_AGENCY;
+    type Path = ();
+    type Query = ();
+    type Body = NewAgency;
+    type Reply = Created<Agency>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let org = cx.own_org(request.body.org_id)?;
+        let agency = Agency::new(cx.new_id(), org, request.body);
+        cx.table.put(agency.id, &agency).await?;
+        Ok(Created(agency))
+    }
+}

@@ -1,0 +1,17 @@
+//! `GET /api/v1/link_tag_entity/list`: a page of the links between tags and entities.
+
+use shared::prelude::*;
+
+pub struct ReadLinkTagEntityList;
+
+impl Operation for ReadLinkTagEntityList {
+    const ROUTE: &'static Route = &routes::READ_LINK_TAG_ENTITY_LIST;
+    type Path = ();
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<Link>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(cx.table.page::<Link>(&request.query).await?)
+    }
+}

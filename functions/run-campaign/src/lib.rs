@@ -1,0 +1,36 @@
+//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each of a list of contacts.
+
+use shared::prelude::*;
+
+pub struct RunCampaign;
+
+input! {
+    pub struct WidgetPath {
+        pub widget_id: WidgetId,
+    }
+}
+
+impl Operation for RunCampaign {
+    const ROUTE: &'static Route = &routes::RUN_CAMPAIGN;
+    type Path = WidgetPath;
+    type Query = ();
+    type Body = NewCampaign;
+    type Reply = Created<CampaignRun>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (widget, body, now) = (request.path.widget_id, request.body, cx.now());
+        let (fingerprint, contacts) = (body.fingerprint(widget), body.contact_ids.distinct());
+        let found =
+            cx.table.campaign_preconditions(widget, fingerprint, &contacts, now).await.on_missing("widget_id")?;
+        if let Some(earlier) = found.earlier {
+            return Ok(Created(earlier.into()));
+        }
+        body.require_contacts(&found.missing)?;
+        let id = CampaignId::fresh(cx.new_id());
+        let campaign = Campaign::queued(id, &found.widget, &body, contacts.len(), now)?;
+        // Nothing refers to the contacts yet: a run that dies here has sent nothing, and a repeat begins afresh. The commit makes them
+        // all count at once, unless the same request has been carried out meanwhile.
+        cx.table.stage_contacts(&CampaignContact::all_queued(&campaign, &contacts)).await?;
+        Ok(Created(cx.table.commit_campaign(&campaign, fingerprint, now).await?.into()))
+    }
+}

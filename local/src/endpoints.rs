@@ -1,0 +1,20 @@
+//! Every operation of the route table, as the endpoint that its binary runs. `UPDATE=1 cargo test` writes this file.
+
+use shared::operation::Endpoint;
+
+/// In the order of the route table.
+pub const ALL: &[Endpoint] = &[
+    Endpoint::of::<create_assistant::CreateAssistant>(),
+    Endpoint::of::<create_agency_billing_plan::CreateAgencyBillingPlan>(),
+    Endpoint::of::<create_agency::CreateAgency>(),
+    Endpoint::of::<run_campaign::RunCampaign>(),
+    Endpoint::of::<get_agent_list::GetAgentList>(),
+    Endpoint::of::<read_link_tag_entity_list::ReadLinkTagEntityList>(),
+    Endpoint::of::<setup_payment_webhook::SetupPaymentWebhook>(),
+    Endpoint::of::<delete_linked_assistant_datasource::DeleteLinkedAssistantDatasource>(),
+    Endpoint::of::<delete_datasource_file::DeleteDatasourceFile>(),
+    Endpoint::of::<delete_campaign_contact::DeleteCampaignContact>(),
+    Endpoint::of::<delete_intent::DeleteIntent>(),
+    Endpoint::of::<delete_form::DeleteForm>(),
+    Endpoint::of::<delete_tag::DeleteTag>(),
+];

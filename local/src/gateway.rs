@@ -1,0 +1,251 @@
+//! API Gateway's part: HTTP to a REST API (v1) proxy event, to the endpoint that the binary runs, and back to HTTP.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::DateTime;
+use lambda_http::request::LambdaRequest;
+use serde_json::{Value, json};
+use shared::context::{Ids, Service};
+use shared::event::{HttpRequest, HttpResponse};
+use shared::meter::Cost;
+use shared::operation::Endpoint;
+use shared::routes;
+use tokio::net::TcpListener;
+
+use crate::template::{Template, TemplateRoute};
+use crate::{Trouble, endpoints};
+
+/// API Gateway's own limit of a body, in bytes.
+const BODY_LIMIT: usize = 10 * 1024 * 1024;
+
+/// The stage that events name.
+const STAGE: &str = "local";
+
+/// Everything between HTTP and the endpoints.
+#[derive(Debug)]
+pub struct Gateway {
+    /// The process's own, as `shared::lambda` would set it up.
+    pub service: Service,
+    routes: Vec<TemplateRoute>,
+    ids: Ids,
+    record: Option<PathBuf>,
+    log: bool,
+}
+
+/// An HTTP request, as it reaches the gateway.
+#[derive(Debug, Clone, Default)]
+pub struct Call {
+    /// Upper case.
+    pub method: String,
+    /// Percent-encoded.
+    pub path: String,
+    /// Without the question mark, percent-encoded.
+    pub query: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// Empty is none.
+    pub body: Vec<u8>,
+}
+
+/// An HTTP response, as it leaves the gateway.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// JSON.
+    pub body: String,
+    /// What answering took of the database.
+    pub cost: Cost,
+}
+
+impl Gateway {
+    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request
+    /// where `log` says so.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the template has a function that no endpoint is built for.
+    pub fn new(
+        template: &Template,
+        service: Service,
+        ids: Ids,
+        record: Option<PathBuf>,
+        log: bool,
+    ) -> Result<Self, Trouble> {
+        for route in &template.routes {
+            if endpoint(&route.function).is_none() {
+                return Err(Trouble(format!(
+                    "the template's function {} is not built into this program",
+                    route.function
+                )));
+            }
+        }
+        let routes = template.routes.clone();
+        Ok(Self { service, routes, ids, record, log })
+    }
+
+    /// Serves HTTP on `listener` until `stop` resolves.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the socket fails.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Trouble> {
+        let router = Router::new().fallback(http).with_state(self);
+        axum::serve(listener, router).with_graceful_shutdown(stop).await.map_err(|error| Trouble(error.to_string()))
+    }
+
+    /// Answers `call` as API Gateway and the function behind it would.
+    pub async fn answer(&self, call: &Call) -> Answer {
+        let started = Instant::now();
+        let request_id = self.ids.fresh(self.service.clock.now()).to_string();
+        let answer = match self.function(&call.method, &call.path) {
+            _ if call.body.len() > BODY_LIMIT => {
+                let msg = format!("Body should have at most {BODY_LIMIT} bytes");
+                refuse(413, &request_id, &["body"], &msg, "payload_too_large")
+            }
+            None => refuse(404, &request_id, &["path"], "Not found", "not_found"),
+            Some(endpoint) => {
+                let event = self.event(call, &request_id);
+                self.keep(endpoint, &event);
+                self.invoke(endpoint, event).await
+            }
+        };
+        if self.log {
+            let Cost { calls, read_units, write_units, .. } = answer.cost;
+            let milliseconds = started.elapsed().as_millis();
+            let (method, path, status) = (&call.method, &call.path, answer.status);
+            println!(
+                "{method} {path} {status} {milliseconds} ms, {calls} calls, {read_units} read units, {write_units} write units"
+            );
+        }
+        answer
+    }
+
+    /// Hands `event` to `endpoint`, as Lambda would.
+    pub async fn invoke(&self, endpoint: &Endpoint, event: Value) -> Answer {
+        // Through text and back: what a function receives is JSON, and nothing that JSON does not hold.
+        let request = match serde_json::from_str::<LambdaRequest>(&event.to_string()) {
+            Ok(event) => HttpRequest::from_event(event, "no request id"),
+            Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
+        };
+        let HttpResponse { status_code, headers, body, cost, .. } = endpoint.answer(&self.service, &request).await;
+        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Answer { status: status_code, headers, body, cost }
+    }
+
+    /// The endpoint that the template gives `method` and `path` to.
+    fn function(&self, method: &str, path: &str) -> Option<&'static Endpoint> {
+        let route = routes::find(method, path)?;
+        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == route.path)?;
+        endpoint(&declared.function)
+    }
+
+    /// The REST API (v1) proxy event of `call`.
+    pub fn event(&self, call: &Call, request_id: &str) -> Value {
+        let (resource, parameters) = routes::find(&call.method, &call.path)
+            .and_then(|route| Some((route.path, route.match_path(&call.path)?)))
+            .unwrap_or_default();
+        let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in form_urlencoded::parse(call.query.as_bytes()) {
+            query.entry(name.into_owned()).or_default().push(value.into_owned());
+        }
+        let last: BTreeMap<_, _> = query.iter().filter_map(|(name, values)| Some((name, values.last()?))).collect();
+        let parameters: BTreeMap<_, _> = parameters.into_iter().collect();
+        let headers: BTreeMap<_, _> = call.headers.iter().map(|(name, value)| (name, vec![value])).collect();
+        let body = String::from_utf8(call.body.clone());
+        let now = self.service.clock.now().unix_millis();
+        let written = DateTime::from_timestamp_millis(now).unwrap_or_default().format("%d/%b/%Y:%H:%M:%S +0000");
+        json!({
+            "resource": resource,
+            "path": call.path,
+            "httpMethod": call.method,
+            "headers": or_null(&call.headers),
+            "multiValueHeaders": or_null(&headers),
+            "queryStringParameters": or_null(&last),
+            "multiValueQueryStringParameters": or_null(&query),
+            "pathParameters": or_null(&parameters),
+            "stageVariables": null,
+            "requestContext": {
+                "accountId": "000000000000",
+                "apiId": "local",
+                "domainName": "localhost",
+                "httpMethod": call.method,
+                "identity": {"sourceIp": "127.0.0.1", "userAgent": call.headers.get("user-agent")},
+                "path": format!("/{STAGE}{}", call.path),
+                "protocol": "HTTP/1.1",
+                "requestId": request_id,
+                "requestTime": written.to_string(),
+                "requestTimeEpoch": now,
+                "resourceId": "local",
+                "resourcePath": resource,
+                "stage": STAGE,
+            },
+            // Text goes as it is; bytes that are no text go in base64, as the gateway does it for binary media types.
+            "body": body.as_ref().map_or_else(|error| Some(STANDARD.encode(error.as_bytes())), |text| (!text.is_empty()).then(|| text.clone())),
+            "isBase64Encoded": body.is_err(),
+        })
+    }
+
+    fn keep(&self, endpoint: &Endpoint, event: &Value) {
+        let Some(folder) = &self.record else { return };
+        let file = folder.join(format!("{}.json", endpoint.route.name));
+        let text = serde_json::to_string_pretty(event).unwrap_or_default();
+        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text + "\n")) {
+            eprintln!("{}: {error}", file.display());
+        }
+    }
+}
+
+/// The endpoint of the function `name`.
+pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
+    endpoints::ALL.iter().find(|endpoint| endpoint.route.name == name)
+}
+
+async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    // One byte more than the limit is enough to know that it is passed.
+    let body = to_bytes(body, BODY_LIMIT + 1).await.map_or_else(|_| vec![0; BODY_LIMIT + 1], Into::into);
+    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let call = Call {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        body,
+    };
+    let answer = gateway.answer(&call).await;
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    response.body(Body::from(answer.body)).unwrap_or_default()
+}
+
+/// What the gateway itself answers, in the one shape of all failures; the template's `GatewayResponses` say the same.
+fn refuse(status: u16, request_id: &str, loc: &[&str], msg: &str, kind: &str) -> Answer {
+    let headers = [("content-type", "application/json"), ("x-request-id", request_id)];
+    Answer {
+        status,
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        body: json!({"detail": [{"loc": loc, "msg": msg, "type": kind}]}).to_string(),
+        cost: Cost::default(),
+    }
+}
+
+/// API Gateway writes null where there is nothing.
+fn or_null<K: serde::Serialize + Ord, V: serde::Serialize>(map: &BTreeMap<K, V>) -> Option<&BTreeMap<K, V>> {
+    (!map.is_empty()).then_some(map)
+}

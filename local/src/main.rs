@@ -1,0 +1,93 @@
+//! `cargo local`: the entire service on this machine.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use local::demo::Demo;
+use local::{Settings, Stack, Trouble};
+
+/// Runs the entire service in one process, with a demo set to try it on.
+#[derive(Debug, Parser)]
+#[command(name = "cargo local", bin_name = "cargo local", version)]
+struct Arguments {
+    /// Port of the API
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+    /// Address that the API listens on
+    #[arg(long, default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Port of DynamoDB, for any AWS client
+    #[arg(long, default_value_t = 8000)]
+    dynamodb_port: u16,
+    /// Keep the database in this file [default: in memory]
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Write the event of each request to this folder
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Load this demo set
+    #[arg(long, value_name = "FILE", default_value = "local/demo.yaml")]
+    demo: PathBuf,
+    /// Read this template
+    #[arg(long, value_name = "FILE", default_value = "template.yaml")]
+    template: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&Trouble(error.to_string())),
+    };
+    match runtime.block_on(run(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => fail(&trouble),
+    }
+}
+
+fn fail(trouble: &Trouble) -> ExitCode {
+    eprintln!("cargo local: {trouble}");
+    ExitCode::from(2)
+}
+
+async fn run(arguments: Arguments) -> Result<(), Trouble> {
+    let settings = Settings {
+        template: from_root(arguments.template),
+        demo: Some(from_root(arguments.demo)),
+        data: arguments.data,
+        gateway: SocketAddr::from((arguments.listen, arguments.port)),
+        dynamodb: SocketAddr::from((arguments.listen, arguments.dynamodb_port)),
+        record: arguments.record,
+        log: true,
+        ..Settings::of(Path::new("."))
+    };
+    let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
+    let stack = Stack::start(settings).await?;
+    introduce(&stack, demo.as_ref());
+    tokio::signal::ctrl_c().await.map_err(|error| Trouble(error.to_string()))?;
+    println!("stopping");
+    stack.stop().await;
+    Ok(())
+}
+
+/// `cargo local` works from every folder of the checkout: a path that is not there is looked for from its root.
+fn from_root(path: PathBuf) -> PathBuf {
+    let in_checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&path);
+    if !path.exists() && in_checkout.exists() { in_checkout } else { path }
+}
+
+fn introduce(stack: &Stack, demo: Option<&Demo>) {
+    println!("API       {}/api/v1", stack.url);
+    println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
+    for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
+        println!("\n{} ({})", organisation.name, organisation.org_id);
+        for key in &organisation.keys {
+            println!("  {:10} {}", key.role(), key.key);
+        }
+    }
+    if let Some(key) = demo.and_then(|demo| demo.organisations.first()?.keys.first()) {
+        println!("\nTry it:\n  curl '{}/api/v1/user/get_agent_list/?api_key={}&size=2'\n", stack.url, key.key);
+    }
+}

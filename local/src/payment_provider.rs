@@ -1,0 +1,142 @@
+//! A stand-in for the payment provider: the two calls that register a webhook, with the provider's rules for keys and repeats.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What the stand-in knows, and how it is told to misbehave.
+#[derive(Debug, Clone, Default)]
+pub struct PaymentProvider(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    endpoints: HashMap<String, Endpoint>,
+    by_idempotency_key: HashMap<String, String>,
+    requests: usize,
+    failures: Vec<StatusCode>,
+}
+
+/// A registered endpoint.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoint {
+    /// Where events would be sent.
+    pub url: String,
+    /// Which events would be sent.
+    pub events: Vec<String>,
+}
+
+impl PaymentProvider {
+    /// Serves HTTP on `listener`.
+    pub fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
+        let router = Router::new()
+            .route("/v1/webhook_endpoints", post(create))
+            .route("/v1/webhook_endpoints/{id}", post(update))
+            .with_state(self.clone());
+        tokio::spawn(async move {
+            // The listener is open already; what ends the server early ends the process with it.
+            let _ = axum::serve(listener, router).await;
+        })
+    }
+
+    /// Every endpoint, by its id.
+    pub fn endpoints(&self) -> HashMap<String, Endpoint> {
+        self.known(|known| known.endpoints.clone())
+    }
+
+    /// How many requests have come.
+    pub fn requests(&self) -> usize {
+        self.known(|known| known.requests)
+    }
+
+    /// Has the next requests fail with these statuses, the last first, after they have had their effect.
+    pub fn fail(&self, statuses: &[u16]) {
+        let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok()).collect();
+        self.known(|known| known.failures = statuses);
+    }
+
+    /// Forgets an endpoint, as if it had been removed at the provider.
+    pub fn forget(&self, id: &str) {
+        self.known(|known| known.endpoints.remove(id));
+    }
+
+    fn known<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
+        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+async fn create(
+    State(provider): State<PaymentProvider>,
+    headers: HeaderMap,
+    body: String,
+) -> (StatusCode, Json<Value>) {
+    provider.known(|known| {
+        known.requests += 1;
+        if !authorized(&headers) {
+            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
+        }
+        let number = known.endpoints.len() + known.by_idempotency_key.len() + 1;
+        let fresh = format!("we_local_{number:04}");
+        let id = match headers.get("idempotency-key").and_then(|key| key.to_str().ok()) {
+            Some(key) => known.by_idempotency_key.entry(key.to_owned()).or_insert(fresh).clone(),
+            None => fresh,
+        };
+        let endpoint = endpoint(&body);
+        let mut answer = describe(&id, &endpoint);
+        answer["secret"] = format!("whsec_local_{id}").into();
+        known.endpoints.insert(id, endpoint);
+        known.failures.pop().map_or((StatusCode::OK, Json(answer)), |status| refuse(status, "told to fail"))
+    })
+}
+
+async fn update(
+    State(provider): State<PaymentProvider>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: String,
+) -> (StatusCode, Json<Value>) {
+    provider.known(|known| {
+        known.requests += 1;
+        if !authorized(&headers) {
+            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
+        }
+        let Some(known_endpoint) = known.endpoints.get_mut(&id) else {
+            return refuse(StatusCode::NOT_FOUND, "No such webhook endpoint");
+        };
+        *known_endpoint = endpoint(&body);
+        let answer = describe(&id, known_endpoint);
+        known.failures.pop().map_or((StatusCode::OK, Json(answer)), |status| refuse(status, "told to fail"))
+    })
+}
+
+fn authorized(headers: &HeaderMap) -> bool {
+    headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with("Bearer sk_"))
+}
+
+fn endpoint(form: &str) -> Endpoint {
+    let mut endpoint = Endpoint::default();
+    for (name, value) in form_urlencoded::parse(form.as_bytes()) {
+        match name.as_ref() {
+            "url" => endpoint.url = value.into_owned(),
+            "enabled_events[]" => endpoint.events.push(value.into_owned()),
+            _ => {}
+        }
+    }
+    endpoint
+}
+
+fn describe(id: &str, endpoint: &Endpoint) -> Value {
+    json!({"id": id, "object": "webhook_endpoint", "enabled_events": endpoint.events, "url": endpoint.url, "status": "enabled"})
+}
+
+fn refuse(status: StatusCode, message: &str) -> (StatusCode, Json<Value>) {
+    (status, Json(json!({"error": {"message": message}})))
+}

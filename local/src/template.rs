@@ -1,0 +1,151 @@
+//! Reads `template.yaml`: the table as it is to be, and which function answers which route.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::Trouble;
+
+/// What the local stack takes from the template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    /// The table's properties, in the words of DynamoDB's own API.
+    pub table: Value,
+    /// Name of the attribute that says when an item ends.
+    pub ttl_attribute: Option<String>,
+    /// Every function with a route.
+    pub routes: Vec<TemplateRoute>,
+}
+
+/// A function's event source of type `Api`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TemplateRoute {
+    /// Kebab-case name, derived from the logical id: `DeleteTagFunction` is `delete-tag`.
+    pub function: String,
+    /// Upper case.
+    pub method: String,
+    /// As written.
+    pub path: String,
+}
+
+impl Template {
+    /// Reads the template at `path`.
+    ///
+    /// # Errors
+    /// [`Trouble`] says what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Trouble> {
+        let text = std::fs::read_to_string(path).map_err(|error| Trouble(format!("{}: {error}", path.display())))?;
+        Self::parse(&text).map_err(|trouble| Trouble(format!("{}: {trouble}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Self, Trouble> {
+        let document: serde_yaml_ng::Value =
+            serde_yaml_ng::from_str(text).map_err(|error| Trouble(error.to_string()))?;
+        let document = json_of(document);
+        let resources = document["Resources"].as_object().ok_or_else(|| Trouble("it has no Resources".into()))?;
+        let of_type = |kind: &'static str| resources.iter().filter(move |(_, resource)| resource["Type"] == kind);
+        let (_, table) = of_type("AWS::DynamoDB::Table").next().ok_or_else(|| Trouble("it has no table".into()))?;
+        let mut routes: Vec<_> = of_type("AWS::Serverless::Function")
+            .flat_map(|(id, function)| {
+                let events = function["Properties"]["Events"].as_object();
+                let apis = events.into_iter().flat_map(Map::values).filter(|event| event["Type"] == "Api");
+                apis.map(|event| TemplateRoute {
+                    function: kebab_case(id.strip_suffix("Function").unwrap_or(id)),
+                    method: text_of(&event["Properties"]["Method"]).to_uppercase(),
+                    path: text_of(&event["Properties"]["Path"]),
+                })
+            })
+            .collect();
+        routes.sort();
+        let properties = &table["Properties"];
+        Ok(Self {
+            table: create_table(properties),
+            ttl_attribute: properties["TimeToLiveSpecification"]["AttributeName"].as_str().map(str::to_owned),
+            routes,
+        })
+    }
+}
+
+/// The part of CloudFormation's properties that CreateTable takes; CloudFormation leaves out what it says by having the block at all.
+fn create_table(properties: &Value) -> Value {
+    let mut stream = properties["StreamSpecification"].clone();
+    if let Some(stream) = stream.as_object_mut() {
+        stream.insert("StreamEnabled".into(), true.into());
+        stream.retain(|name, _| matches!(name.as_str(), "StreamEnabled" | "StreamViewType"));
+    }
+    let mut table = json!({
+        "KeySchema": properties["KeySchema"],
+        "AttributeDefinitions": properties["AttributeDefinitions"],
+        "BillingMode": properties["BillingMode"],
+        "GlobalSecondaryIndexes": properties["GlobalSecondaryIndexes"],
+        "StreamSpecification": stream,
+    });
+    if let Some(table) = table.as_object_mut() {
+        table.retain(|_, value| !value.is_null());
+    }
+    table
+}
+
+/// CloudFormation's tags (`!Ref`, `!Sub` and the like) become objects with the tag as their key, as in its JSON form.
+fn json_of(value: serde_yaml_ng::Value) -> Value {
+    use serde_yaml_ng::Value as Yaml;
+    match value {
+        Yaml::Tagged(tagged) => json!({ tagged.tag.to_string(): json_of(tagged.value) }),
+        Yaml::Sequence(items) => items.into_iter().map(json_of).collect(),
+        Yaml::Mapping(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (text_of(&json_of(name)), json_of(value))).collect())
+        }
+        scalar => serde_json::to_value(scalar).unwrap_or_default(),
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// `DeleteTag` as `delete-tag`.
+pub fn kebab_case(camel: &str) -> String {
+    camel.char_indices().fold(String::new(), |mut name, (index, character)| {
+        if character.is_ascii_uppercase() && index > 0 {
+            name.push('-');
+        }
+        name.push(character.to_ascii_lowercase());
+        name
+    })
+}
+
+/// `delete-tag` as `DeleteTag`.
+pub fn camel_case(kebab: &str) -> String {
+    let capital = |word: &str| word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default();
+    kebab.split('-').map(capital).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_template_says_what_is_wrong() {
+        for (text, wanted) in [
+            ("a: [", "did not find expected node content"),
+            ("a: 1", "it has no Resources"),
+            ("Resources: {}", "it has no table"),
+        ] {
+            let trouble = Template::parse(text).unwrap_err().to_string();
+            assert!(trouble.contains(wanted), "{trouble}");
+        }
+    }
+
+    #[test]
+    fn routes_and_table_are_read_with_their_tags() {
+        let template = Template::parse(
+            "Resources:\n  Table: {Type: 'AWS::DynamoDB::Table', Properties: {KeySchema: [], StreamSpecification: \
+             {StreamViewType: KEYS_ONLY}}}\n  DoThisFunction:\n    Type: AWS::Serverless::Function\n    Properties:\n      \
+             Role: !GetAtt Role.Arn\n      Events: {Api: {Type: Api, Properties: {Method: get, Path: /x/}}}\n",
+        )
+        .unwrap();
+        let route = TemplateRoute { function: "do-this".into(), method: "GET".into(), path: "/x/".into() };
+        assert_eq!(template.routes, [route]);
+        assert_eq!(template.table["StreamSpecification"]["StreamEnabled"], true);
+    }
+}

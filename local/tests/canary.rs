@@ -1,0 +1,94 @@
+//! A key that is easy to find goes through every operation, good and bad, and is found nowhere.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use local::gateway::Call;
+use local::{Settings, Stack};
+use shared::context::Clock;
+use shared::lambda::tracing::subscriber::fmt::MakeWriter;
+use shared::model::api_key::{ApiKey, ApiKeyRecord, Role};
+use shared::model::id::OrgId;
+use shared::model::time::Timestamp;
+use shared::routes;
+
+use crate::fixture::{NOW, call, everything, settings, valid_call};
+
+const CANARY: &str = "in-CANARYCANARYCANARYCANARYCANARYCANARYCANARYx";
+/// What a key has behind the part that may be shown.
+const SONG: &str = "RYCANARY";
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn the_canary_is_found_nowhere() {
+    let log = Log::default();
+    let subscriber = shared::lambda::tracing::subscriber::fmt()
+        .with_max_level(shared::lambda::tracing::Level::TRACE)
+        .with_writer(log.clone())
+        .finish();
+    let _guard = shared::lambda::tracing::subscriber::util::SubscriberInitExt::set_default(subscriber);
+    let faults = local::faults::Faults::default();
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let stack = Stack::start(Settings { faults: faults.clone(), clock: clock.clone(), ..settings() }).await.unwrap();
+    let key = ApiKey::parse(CANARY).unwrap();
+    let record = ApiKeyRecord {
+        org_id: OrgId("01900000-0000-7000-8000-a00000000001".parse().unwrap()),
+        prefix: key.display_prefix().into(),
+        name: "Canary".into(),
+        role: Role::Full,
+        created_at: Timestamp::from_unix_millis(NOW),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let mut answers = String::new();
+    for known in [false, true] {
+        if known {
+            stack.gateway.service.store.put_api_key(&key.hash(), &record).await.unwrap();
+            // A bad key is remembered for five seconds.
+            clock.set(Timestamp::from_unix_millis(NOW + 6000));
+        }
+        for route in routes::ALL {
+            let good = valid_call(route, 'a', CANARY);
+            let headers = [("authorization".to_owned(), format!("Bearer {CANARY}"))].into();
+            let bearer = Call { query: String::new(), headers, ..good.clone() };
+            let broken = Call { body: b"{".to_vec(), ..good.clone() };
+            let elsewhere = call("PUT", &good.path, CANARY);
+            let malformed = call(route.method, &good.path, &format!("{CANARY}CANARY"));
+            for call in [bearer, broken, elsewhere, malformed, good] {
+                answers += &format!("{:?}\n", stack.answer(&call).await);
+            }
+        }
+    }
+    faults.plan(|_, _| local::faults::Fault::ServerError);
+    answers += &format!("{:?}\n", stack.answer(&valid_call(&routes::DELETE_TAG, 'a', CANARY)).await);
+    let table = format!("{:?}", everything(&stack).await);
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("operation=\"delete-tag\""), "the log is not listened to");
+    assert!(answers.contains("Data deleted successfully"), "the canary opened nothing");
+    // The SDK's own trace lines hold what it sends: the hash is there, the key is not.
+    for (place, text) in [("an answer", &answers), ("the log", &log), ("the table", &table)] {
+        assert!(!text.contains(SONG), "the key is in {place}");
+        assert!(!text.contains("api_key="), "a query string is in {place}");
+    }
+}

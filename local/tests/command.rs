@@ -1,0 +1,143 @@
+//! `cargo local` itself, as a newcomer meets it: the built program, over HTTP.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::fixture::root;
+
+struct Running {
+    child: Child,
+    greeting: Vec<String>,
+}
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_local"));
+    command.args(arguments).current_dir(root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let Output { status, stderr, stdout } = program(arguments).output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stdout.is_empty());
+    stderr
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = program(&[&["--port", "0", "--dynamodb-port", "0"], arguments].concat()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        let mut greeting = Vec::new();
+        for line in lines.by_ref() {
+            greeting.push(line.unwrap());
+            if greeting.last().unwrap().starts_with("  curl ") {
+                break;
+            }
+        }
+        Self { child, greeting }
+    }
+
+    /// The address in the `curl` line.
+    fn url(&self) -> &str {
+        self.greeting.last().unwrap().split('\'').nth(1).unwrap()
+    }
+
+    fn interrupt(mut self) -> (Option<i32>, String) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let mut rest = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+async fn get(url: &str) -> (u16, serde_json::Value) {
+    let response = reqwest_client().get(url).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+fn reqwest_client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(shared::payment::tls().unwrap()).build().unwrap()
+}
+
+#[tokio::test]
+async fn the_printed_line_works_and_an_interrupt_ends_it() {
+    let running = Running::start(&[]);
+    let text = running.greeting.join("\n");
+    assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
+    let (status, body) = get(running.url()).await;
+    assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
+    let (code, rest) = running.interrupt();
+    assert_eq!(code, Some(0));
+    let line = rest.lines().find(|line| line.starts_with("GET ")).unwrap();
+    assert!(line.starts_with("GET /api/v1/user/get_agent_list/ 200 ") && line.contains(" calls, "), "{line}");
+    assert!(!rest.contains("in-demo"), "a request's line has its key: {rest}");
+}
+
+#[tokio::test]
+async fn with_a_file_the_data_is_kept_and_loading_again_changes_nothing() {
+    let file = scratch("kept.db");
+    let data = ["--data", file.to_str().unwrap()];
+    let first = Running::start(&data);
+    let (url, key) = first.url().split_once("/api/v1").map(|(url, rest)| (url.to_owned(), rest.to_owned())).unwrap();
+    let key = key.split("api_key=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    let tag = "01900000-0000-7000-8000-a00100000001";
+    let delete = |url: String| {
+        let key = key.clone();
+        async move {
+            reqwest_client().delete(format!("{url}/api/v1/tag/{tag}?api_key={key}")).send().await.unwrap().status()
+        }
+    };
+    assert_eq!(delete(url).await, 200);
+    assert_eq!(first.interrupt().0, Some(0));
+    let second = Running::start(&data);
+    assert_eq!(get(second.url()).await.1["data"]["total"], 120);
+    let url = second.url().split_once("/api/v1").unwrap().0.to_owned();
+    assert_eq!(delete(url).await, 404, "the demo set came back");
+    assert_eq!(second.interrupt().0, Some(0));
+}
+
+#[tokio::test]
+async fn recorded_events_are_those_of_api_gateway() {
+    let folder = scratch("recorded");
+    let running = Running::start(&["--record", folder.to_str().unwrap()]);
+    get(running.url()).await;
+    running.interrupt();
+    let event = std::fs::read_to_string(folder.join("get-agent-list.json")).unwrap();
+    let event: serde_json::Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(event["httpMethod"], "GET");
+    assert_eq!(event["path"], "/api/v1/user/get_agent_list/");
+    assert_eq!(event["queryStringParameters"]["size"], "2");
+    assert_eq!(event["requestContext"]["stage"], "local");
+}
+
+#[test]
+fn what_is_in_the_way_is_told_in_one_line() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    assert!(refused(&["--port", &port, "--dynamodb-port", "0"]).contains("is taken by another program"));
+    assert!(refused(&["--port", "0", "--dynamodb-port", &port]).contains("is taken by another program"));
+    assert!(refused(&["--demo", "no/such/file"]).contains("no/such/file: No such file"));
+    assert!(refused(&["--template", "no/such/file"]).contains("no/such/file: No such file"));
+    let broken = scratch("broken.yaml");
+    std::fs::write(&broken, "Resources: [").unwrap();
+    assert!(
+        refused(&["--template", broken.to_str().unwrap(), "--port", "0", "--dynamodb-port", "0"])
+            .contains("broken.yaml")
+    );
+    let data = scratch("no-database");
+    std::fs::write(&data, "this is no database, but text").unwrap();
+    assert!(
+        refused(&["--data", data.to_str().unwrap(), "--port", "0", "--dynamodb-port", "0"]).contains("no-database")
+    );
+}
+
+/// A path of this test run's own.
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}

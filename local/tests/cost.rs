@@ -1,0 +1,102 @@
+//! What each operation costs, measured call by call: `docs/COST.md` is the table.
+
+use local::Stack;
+use local::gateway::Call;
+use shared::meter::Cost;
+use shared::routes;
+
+use crate::contract::generated;
+use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, stack, valid_call};
+
+const HEAD: &str = "\
+# What an operation costs
+
+Written by `UPDATE=1 cargo test`, measured on the local stack, compared on every run.
+
+*Calls* are DynamoDB calls, retries aside. *Depth* is how many of them have to wait for one another: each takes about 3 ms in the same
+region, so depth is the latency budget. *Units* are capacity units as AWS bills them, for the demo set's small records; larger ones
+cost in proportion, per 4 KB read and per 1 KB written. All rows are of a warm function that has seen the key in the last 30 seconds; the first
+request of a key adds one call, one to the depth, and one read unit.
+
+| Operation | Calls | Depth | Read units | Write units |
+| --- | ---: | ---: | ---: | ---: |
+";
+
+/// The cost of `call`, with its key already known.
+async fn warm(stack: &Stack, call: &Call) -> Cost {
+    let key = call.query.clone();
+    stack.answer(&Call { query: key, ..crate::fixture::call("GET", "/api/v1/user/get_agent_list/", "") }).await;
+    let answer = stack.answer(call).await;
+    assert!(answer.status < 300, "{} {}", call.path, answer.body);
+    answer.cost
+}
+
+#[tokio::test]
+async fn the_table_is_what_is_measured() {
+    let mut table = HEAD.to_owned();
+    let mut row = |name: &str, cost: Cost| {
+        let Cost { calls, depth, read_units, write_units } = cost;
+        table += &format!("| {name} | {calls} | {depth} | {read_units} | {write_units} |\n");
+    };
+    for route in routes::ALL {
+        let call = valid_call(route, 'a', ACME);
+        let stack = stack().await;
+        match route.name {
+            "run-campaign" => {
+                row("`run-campaign`, 1 contact", warm(&stack, &call).await);
+                row("`run-campaign`, 25 contacts", warm(&stack, &campaign(25)).await);
+                row("`run-campaign`, the same request again", warm(&stack, &campaign(25)).await);
+            }
+            "setup-payment-webhook" => {
+                row("`setup-payment-webhook`, first", warm(&stack, &call).await);
+                row("`setup-payment-webhook`, again", warm(&stack, &call).await);
+            }
+            "get-agent-list" | "read-link-tag-entity-list" => {
+                row(&format!("`{}`, first page of 50", route.name), warm(&stack, &call).await);
+                let later = Call { query: format!("{}&page=2", call.query), ..call };
+                row(&format!("`{}`, second page of 50", route.name), warm(&stack, &later).await);
+            }
+            "create-assistant" => {
+                row("`create-assistant`", warm(&stack, &call).await);
+                let webhook = format!(r#"{{"webhook_id":"{}"}}"#, id('a', kind::WEBHOOK, 1));
+                row("`create-assistant`, with a webhook", warm(&stack, &post(route.path, ACME, webhook)).await);
+            }
+            name => row(&format!("`{name}`"), warm(&stack, &call).await),
+        }
+    }
+    generated("docs/COST.md", &table);
+}
+
+fn campaign(contacts: u32) -> Call {
+    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
+    let body = serde_json::json!({"contact_ids": ids}).to_string();
+    post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body)
+}
+
+#[tokio::test]
+async fn an_operation_on_a_single_record_makes_one_call_and_a_cold_one_two() {
+    for route in routes::ALL {
+        if ["run-campaign", "setup-payment-webhook", "get-agent-list", "read-link-tag-entity-list"]
+            .contains(&route.name)
+        {
+            continue;
+        }
+        let call = valid_call(route, 'a', ACME);
+        let cold = stack().await.answer(&call).await.cost;
+        assert_eq!((cold.calls, cold.depth), (2, 2), "{} cold", route.name);
+        let warm = warm(&stack().await, &call).await;
+        assert_eq!((warm.calls, warm.depth), (1, 1), "{} warm", route.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_before_the_table_costs_nothing() {
+    let stack = stack().await;
+    for key in ["", "in-short", "xx-demo-acme-full-0000000000000000000000000000"] {
+        let answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key)).await;
+        assert_eq!((answer.status, answer.cost), (401, Cost::default()), "{key}");
+    }
+    let read_only = call("DELETE", "/api/v1/tag/x", ACME_READ_ONLY);
+    assert_eq!(stack.answer(&read_only).await.cost.calls, 1);
+    assert_eq!(stack.answer(&read_only).await.cost, Cost::default(), "a key is remembered");
+}

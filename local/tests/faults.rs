@@ -1,0 +1,202 @@
+//! A database on a bad day: throttling, lost requests, lost answers, conflicts, unprocessed items, and processes that die.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::faults::{Fault, Faults};
+use local::gateway::Call;
+use local::{Settings, Stack};
+use shared::routes::{self, Access};
+
+use crate::fixture::{ACME, call, data, everything, failure, id, kind, post, settings, valid_call};
+
+/// Short enough to see all attempts run out.
+const ATTEMPT: Duration = Duration::from_millis(150);
+
+async fn stack(faults: &Faults) -> Stack {
+    let stack = Stack::start(Settings { faults: faults.clone(), attempt: ATTEMPT, ..settings() }).await.unwrap();
+    // The key is known: what follows goes wrong in the operation itself.
+    assert_eq!(stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status, 200);
+    stack
+}
+
+#[tokio::test]
+async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
+    for fault in [Fault::Throttle, Fault::ServerError, Fault::LoseRequest] {
+        for route in routes::ALL {
+            let faults = Faults::default();
+            let stack = stack(&faults).await;
+            let before = everything(&stack).await;
+            faults.plan(move |_, _| fault);
+            let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
+            assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]), "{} {fault:?}", route.name);
+            assert_eq!(answer.headers["retry-after"], "1");
+            assert_eq!(everything(&stack).await, before, "{} {fault:?}", route.name);
+            faults.end();
+            assert_eq!(stack.answer(&valid_call(route, 'a', ACME)).await.status, route.success, "{}", route.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_look_up_is_no_exception() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), attempt: ATTEMPT, ..settings() }).await.unwrap();
+    faults.plan(|_, _| Fault::Throttle);
+    let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
+    assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
+    faults.end();
+    assert_eq!(
+        stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status,
+        200,
+        "a failure was remembered"
+    );
+}
+
+#[tokio::test]
+async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
+    for fault in [
+        Fault::Throttle,
+        Fault::ServerError,
+        Fault::LoseRequest,
+        Fault::LoseAnswer,
+        Fault::Conflict,
+        Fault::Unprocessed,
+    ] {
+        for route in routes::ALL {
+            let undisturbed = stack(&Faults::default()).await;
+            let expected = undisturbed.answer(&valid_call(route, 'a', ACME)).await;
+            let faults = Faults::default();
+            let disturbed = stack(&faults).await;
+            let mut struck = BTreeMap::new();
+            faults.plan(move |action, _| {
+                // Only transactions and writes of single items conflict, and only batches are left unprocessed.
+                let reads = ["GetItem", "Query", "BatchGetItem"].contains(&action);
+                let batch = action.starts_with("Batch");
+                let fits = match fault {
+                    Fault::Conflict => !reads && !batch,
+                    Fault::Unprocessed => batch,
+                    _ => true,
+                };
+                let first = fits && struck.insert(action.to_owned(), ()).is_none();
+                if first { fault } else { Fault::None }
+            });
+            let answer = disturbed.answer(&valid_call(route, 'a', ACME)).await;
+            faults.end();
+            let what = format!("{} {fault:?}", route.name);
+            if fault == Fault::LoseAnswer && route.method == "DELETE" {
+                // The record is gone, and with the lost answer what it was: the caller is told to look again, and finds it gone.
+                assert_eq!(answer.status, 503, "{what} {}", answer.body);
+                assert_eq!(disturbed.answer(&valid_call(route, 'a', ACME)).await.status, 404, "{what}");
+                continue;
+            }
+            assert_eq!(answer.status, route.success, "{what} {}", answer.body);
+            assert_eq!(answer.body.replace(&disturbed.url, ""), expected.body.replace(&undisturbed.url, ""), "{what}");
+            if route.access == Access::Write {
+                assert_eq!(everything(&disturbed).await, everything(&undisturbed).await, "{what}");
+            }
+        }
+    }
+}
+
+fn campaign(contacts: u32) -> Call {
+    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
+    let body = serde_json::json!({"contact_ids": ids, "message": "Hello"}).to_string();
+    post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body)
+}
+
+async fn add_contacts(stack: &Stack, count: u32) {
+    let contact = |number: u32| {
+        let id = id('a', kind::CONTACT, number);
+        let text = |value: &str| AttributeValue::S(value.to_owned());
+        let pk = format!("ORG#01900000-0000-7000-8000-a00000000001#CONTACT#{id}");
+        [("pk", text(&pk)), ("sk", text("CONTACT")), ("id", text(&id))]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
+    };
+    let items: Vec<_> = (0..count).map(contact).collect();
+    let store = shared::table::store::Store::new(stack.client.clone(), local::database::TABLE_NAME.into());
+    for batch in items.chunks(25) {
+        store.put_batch(batch.to_vec()).await.unwrap();
+    }
+}
+
+/// How often each contact stands in a campaign that exists, the demo set's own aside: what would be sent.
+async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
+    let items = everything(stack).await;
+    let text = |item: &BTreeMap<String, AttributeValue>, name: &str| {
+        item.get(name).and_then(|value| value.as_s().ok()).cloned()
+    };
+    let demo = id('a', kind::CAMPAIGN, 0);
+    let campaigns: Vec<_> = items
+        .iter()
+        .filter(|item| text(item, "sk").as_deref() == Some("CAMPAIGN"))
+        .filter_map(|item| text(item, "id"))
+        .filter(|id| *id != demo && !id.contains("-b0"))
+        .collect();
+    let mut sent = BTreeMap::new();
+    for item in &items {
+        if text(item, "campaign_id").is_some_and(|campaign| campaigns.contains(&campaign))
+            && let Some(contact) = text(item, "contact_id")
+        {
+            *sent.entry(contact).or_default() += 1;
+        }
+    }
+    sent
+}
+
+#[tokio::test]
+async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
+    const CONTACTS: u32 = 60;
+    for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
+        for death in 0.. {
+            let faults = Faults::default();
+            let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+            add_contacts(&stack, CONTACTS).await;
+            faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
+            // A process that dies sends nothing more: the future is dropped where it stands.
+            let died =
+                tokio::time::timeout(Duration::from_millis(250), stack.answer(&campaign(CONTACTS))).await.is_err();
+            let requests = faults.requests().len();
+            let before = sendable(&stack).await;
+            assert!(before.is_empty() || before.len() == CONTACTS as usize, "half a run can be sent");
+            faults.end();
+            let again = stack.answer(&campaign(CONTACTS)).await;
+            assert_eq!(data(&again)["contacts"], CONTACTS, "{}", again.body);
+            let sent = sendable(&stack).await;
+            assert_eq!(sent.len(), CONTACTS as usize, "{fault:?} at {death}");
+            assert!(sent.values().all(|times| *times == 1), "{fault:?} at {death}: {sent:?}");
+            if !died {
+                assert!(requests <= death, "a fault was not felt");
+                break;
+            }
+            assert!(death < 40, "a run of {CONTACTS} contacts never ends");
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_runs_of_the_same_request_at_once_are_one() {
+    let faults = Faults::default();
+    let stack = stack(&faults).await;
+    add_contacts(&stack, 200).await;
+    let (first, second) = (campaign(200), campaign(200));
+    let (first, second) = tokio::join!(stack.answer(&first), stack.answer(&second));
+    assert_eq!(data(&first)["campaign_id"], data(&second)["campaign_id"]);
+    let sent = sendable(&stack).await;
+    assert_eq!((sent.len(), sent.values().max()), (200, Some(&1)));
+}
+
+#[tokio::test]
+async fn ten_thousand_contacts_are_queued_at_one_write_and_half_a_read_each() {
+    const CONTACTS: u32 = 10_000;
+    let stack = Stack::start(settings()).await.unwrap();
+    add_contacts(&stack, CONTACTS).await;
+    let answer = stack.answer(&campaign(CONTACTS)).await;
+    assert_eq!(data(&answer)["contacts"], CONTACTS);
+    let least = f64::from(CONTACTS);
+    assert!(answer.cost.write_units <= least * 1.2, "{:?}", answer.cost);
+    assert!(answer.cost.read_units <= least * 0.5 * 1.2, "{:?}", answer.cost);
+    assert!(answer.cost.depth <= 4 + CONTACTS / 25 / 16 + CONTACTS / 100 / 16, "{:?}", answer.cost);
+}

@@ -1,0 +1,142 @@
+//! What the tests share: a stack with fixed clock and ids, the demo set's keys and ids, and calls that read well.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::database::TABLE_NAME;
+use local::gateway::{Answer, Call};
+use local::{Settings, Stack};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use shared::context::{Clock, Ids};
+use shared::model::time::Timestamp;
+use shared::routes::Route;
+
+/// The demo set's keys.
+pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
+pub const ACME_READ_ONLY: &str = "in-demo-acme-read-only-00000000000000000000000";
+pub const GLOBEX: &str = "in-demo-globex-full-00000000000000000000000000";
+
+/// When every test takes place: 2026-02-01T12:00:00Z.
+pub const NOW: i64 = 1_769_947_200_000;
+
+/// The checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Fixed clock, counted ids.
+pub fn settings() -> Settings {
+    Settings { clock: Clock::at(Timestamp::from_unix_millis(NOW)), ids: Ids::counted(), ..Settings::of(&root()) }
+}
+
+pub async fn stack() -> Stack {
+    Stack::start(settings()).await.unwrap()
+}
+
+/// An id of the demo set: organisation `a` or `b`, kind and number as the file's head explains.
+pub fn id(organisation: char, kind: u8, number: u32) -> String {
+    format!("01900000-0000-7000-8000-{organisation}0{kind:02x}{number:08x}")
+}
+
+/// The kinds of ids.
+pub mod kind {
+    pub const TAG: u8 = 1;
+    pub const INTENT: u8 = 2;
+    pub const FORM: u8 = 3;
+    pub const DATASOURCE: u8 = 4;
+    pub const DATASOURCE_FILE: u8 = 5;
+    pub const ASSISTANT: u8 = 6;
+    pub const WIDGET: u8 = 7;
+    pub const CONTACT: u8 = 8;
+    pub const CAMPAIGN: u8 = 9;
+    pub const AGENCY: u8 = 10;
+    pub const WEBHOOK: u8 = 11;
+}
+
+pub fn call(method: &str, path: &str, key: &str) -> Call {
+    let query = format!("api_key={key}");
+    Call { method: method.into(), path: path.into(), query, ..Call::default() }
+}
+
+pub fn post(path: &str, key: &str, body: impl Into<Vec<u8>>) -> Call {
+    Call { body: body.into(), ..call("POST", path, key) }
+}
+
+/// The id that the demo set has for a path parameter, in `organisation`.
+pub fn demo_id(organisation: char, parameter: &str) -> String {
+    match parameter {
+        "tag_id" => id(organisation, kind::TAG, 1),
+        "intent_id" => id(organisation, kind::INTENT, 1),
+        "form_id" => id(organisation, kind::FORM, 1),
+        "datasource_id" => id(organisation, kind::DATASOURCE, 1),
+        "datasourcefile_id" => id(organisation, kind::DATASOURCE_FILE, 1),
+        "assistant_id" => id(organisation, kind::ASSISTANT, 1),
+        "widget_id" => id(organisation, kind::WIDGET, 1),
+        "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
+        "agency_id" => id(organisation, kind::AGENCY, 1),
+        other => panic!("the demo set has no {other}: add one, and its id here"),
+    }
+}
+
+/// The path of `route`, its parameters filled in by `fill`.
+pub fn path(route: &Route, fill: impl Fn(&str) -> String) -> String {
+    let parameters = route.parameters();
+    parameters.fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &fill(name)))
+}
+
+/// A body that `route` accepts; empty where it takes none.
+pub fn valid_body(route: &Route, organisation: char) -> String {
+    match route.name {
+        "create-assistant" => r#"{"name":"Reception"}"#.into(),
+        "create-agency" => r#"{"branding":{"name":"Acme"}}"#.into(),
+        "create-agency-billing-plan" => {
+            r#"{"name":"Pro","description":"All of it","bots_count":5,"queries_count":1000,"words_count":50000,"voice_seconds":3600,"premium_support":true}"#.into()
+        }
+        "run-campaign" => format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
+        _ => String::new(),
+    }
+}
+
+/// A call of `route` that succeeds for `organisation`, whose key is `key`.
+pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
+    let path = path(route, |parameter| demo_id(organisation, parameter));
+    Call { body: valid_body(route, organisation).into(), ..call(route.method, &path, key) }
+}
+
+/// The answer's body.
+pub fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
+}
+
+/// The `data` of a success.
+pub fn data(answer: &Answer) -> Value {
+    assert!(answer.status < 300, "{} {}", answer.status, answer.body);
+    json(answer)["data"].clone()
+}
+
+/// Status and, of each issue, place and type: what most tests want to see of a failure.
+pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
+    let issues = json(answer)["detail"].as_array().cloned().unwrap_or_default();
+    (
+        answer.status,
+        issues.iter().map(|issue| format!("{} {}", issue["loc"], issue["type"].as_str().unwrap())).collect(),
+    )
+}
+
+/// Every item of the table, in order, for looking for what must be in it, or must not.
+pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
+    #[expect(clippy::disallowed_methods, reason = "only a test looks at everything")]
+    let pages = stack.client.scan().table_name(TABLE_NAME).into_paginator().items().send();
+    let items: Vec<_> = pages.collect::<Result<_, _>>().await.unwrap();
+    let mut items: Vec<BTreeMap<_, _>> = items.into_iter().map(BTreeMap::from_iter).collect();
+    items.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
+    items
+}
+
+/// The member `name` of a JSON object, as it is written.
+pub fn member(object: &str, name: &str) -> String {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(object).unwrap();
+    members[name].get().to_owned()
+}

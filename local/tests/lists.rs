@@ -1,0 +1,297 @@
+//! Lists against a plain `Vec`: creates and removals, one after another and side by side, also while transactions conflict.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use local::database::TABLE_NAME;
+use local::faults::{Fault, Faults};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use shared::auth::Tenant;
+use shared::meter::{Cost, Meter};
+use shared::model::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
+use shared::model::tag::{EntityType, Link};
+use shared::model::time::Timestamp;
+use shared::page::{Page, PageQuery};
+use shared::table::entities::{list_block, list_head, list_row, list_section};
+use shared::table::list::{APPEND_LIMIT, List, REMOVE_LIMIT};
+use shared::table::store::{Item, Store, to_item};
+use shared::table::{Table, TableError};
+use shared::validation::Between;
+use uuid::Uuid;
+
+use crate::fixture::{NOW, settings};
+
+fn now() -> Timestamp {
+    Timestamp::from_unix_millis(NOW)
+}
+
+async fn empty_stack(faults: Faults) -> Stack {
+    Stack::start(local::Settings { demo: None, faults, ..settings() }).await.unwrap()
+}
+
+fn tenant() -> Tenant {
+    #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
+    let tenant = Tenant::operator(OrgId(Uuid::from_u128(7)));
+    tenant
+}
+
+/// A list as a warm function has it: its own belief of the head, its own meter.
+fn function(stack: &Stack) -> (Table, Meter) {
+    let meter = Meter::default();
+    let faulty = stack.gateway.service.store.metered(meter.clone());
+    (Table::new(faulty, tenant()), meter)
+}
+
+/// As another instance of the function has it, that has seen nothing yet.
+fn cold_function(stack: &Stack) -> Table {
+    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
+}
+
+fn link(number: u64) -> impl Fn(u32) -> Link + Sync {
+    move |place| {
+        let random = (u128::from(number) << 64).to_be_bytes();
+        let mut tail = [0; 10];
+        tail.copy_from_slice(&random[..10]);
+        Link {
+            id: LinkId(with_ordinal(uuid_v7(now(), tail), place)),
+            entity_id: format!("{number}"),
+            entity_type: EntityType::Widget,
+            tag_id: TagId(Uuid::nil()),
+            created_at: now(),
+            updated_at: now(),
+            created_by_id: None,
+        }
+    }
+}
+
+fn query(page: i64, size: i64) -> PageQuery {
+    PageQuery { page: Between::clamped(page), size: Between::clamped(size) }
+}
+
+/// Every page of every size says what the plain list says.
+async fn same(table: &Table, plain: &[Link]) {
+    for size in [1, 3, 100] {
+        let pages = i64::try_from(plain.len()).unwrap() / size + 2;
+        for page in (1..=pages).step_by(if size == 1 { 7 } else { 1 }) {
+            let found: Page<Link> = table.page(&query(page, size)).await.unwrap();
+            let start = usize::try_from((page - 1) * size).unwrap();
+            let wanted: Vec<_> = plain.iter().skip(start).take(usize::try_from(size).unwrap()).cloned().collect();
+            assert_eq!(found.items, wanted, "page {page} of {size}");
+            assert_eq!(found.total, plain.len() as u64);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(u32),
+    /// Rows at these places, as fractions of the list.
+    Remove(Vec<f64>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let append = (1..=APPEND_LIMIT).prop_map(Step::Append);
+    let remove = prop::collection::vec(0.0..1.0, 1..=REMOVE_LIMIT).prop_map(Step::Remove);
+    prop::collection::vec(prop_oneof![append, remove], 1..40)
+}
+
+/// Plays `steps` on the table and on a plain list.
+async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
+    let mut plain: Vec<Link> = Vec::new();
+    for (number, step) in (0..).zip(steps) {
+        match step {
+            Step::Append(count) => plain.extend(table.append(*count, link(number)).await.unwrap()),
+            Step::Remove(places) => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "a fraction of a length"
+                )]
+                let mut places: Vec<usize> = places.iter().map(|place| (place * plain.len() as f64) as usize).collect();
+                places.sort_unstable();
+                places.dedup();
+                let ids: Vec<Uuid> = places.iter().filter_map(|place| Some(plain.get(*place)?.id.0)).collect();
+                if ids.is_empty() {
+                    continue;
+                }
+                table.remove_rows::<Link>(&ids).await.unwrap();
+                plain.retain(|row| !ids.contains(&row.id.0));
+            }
+        }
+    }
+    plain
+}
+
+#[tokio::test]
+async fn a_list_is_what_a_vec_is() {
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    for _ in 0..6 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        println!("{steps:?}");
+        let stack = empty_stack(Faults::default()).await;
+        let (table, _) = function(&stack);
+        let plain = play(&table, &steps).await;
+        same(&table, &plain).await;
+        same(&cold_function(&stack), &plain).await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_lost() {
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    for _ in 0..3 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        println!("{steps:?}");
+        let faults = Faults::default();
+        let stack = Stack::start(local::Settings {
+            demo: None,
+            faults: faults.clone(),
+            attempt: std::time::Duration::from_millis(150),
+            ..settings()
+        });
+        let stack = stack.await.unwrap();
+        let (table, _) = function(&stack);
+        faults.plan(|action, number| match (action, number % 7) {
+            ("TransactWriteItems", 0 | 3) => Fault::Conflict,
+            ("TransactWriteItems", 5) if number % 5 == 0 => Fault::LoseAnswer,
+            (_, 1) => Fault::Throttle,
+            _ => Fault::None,
+        });
+        let plain = play(&table, &steps).await;
+        faults.end();
+        same(&table, &plain).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
+    let stack = Arc::new(empty_stack(Faults::default()).await);
+    let numbers = Arc::new(AtomicU64::new(0));
+    let workers = (0..8).map(|worker| {
+        let (stack, numbers) = (Arc::clone(&stack), Arc::clone(&numbers));
+        tokio::spawn(async move {
+            let table = cold_function(&stack);
+            let mut mine: Vec<Link> = Vec::new();
+            for round in 0..15 {
+                let rows = table.append(1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await.unwrap();
+                mine.extend(rows);
+                if round % 3 == worker % 3 {
+                    let gone = mine.remove(mine.len() / 2);
+                    table.remove_rows::<Link>(&[gone.id.0]).await.unwrap();
+                }
+            }
+            mine
+        })
+    });
+    let mut all = Vec::new();
+    for worker in workers.collect::<Vec<_>>() {
+        all.extend(worker.await.unwrap());
+    }
+    all.sort_by_key(|row| ordinal(row.id.0));
+    same(&cold_function(&stack), &all).await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
+    let stack = empty_stack(Faults::default()).await;
+    let (table, _) = function(&stack);
+    let rows = table.append(5, link(1)).await.unwrap();
+    let foreign = with_ordinal(Uuid::from_u128(u128::MAX), 2);
+    let absent = with_ordinal(rows[0].id.0, 99);
+    for stranger in [foreign, absent] {
+        let result = table.remove_rows::<Link>(&[rows[0].id.0, stranger]).await;
+        assert!(matches!(result, Err(TableError::Missing)), "{result:?}");
+        assert!(matches!(table.get_row::<Link>(stranger).await, Err(TableError::Missing)));
+    }
+    same(&table, &rows).await;
+    assert_eq!(table.get_row::<Link>(rows[2].id.0).await.unwrap(), rows[2]);
+    table.remove_rows::<Link>(&[rows[2].id.0]).await.unwrap();
+    assert!(matches!(table.remove_rows::<Link>(&[rows[2].id.0]).await, Err(TableError::Missing)));
+}
+
+/// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends
+/// and removals leave it. The rows elsewhere are left out: nothing reads them.
+async fn long_list(stack: &Stack, rows: u32, removed: impl Fn(u32) -> bool, present: &[std::ops::Range<u32>]) {
+    const BLOCK: u32 = 1024;
+    let (tenant, list) = (tenant(), List::Links.as_str());
+    let number = |value: u32| AttributeValue::N(value.to_string());
+    let mut items: Vec<Item> = Vec::new();
+    let mut head = list_head(&tenant, list).attributes();
+    head.insert("next_ordinal".into(), number(rows));
+    items.push(head);
+    for section in 0..rows.div_ceil(BLOCK * 32) {
+        let mut counts = list_section(&tenant, list, section).attributes();
+        for block in 0..32 {
+            let first = (section * 32 + block) * BLOCK;
+            let holes: Vec<_> = (0..BLOCK).filter(|offset| first + offset < rows && removed(first + offset)).collect();
+            if !holes.is_empty() {
+                counts.insert(format!("b{block}"), number(u32::try_from(holes.len()).unwrap()));
+                let mut set = list_block(&tenant, list, section * 32 + block).attributes();
+                set.insert("holes".into(), AttributeValue::Ns(holes.iter().map(u32::to_string).collect()));
+                items.push(set);
+            }
+        }
+        if counts.len() > 2 {
+            items.push(counts);
+        }
+    }
+    let near: BTreeSet<u32> = present.iter().cloned().flatten().collect();
+    for place in near.into_iter().filter(|place| *place < rows && !removed(*place)) {
+        let row = link(u64::from(place))(place);
+        items.push(to_item(&list_row(&tenant, list, place), &row).unwrap());
+    }
+    let store = Store::new(stack.client.clone(), TABLE_NAME.into());
+    for batch in items.chunks(25) {
+        store.put_batch(batch.to_vec()).await.unwrap();
+    }
+}
+
+/// Reads the page that begins with the row of rank `rank`; the cost, less what the rows themselves take.
+async fn cost_of(stack: &Stack, rank: u64, first: u32) -> Cost {
+    const SIZE: u64 = 50;
+    let (table, meter) = function(stack);
+    let page = i64::try_from(rank / SIZE + 1).unwrap();
+    let found: Page<Link> = table.page(&query(page, 50)).await.unwrap();
+    assert_eq!(ordinal(found.items[0].id.0), first, "the page begins with another row");
+    let mut cost = meter.cost();
+    let bytes: usize = found.items.iter().map(|row| 200 + row.entity_id.len()).sum();
+    cost.read_units -= bytes.div_ceil(4096) as f64;
+    cost
+}
+
+#[tokio::test]
+async fn any_page_of_a_million_rows_is_two_round_trips_and_three_units_away() {
+    let stack = empty_stack(Faults::default()).await;
+    let starts = [0, 500_000, 999_950];
+    let present: Vec<_> = starts.iter().map(|start| *start..start + 50).collect();
+    long_list(&stack, 1_000_000, |_| false, &present).await;
+    for start in starts {
+        let cost = cost_of(&stack, u64::from(start), start).await;
+        assert!(cost.depth <= 2 && cost.read_units <= 3.0, "{start}: {cost:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_tenth_of_them_removed_it_is_three_round_trips_and_ten_units_away() {
+    const ROWS: u32 = 1_000_000;
+    let scattered = |place: u32| place.wrapping_mul(2_654_435_761) % 10 == 3;
+    let clumped = |place: u32| (300_000..400_000).contains(&place);
+    let patterns: [&(dyn Fn(u32) -> bool + Sync); 2] = [&scattered, &clumped];
+    for removed in patterns {
+        let live: Vec<u32> = (0..ROWS).filter(|place| !removed(*place)).collect();
+        let ranks = [0, 50, 299_950, 300_000, 450_000, live.len() / 50 * 50 - 50];
+        let present: Vec<_> = ranks.iter().map(|rank| live[*rank]..live[*rank] + 60).collect();
+        let stack = empty_stack(Faults::default()).await;
+        long_list(&stack, ROWS, removed, &present).await;
+        for rank in ranks {
+            let cost = cost_of(&stack, rank as u64, live[rank]).await;
+            assert!(cost.depth <= 3 && cost.read_units <= 10.0, "{rank}: {cost:?}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! One matrix over the route table: what holds for every operation is asked of every operation.
+
+use local::gateway::{Answer, Call};
+use serde_json::json;
+use shared::model::api_key::ApiKey;
+use shared::operation::Endpoint;
+use shared::routes::{self, Access, Route};
+
+use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, failure, json, path, stack, valid_body, valid_call};
+
+fn takes_body(route: &Route) -> bool {
+    let endpoint: &Endpoint = local::gateway::endpoint(route.name).unwrap();
+    endpoint.describe().body.is_some()
+}
+
+/// What every answer has, good or bad.
+fn well_formed(answer: &Answer, route: &Route) {
+    assert_eq!(answer.headers["content-type"], "application/json", "{}", route.name);
+    assert!(!answer.headers["x-request-id"].is_empty(), "{}", route.name);
+    let body = json(answer);
+    let keys: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+    if answer.status < 300 {
+        assert!(answer.body.starts_with(r#"{"message":""#), "{}", answer.body);
+        assert_eq!(keys, ["data", "message", "meta"], "{}", route.name);
+        return;
+    }
+    assert_eq!(keys, ["detail"], "{}", route.name);
+    for issue in body["detail"].as_array().unwrap() {
+        let keys: Vec<_> = issue.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["loc", "msg", "type"], "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_valid_call_succeeds_in_both_slash_forms_and_with_both_places_for_the_key() {
+    for route in routes::ALL {
+        let bare = valid_call(route, 'a', ACME);
+        let bare = Call { path: bare.path.trim_end_matches('/').to_owned(), ..bare };
+        let slash = Call { path: format!("{}/", bare.path), ..bare.clone() };
+        let bearer = Call {
+            query: String::new(),
+            headers: [("authorization".to_owned(), format!("Bearer {ACME}"))].into(),
+            ..bare.clone()
+        };
+        for form in [bare, slash, bearer] {
+            let answer = stack().await.answer(&form).await;
+            assert_eq!(answer.status, route.success, "{} {}", form.path, answer.body);
+            well_formed(&answer, route);
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_good_key_nothing_is_told() {
+    let stack = stack().await;
+    let unknown = ApiKey::of_secret([9; 32]).expose().to_owned();
+    let missing = (401, vec![r#"["query","api_key"] missing"#.to_owned()]);
+    let invalid = (401, vec![r#"["query","api_key"] invalid_api_key"#.to_owned()]);
+    for route in routes::ALL {
+        let bodies = [
+            (String::new(), &missing),
+            ("api_key=".into(), &missing),
+            ("api_key=in-short".into(), &invalid),
+            (format!("api_key=xx-{}", &ACME[3..]), &invalid),
+            (format!("api_key={unknown}"), &invalid),
+            ("api_key=%00%ff%F0%9F%92%A9".into(), &invalid),
+        ];
+        for (query, wanted) in bodies {
+            // Everything else is wrong too, and none of it is told.
+            let wrong = Call { query, body: b"{".to_vec(), ..call(route.method, &path(route, |_| "x".into()), "") };
+            let answer = stack.answer(&wrong).await;
+            assert_eq!(&failure(&answer), wanted, "{} {}", route.name, wrong.query);
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+            well_formed(&answer, route);
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_two_keys_the_query_s_counts() {
+    let stack = stack().await;
+    let headers = [("authorization".to_owned(), format!("Bearer {ACME}"))];
+    let both = Call { headers: headers.into(), ..call("GET", "/api/v1/user/get_agent_list/", "in-bad") };
+    assert_eq!(stack.answer(&both).await.status, 401);
+    let last = Call { query: format!("api_key=in-bad&api_key={ACME}"), ..both };
+    assert_eq!(stack.answer(&last).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_read_only_key_reads() {
+    for route in routes::ALL {
+        let stack = stack().await;
+        let answer = stack.answer(&valid_call(route, 'a', ACME_READ_ONLY)).await;
+        well_formed(&answer, route);
+        match route.access {
+            Access::Read => assert_eq!(answer.status, 200, "{}", route.name),
+            Access::Write => {
+                assert_eq!(failure(&answer), (403, vec![r#"["query","api_key"] forbidden"#.into()]), "{}", route.name);
+                let again = stack.answer(&valid_call(route, 'a', ACME)).await;
+                assert_eq!(again.status, route.success, "{}: the refused call had an effect", route.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_path_parameter_is_checked_and_all_are_told_at_once() {
+    let stack = stack().await;
+    for route in routes::ALL {
+        let parameters: Vec<_> = route.parameters().collect();
+        if parameters.is_empty() {
+            continue;
+        }
+        let bad = Call {
+            body: valid_body(route, 'a').into(),
+            ..call(route.method, &path(route, |_| "not-a-uuid".into()), ACME)
+        };
+        let answer = stack.answer(&bad).await;
+        let wanted = parameters.iter().map(|name| format!(r#"["path","{name}"] uuid_parsing"#)).collect();
+        assert_eq!(failure(&answer), (422, wanted), "{}", route.name);
+        well_formed(&answer, route);
+    }
+}
+
+#[tokio::test]
+async fn ids_in_the_path_take_every_form() {
+    for form in [
+        |id: &str| id.to_uppercase(),
+        |id: &str| id.replace('-', ""),
+        |id: &str| format!("%7B{id}%7D"),
+        |id: &str| format!("urn:uuid:{id}"),
+    ] {
+        let stack = stack().await;
+        let target = path(&routes::DELETE_TAG, |name| form(&demo_id('a', name)));
+        assert_eq!(stack.answer(&call("DELETE", &target, ACME)).await.status, 200, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere() {
+    for route in routes::ALL {
+        for (body, wanted) in [
+            (&b"{"[..], r#"["body",1] json_invalid"#),
+            (b"{\"a\": nope}", r#"["body",6] json_invalid"#),
+            (b"\xff\xfe", r#"["body",0] json_invalid"#),
+            (b"", r#"["body"] missing"#),
+            (b"null", r#"["body"] missing"#),
+            (b"[]", r#"["body"] model_attributes_type"#),
+            (b"12", r#"["body"] model_attributes_type"#),
+        ] {
+            let stack = stack().await;
+            let answer = stack.answer(&Call { body: body.to_vec(), ..valid_call(route, 'a', ACME) }).await;
+            well_formed(&answer, route);
+            if takes_body(route) {
+                assert_eq!(failure(&answer), (422, vec![wanted.to_owned()]), "{} {body:?}", route.name);
+            } else {
+                assert_eq!(answer.status, route.success, "{} {body:?}", route.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_field_refuses_what_it_is_not() {
+    let stack = stack().await;
+    for route in routes::ALL.iter().filter(|route| takes_body(route)) {
+        let schema = local::gateway::endpoint(route.name).unwrap().describe().body.unwrap();
+        let fields: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        // An array holding an object is a wrong value of every field there is: the one array of ids finds the object in it.
+        let body: serde_json::Map<_, _> = fields.iter().map(|name| (name.clone(), json!([{}]))).collect();
+        let wrong = Call { body: serde_json::to_vec(&body).unwrap(), ..valid_call(route, 'a', ACME) };
+        let answer = stack.answer(&wrong).await;
+        well_formed(&answer, route);
+        let (status, issues) = failure(&answer);
+        assert_eq!(status, 422, "{}", route.name);
+        assert_eq!(issues.len(), fields.len(), "{}: {issues:?}", route.name);
+        for name in &fields {
+            assert!(
+                issues.iter().any(|issue| issue.contains(&format!("\"{name}\""))),
+                "{} {name}: {issues:?}",
+                route.name
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_and_one_at_the_limit_is_not() {
+    let stack = stack().await;
+    for route in routes::ALL {
+        let padded = |size: usize| {
+            let mut body = valid_body(route, 'a').into_bytes();
+            body.resize(size.max(body.len()), b' ');
+            Call { body, ..valid_call(route, 'a', ACME) }
+        };
+        let over = stack.answer(&padded(route.body_limit + 1)).await;
+        assert_eq!(failure(&over), (413, vec![r#"["body"] payload_too_large"#.into()]), "{}", route.name);
+        well_formed(&over, route);
+        let at = stack.answer(&padded(route.body_limit)).await;
+        assert_ne!(at.status, 413, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_function_answers_its_own_route_only() {
+    let stack = stack().await;
+    let tag = valid_call(&routes::DELETE_TAG, 'a', ACME);
+    for route in routes::ALL.iter().filter(|route| route.name != "delete-tag") {
+        let endpoint = local::gateway::endpoint(route.name).unwrap();
+        let event = stack.gateway.event(&tag, "a request");
+        let answer = stack.gateway.invoke(endpoint, event).await;
+        assert_eq!(failure(&answer), (404, vec![r#"["path"] not_found"#.into()]), "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_route_or_method_is_404() {
+    let stack = stack().await;
+    for (method, target) in
+        [("GET", "/"), ("GET", "/api/v1/nothing"), ("PATCH", "/api/v1/tag/x"), ("GET", "/api/v2/assistant")]
+    {
+        let answer = stack.answer(&call(method, target, ACME)).await;
+        assert_eq!(failure(&answer), (404, vec![r#"["path"] not_found"#.into()]), "{method} {target}");
+        assert!(!answer.headers["x-request-id"].is_empty());
+    }
+}

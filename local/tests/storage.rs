@@ -1,0 +1,126 @@
+//! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
+
+use crate::fixture::{ACME, call, failure, member, post, stack};
+
+/// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
+fn json_text() -> impl Strategy<Value = String> {
+    let number = "-?(0|[1-9][0-9]{0,60})(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?";
+    let string = any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap());
+    let leaf = prop_oneof![Just("null".to_owned()), Just("true".into()), number, string.clone(), Just("\"\"".into())];
+    leaf.prop_recursive(8, 64, 6, move |inner| {
+        let member = (string.clone(), inner.clone()).prop_map(|(name, value)| format!("{name}:{value}"));
+        prop_oneof![
+            prop::collection::vec(inner, 0..6).prop_map(|items| format!("[{}]", items.join(","))),
+            prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))),
+        ]
+    })
+}
+
+#[tokio::test]
+async fn free_form_objects_come_back_to_the_byte() {
+    let stack = stack().await;
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    for _ in 0..64 {
+        let value = json_text().new_tree(&mut runner).unwrap().current();
+        let sent = format!("{{\"\":{value},\"x\":[{value}]}}");
+        let answer =
+            stack.answer(&post("/api/v1/agency", ACME, format!("{{\"attributes\":1,\"branding\":{sent}}}"))).await;
+        assert_eq!(answer.status, 201, "{sent} {}", answer.body);
+        assert!(answer.body.contains(&format!("\"branding\":{sent}")), "{sent}\n{}", answer.body);
+        let id = member(&member(&answer.body, "data"), "id").trim_matches('"').to_owned();
+        let pk = format!("ORG#01900000-0000-7000-8000-a00000000001#AGENCY#{id}");
+        let get = stack.client.get_item().table_name(local::database::TABLE_NAME);
+        let key = |value: String| aws_sdk_dynamodb::types::AttributeValue::S(value);
+        let item = get.key("pk", key(pk)).key("sk", key("AGENCY".into())).send().await.unwrap().item.unwrap();
+        assert_eq!(item["branding"].as_s().unwrap(), &sent);
+    }
+}
+
+#[tokio::test]
+async fn what_is_odd_and_valid_is_kept() {
+    let stack = stack().await;
+    let deep = 20_000;
+    for value in [
+        format!("{{\"deep\":{}{}}}", "[".repeat(deep), "]".repeat(deep)),
+        "{\"big\":123456789012345678901234567890123456789012345678901234567890,\"small\":1e-400,\"huge\":1E+999}"
+            .into(),
+        "{\"\":{\"\":\"\"}}".into(),
+        "{\"\\u0000\":\"\\u0000\",\"nul\":\"a\\u0000b\"}".into(),
+        "{\"twice\":1,\"twice\":2}".into(),
+        "{\"half\":\"\\ud800\",\"\\udc00\":1}".into(),
+        "{\"minus\":-0,\"point\":1.0,\"exponent\":1e0}".into(),
+        "{ \"spaces\" : [ 1 , 2 ] }".into(),
+        "{\"pk\":\"x\",\"$serde_json::private::RawValue\":\"y\"}".into(),
+        format!("{{\"{}\":1}}", "k".repeat(70_000)),
+    ] {
+        let answer = stack.answer(&post("/api/v1/assistant", ACME, format!("{{\"attributes\":{value}}}"))).await;
+        assert_eq!(answer.status, 201, "{} {}", &value[..value.len().min(80)], &answer.body[..200]);
+        assert!(answer.body.contains(&format!("\"attributes\":{value}")), "{}", &value[..value.len().min(80)]);
+    }
+}
+
+#[tokio::test]
+async fn texts_come_back_equal() {
+    let stack = stack().await;
+    for text in ["", " ", "\0", "a\u{301}", "😀", "\u{feff}", "\u{202e}abc", "null", "{}", &"x".repeat(200_000)] {
+        let body = serde_json::json!({"name": text, "system_prompt": text, "description": text});
+        let answer = stack.answer(&post("/api/v1/assistant", ACME, body.to_string())).await;
+        let answered: Value = serde_json::from_str(&answer.body).unwrap();
+        if text.len() > 100_000 {
+            assert_eq!(answer.status, 413);
+            continue;
+        }
+        for field in ["name", "system_prompt", "description"] {
+            assert_eq!(answered["data"][field], text, "{field}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_largest_body_fits_an_item() {
+    let stack = stack().await;
+    let limit = shared::routes::CREATE_ASSISTANT.body_limit;
+    let frame = r#"{"attributes":{"x":""}}"#.len();
+    let body = format!(r#"{{"attributes":{{"x":"{}"}}}}"#, "é".repeat((limit - frame) / 2));
+    let answer = stack.answer(&post("/api/v1/assistant", ACME, body.clone())).await;
+    assert_eq!(answer.status, 201);
+    assert_eq!(member(&member(&answer.body, "data"), "attributes"), member(&body, "attributes"));
+}
+
+#[tokio::test]
+async fn half_a_surrogate_pair_is_no_string() {
+    let stack = stack().await;
+    let answer = stack.answer(&post("/api/v1/assistant", ACME, r#"{"name":"\ud800"}"#)).await;
+    assert_eq!(failure(&answer), (422, vec![r#"["body","name"] string_unicode"#.into()]));
+}
+
+#[tokio::test]
+async fn nothing_that_can_be_sent_makes_a_500() {
+    let stack = stack().await;
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let bytes = prop::collection::vec(any::<u8>(), 0..200);
+    for route in shared::routes::ALL {
+        for _ in 0..12 {
+            let body = bytes.new_tree(&mut runner).unwrap().current();
+            let text = json_text().new_tree(&mut runner).unwrap().current();
+            let odd = "[ -~é%]{0,40}".new_tree(&mut runner).unwrap().current();
+            let encoded: String = form_urlencoded::byte_serialize(odd.as_bytes()).collect();
+            for body in
+                [body, text.into_bytes(), format!("{{\"name\":{odd:?},\"contact_ids\":[{odd:?}]}}").into_bytes()]
+            {
+                let path =
+                    crate::fixture::path(route, |_| if encoded.is_empty() { "x".into() } else { encoded.clone() });
+                let mut odd_call = call(route.method, &path, ACME);
+                odd_call.query += &format!("&page={encoded}&size={encoded}&{encoded}");
+                odd_call.body = body;
+                let answer = stack.answer(&odd_call).await;
+                assert_ne!(answer.status, 500, "{odd_call:?} {}", answer.body);
+            }
+        }
+    }
+}

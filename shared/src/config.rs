@@ -1,0 +1,41 @@
+//! Every environment variable that the functions read, once, at their start.
+
+/// What the environment says.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `TABLE_NAME`: the DynamoDB table.
+    pub table_name: String,
+    /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
+    pub payment_api_base: String,
+    /// `API_BASE_URL`: where the API answers, without a trailing slash and without `/api/v1`. Unset, the gateway's own word counts.
+    pub api_base_url: Option<String>,
+}
+
+/// A variable that must be set is not.
+#[derive(Debug, thiserror::Error)]
+#[error("the environment variable {0} is not set")]
+pub struct Unset(&'static str);
+
+impl Config {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// [`Unset`] names the variable that is missing.
+    pub fn from_env() -> Result<Self, Unset> {
+        Ok(Self {
+            table_name: required("TABLE_NAME")?,
+            payment_api_base: required("PAYMENT_API_BASE")?,
+            api_base_url: variable("API_BASE_URL"),
+        })
+    }
+}
+
+fn required(name: &'static str) -> Result<String, Unset> {
+    variable(name).ok_or(Unset(name))
+}
+
+fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    let value = std::env::var(name);
+    value.ok().map(|value| value.trim_end_matches('/').to_owned()).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,258 @@
+//! Everything that can go wrong with a request, as one enum with one status match.
+//!
+//! What a caller may know is in the variant; what only an operator may know is a *cause*, which is logged and never sent.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::table::TableError;
+
+/// The result of everything a handler does.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No key, or an empty one.
+    #[error("no API key")]
+    MissingKey,
+    /// A malformed, unknown, expired or revoked key: the caller is not told which.
+    #[error("invalid API key")]
+    InvalidKey,
+    /// The key is good, and may not do this.
+    #[error("forbidden")]
+    Forbidden(Location, &'static str),
+    /// No such route, or no such record in the caller's organisation.
+    #[error("not found")]
+    NotFound(Location),
+    /// The state of a record forbids it.
+    #[error("conflict: {kind}")]
+    Conflict {
+        /// The input that names the record.
+        at: Location,
+        /// A word for the cause, for programs.
+        kind: &'static str,
+        /// A sentence for people.
+        message: &'static str,
+    },
+    /// The body has more bytes than its route allows.
+    #[error("body larger than {0} bytes")]
+    TooLarge(usize),
+    /// The input is not valid; every issue is listed.
+    #[error("invalid input")]
+    Invalid(Issues),
+    /// The database did not answer in time, or throttled, after all retries.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+    /// The payment provider failed or refused.
+    #[error("payment provider: {0}")]
+    PaymentProvider(String),
+    /// A defect of ours.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+/// One entry of `detail`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Issue {
+    /// Where the faulty input is.
+    pub loc: Location,
+    /// A sentence for people.
+    pub msg: Cow<'static, str>,
+    /// A word for programs.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+}
+
+/// All that is wrong with one input, in the order in which it was found.
+pub type Issues = Vec<Issue>;
+
+/// The body of every failure.
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    /// At least one issue.
+    pub detail: Issues,
+}
+
+/// Place of an input: `["body", "contact_ids", 0]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Location(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Name(Cow<'static, str>),
+    Index(usize),
+}
+
+impl Location {
+    /// The request as a whole: `[]`.
+    pub const fn nowhere() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The path: `["path"]`.
+    pub fn path() -> Self {
+        Self::nowhere().name("path")
+    }
+
+    /// The query: `["query"]`.
+    pub fn query() -> Self {
+        Self::nowhere().name("query")
+    }
+
+    /// The body: `["body"]`.
+    pub fn body() -> Self {
+        Self::nowhere().name("body")
+    }
+
+    /// The member `name` of this place.
+    #[must_use]
+    pub fn name(&self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Step::Name(name.into()))
+    }
+
+    /// The item `index`, counted from 0, of this place.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.with(Step::Index(index))
+    }
+
+    fn with(&self, step: Step) -> Self {
+        Self(self.0.iter().cloned().chain([step]).collect())
+    }
+
+    /// An issue at this place.
+    pub fn issue(&self, kind: &'static str, msg: impl Into<Cow<'static, str>>) -> Issue {
+        Issue { loc: self.clone(), msg: msg.into(), kind }
+    }
+}
+
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.0)
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Name(name) => serializer.serialize_str(name),
+            Self::Index(index) => serializer.serialize_u64(*index as u64),
+        }
+    }
+}
+
+impl Error {
+    /// The HTTP status of this failure.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::MissingKey | Self::InvalidKey => 401,
+            Self::Forbidden(..) => 403,
+            Self::NotFound(_) => 404,
+            Self::Conflict { .. } => 409,
+            Self::TooLarge(_) => 413,
+            Self::Invalid(_) => 422,
+            Self::Internal(_) => 500,
+            Self::PaymentProvider(_) => 502,
+            Self::Unavailable(_) => 503,
+        }
+    }
+
+    /// The header that goes with this failure, if one does.
+    pub const fn header(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::MissingKey | Self::InvalidKey => Some(("www-authenticate", "Bearer")),
+            Self::Unavailable(_) => Some(("retry-after", "1")),
+            _ => None,
+        }
+    }
+
+    /// What the caller is told: never a cause.
+    pub fn detail(self) -> Detail {
+        let key = || Location::query().name("api_key");
+        let nowhere = Location::nowhere();
+        let issue = match self {
+            Self::Invalid(detail) => return Detail { detail },
+            Self::MissingKey => key().issue("missing", "Field required"),
+            Self::InvalidKey => key().issue("invalid_api_key", "Invalid API key"),
+            Self::Forbidden(at, message) => at.issue("forbidden", message),
+            Self::NotFound(at) => at.issue("not_found", "Not found"),
+            Self::Conflict { at, kind, message } => at.issue(kind, message),
+            Self::TooLarge(limit) => {
+                Location::body().issue("payload_too_large", format!("Body should have at most {limit} bytes"))
+            }
+            Self::Unavailable(_) => nowhere.issue("unavailable", "The service is busy, try again shortly"),
+            Self::PaymentProvider(_) => {
+                nowhere.issue("payment_provider_error", "The payment provider failed or refused the request")
+            }
+            Self::Internal(_) => nowhere.issue("internal_error", "Internal server error"),
+        };
+        Detail { detail: vec![issue] }
+    }
+
+    /// A single validation issue.
+    pub fn invalid(issue: Issue) -> Self {
+        Self::Invalid(vec![issue])
+    }
+
+    /// The request names an organisation that is not the key's.
+    pub fn other_organisation(at: Location) -> Self {
+        Self::Forbidden(at, "The API key belongs to another organisation")
+    }
+}
+
+impl From<TableError> for Error {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Unavailable(cause) => Self::Unavailable(cause),
+            TableError::Missing => Self::Internal("a missing record that no handler expected".into()),
+            TableError::Broken(cause) => Self::Internal(cause),
+        }
+    }
+}
+
+/// Turns a record that is not there into the answer that fits the place where the caller named it.
+pub trait OnMissing<T> {
+    /// 404 at the path parameter `name`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where the record is missing, and whatever else the table reports.
+    fn on_missing(self, name: &'static str) -> Result<T>;
+
+    /// 422 `not_found` at the field `name` of the body.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the record is missing, and whatever else the table reports.
+    fn on_missing_in_body(self, name: &'static str) -> Result<T>;
+}
+
+impl<T> OnMissing<T> for Result<T, TableError> {
+    fn on_missing(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| match error {
+            TableError::Missing => Error::NotFound(Location::path().name(name)),
+            other => other.into(),
+        })
+    }
+
+    fn on_missing_in_body(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| match error {
+            TableError::Missing => Error::invalid(Location::body().name(name).issue("not_found", "Not found")),
+            other => other.into(),
+        })
+    }
+}
+
+/// An error's messages from the outermost to the root, without `Debug`, which could print what was being written.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    use fmt::Write as _;
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,76 @@
+//! Runs an endpoint under Lambda: the one place where logging, configuration and clients are set up.
+
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig};
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
+use lambda_http::request::LambdaRequest;
+pub use lambda_runtime::tracing;
+use lambda_runtime::{LambdaEvent, service_fn};
+
+use crate::auth::KeyCache;
+use crate::config::Config;
+use crate::context::{Clock, Ids, Service};
+use crate::event::HttpRequest;
+use crate::operation::Endpoint;
+use crate::table::store::Store;
+
+/// What keeps a function from starting at all.
+pub type Fatal = lambda_runtime::Error;
+
+/// The roots that AWS's own certificates end in: parsing these five takes a tenth of what the machine's hundreds take.
+const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
+
+/// Serves `endpoint` until Lambda ends the process.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
+    tracing::init_default_subscriber();
+    // One request at a time is all that Lambda sends; more threads would only cost memory and start-up.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let service = &start().await?;
+        let handler = service_fn(|event: LambdaEvent<LambdaRequest>| async move {
+            let request = HttpRequest::from_event(event.payload, &event.context.request_id);
+            Ok::<_, Fatal>(endpoint.answer(service, &request).await)
+        });
+        lambda_runtime::run(handler).await
+    })
+}
+
+/// The service of this process, with its connection to the table already open.
+async fn start() -> Result<Service, Fatal> {
+    let config = Config::from_env()?;
+    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk_config().await?), config.table_name.clone());
+    // Initialisation has the full processor and is not waited for; a connection opened here is one that no caller waits for. Where it
+    // fails, the first request tries again and answers for itself.
+    if let Err(error) = store.warm_up().await {
+        tracing::warn!(%error, "the table did not answer during initialisation");
+    }
+    Ok(Service { config, store, clock: Clock::System, ids: Ids::Random, keys: KeyCache::default() })
+}
+
+/// Region, credentials and endpoint as every AWS tool finds them; time limits below the functions' own.
+///
+/// # Errors
+/// Where the trust store cannot be read.
+pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
+    let tls = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)).build()?;
+    let http = aws_smithy_http_client::Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .tls_context(tls)
+        .build_https();
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(1))
+        .operation_attempt_timeout(Duration::from_secs(1))
+        .operation_timeout(Duration::from_secs(3))
+        .build();
+    Ok(aws_config::defaults(BehaviorVersion::v2026_01_12())
+        .http_client(http)
+        .timeout_config(timeouts)
+        .retry_config(RetryConfig::standard().with_max_attempts(3))
+        .load()
+        .await)
+}

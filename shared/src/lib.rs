@@ -1,0 +1,62 @@
+//! What all functions share. From the outside in:
+//!
+//! - [`lambda`] runs an [`Endpoint`](operation::Endpoint) under Lambda: logging, configuration and clients are set up there, and only
+//!   there. [`event`] turns API Gateway's events into requests and answers into responses.
+//! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
+//!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
+//! - [`auth`] makes the caller, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
+//! - [`model`] holds the records and how their state may change, without input or output.
+//! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
+//! - [`payment`] speaks to the payment provider. [`config`], [`context`] and [`meter`] are what their names say.
+
+#![warn(missing_docs)]
+
+pub mod auth;
+pub mod config;
+pub mod context;
+pub mod error;
+pub mod event;
+pub mod lambda;
+pub mod meter;
+pub mod model;
+pub mod operation;
+pub mod page;
+pub mod payment;
+pub mod response;
+pub mod routes;
+pub mod schema;
+pub mod table;
+pub mod validation;
+
+/// What an operation needs.
+pub mod prelude {
+    pub use crate::context::Context;
+    pub use crate::error::{Error, Location, OnMissing, Result};
+    pub use crate::input;
+    pub use crate::model::agency::*;
+    pub use crate::model::assistant::*;
+    pub use crate::model::campaign::*;
+    pub use crate::model::datasource::*;
+    pub use crate::model::form::*;
+    pub use crate::model::id::*;
+    pub use crate::model::intent::*;
+    pub use crate::model::tag::*;
+    pub use crate::model::user::*;
+    pub use crate::model::webhook::*;
+    pub use crate::model::widget::*;
+    pub use crate::operation::{Operation, Request};
+    pub use crate::page::{Page, PageQuery};
+    pub use crate::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
+    pub use crate::routes::{self, Route};
+    pub use crate::table::list::List;
+}
+
+/// `bytes` in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

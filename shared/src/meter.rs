@@ -1,0 +1,74 @@
+//! Counts what one request takes of the database: calls, how many of them had to wait for one another, and capacity units.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a request took of the database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
+pub struct Cost {
+    /// Calls, a retry of the SDK's not counted again.
+    pub calls: u32,
+    /// The longest chain of calls of which each began after the one before had ended.
+    pub depth: u32,
+    /// Read capacity units.
+    pub read_units: f64,
+    /// Write capacity units.
+    pub write_units: f64,
+}
+
+/// A request's running account; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Meter(Arc<Mutex<Cost>>);
+
+/// Which of the two kinds of unit a call consumes.
+#[derive(Debug, Clone, Copy)]
+pub enum Unit {
+    /// Get, query, batch get.
+    Read,
+    /// Put, update, delete, batch write, transactional write.
+    Write,
+}
+
+impl Meter {
+    /// A call begins. The depth it returns belongs to [`Meter::end`].
+    #[must_use]
+    pub fn begin(&self) -> u32 {
+        let mut cost = self.lock();
+        cost.calls += 1;
+        cost.depth + 1
+    }
+
+    /// The call that began with `depth` has ended, and consumed `units`.
+    pub fn end(&self, depth: u32, unit: Unit, units: f64) {
+        let mut cost = self.lock();
+        cost.depth = cost.depth.max(depth);
+        match unit {
+            Unit::Read => cost.read_units += units,
+            Unit::Write => cost.write_units += units,
+        }
+    }
+
+    /// The account so far.
+    pub fn cost(&self) -> Cost {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cost> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_side_by_side_count_once_in_depth() {
+        let meter = Meter::default();
+        let (first, second) = (meter.begin(), meter.begin());
+        meter.end(first, Unit::Read, 0.5);
+        meter.end(second, Unit::Read, 1.0);
+        let third = meter.begin();
+        meter.end(third, Unit::Write, 2.0);
+        assert_eq!(meter.cost(), Cost { calls: 3, depth: 2, read_units: 1.5, write_units: 2.0 });
+    }
+}

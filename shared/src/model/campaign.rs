@@ -1,0 +1,248 @@
+//! Campaigns, and the contacts of each.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::error::{Error, Issues, Location, Result};
+use crate::model::id::{
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, WidgetId, ordinal, with_ordinal,
+};
+use crate::model::time::Timestamp;
+use crate::model::widget::Widget;
+use crate::schema::Schema;
+use crate::validation::{Parse, Raw, bounded_list, settle, words};
+
+/// The most contacts of one run.
+pub const MAX_CONTACTS: usize = 10_000;
+
+crate::choice! {
+    /// How far a campaign is.
+    pub enum CampaignStatus {
+        NotStarted = "not_started",
+        ToBeRun = "to_be_run",
+        Queued = "queued",
+        InProgress = "in_progress",
+        Paused = "paused",
+        Cancelled = "cancelled",
+        Completed = "completed",
+    }
+}
+
+crate::choice! {
+    /// What became of one contact of a campaign.
+    pub enum ContactStatus {
+        Queued = "queued",
+        Sent = "sent",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+/// 1 to 10,000 contacts, each once, in the order in which they were first named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContactIds {
+    sent: Vec<ContactId>,
+}
+
+impl ContactIds {
+    /// Each contact once, in the order in which they were first named.
+    pub fn distinct(&self) -> Vec<ContactId> {
+        let mut seen = HashSet::with_capacity(self.sent.len());
+        self.sent.iter().copied().filter(|id| seen.insert(*id)).collect()
+    }
+}
+
+impl Parse for ContactIds {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        bounded_list(raw, at, issues, (1, MAX_CONTACTS)).map(|sent| Self { sent })
+    }
+}
+
+impl Schema for ContactIds {
+    fn schema() -> Value {
+        json!({"type": "array", "items": ContactId::schema(), "minItems": 1, "maxItems": MAX_CONTACTS})
+    }
+}
+
+crate::input! {
+    /// What run-campaign takes.
+    pub struct NewCampaign {
+        /// The contacts that receive it.
+        pub contact_ids: ContactIds,
+        /// What is written; a call ignores it.
+        pub message: Option<String> = None,
+        /// Whether a new thread begins; a call always begins one.
+        pub start_new_conversation: bool = false,
+    }
+}
+
+crate::record! {
+    /// How many of a campaign's contacts are in each state.
+    pub struct Counts {
+        /// Not sent yet.
+        pub queued: u64,
+        /// Sent.
+        pub sent: u64,
+        /// Given up.
+        pub failed: u64,
+        /// Stopped before it was sent.
+        pub cancelled: u64,
+    }
+}
+
+crate::record! {
+    /// A campaign.
+    pub struct Campaign {
+        /// Identifier.
+        pub id: CampaignId,
+        /// The widget it runs through.
+        pub widget_id: WidgetId,
+        /// The widget's assistant.
+        pub assistant_id: Option<AssistantId>,
+        /// What is written; none for calls.
+        pub message: Option<String>,
+        /// Whether a new thread begins.
+        pub start_new_conversation: bool,
+        /// How far it is.
+        pub status: CampaignStatus,
+        /// Its contacts by state.
+        pub counts: Counts,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it last changed.
+        pub updated_at: Timestamp,
+    }
+}
+
+impl NewCampaign {
+    /// SHA-256 of all that makes another request the same as this one.
+    pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
+        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+        context.update(widget.0.as_bytes());
+        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
+        let message = self.message.as_deref().unwrap_or_default();
+        context.update(&(message.len() as u64).to_be_bytes());
+        context.update(message.as_bytes());
+        for contact in self.contact_ids.distinct() {
+            context.update(contact.0.as_bytes());
+        }
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(context.finish().as_ref());
+        fingerprint
+    }
+
+    /// Refuses the request where one of its contacts is among `missing`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], with an issue at each index.
+    pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
+        let at = Location::body().name("contact_ids");
+        let sent = self.contact_ids.sent.iter().enumerate();
+        let unknown = sent.filter(|(_, id)| missing.contains(id)).map(|(index, _)| index);
+        let issues: Issues = unknown.map(|index| at.index(index).issue("not_found", "Not found")).collect();
+        settle(Some(()), issues)
+    }
+}
+
+impl Campaign {
+    /// A queued campaign of `contacts` contacts through `widget`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at the body's `message` where a chat would begin with silence.
+    pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
+        let calls = widget.widget_type.calls();
+        let message = if calls { None } else { new.message.as_ref().or(widget.opening_message.as_ref()).cloned() };
+        if !calls && message.is_none() {
+            let (kind, msg) = words::MISSING;
+            return Err(Error::invalid(Location::body().name("message").issue(kind, msg)));
+        }
+        Ok(Self {
+            id,
+            widget_id: widget.id,
+            assistant_id: widget.assistant_id,
+            message,
+            start_new_conversation: calls || new.start_new_conversation,
+            status: CampaignStatus::Queued,
+            counts: Counts { queued: contacts as u64, sent: 0, failed: 0, cancelled: 0 },
+            created_at: now,
+            updated_at: now,
+        })
+    }
+}
+
+impl CampaignId {
+    /// The id of a campaign, made of a fresh one: its last 32 bits are left to its contacts.
+    pub fn fresh(id: Uuid) -> Self {
+        Self(with_ordinal(id, 0))
+    }
+
+    /// The id of the contact at `place`, counted from 0. It carries its campaign and its place, so that its item is found by it alone.
+    pub fn contact(self, place: u32) -> CampaignContactId {
+        CampaignContactId(with_ordinal(self.0, place + 1))
+    }
+}
+
+impl CampaignContactId {
+    /// The campaign that [`CampaignId::contact`] put in.
+    pub fn campaign(self) -> CampaignId {
+        CampaignId::fresh(self.0)
+    }
+
+    /// The place in the campaign, counted from 0; `None` where this is a campaign's own id.
+    pub const fn place(self) -> Option<u32> {
+        ordinal(self.0).checked_sub(1)
+    }
+}
+
+crate::record! {
+    /// One contact of a campaign.
+    pub struct CampaignContact {
+        /// Identifier.
+        pub id: CampaignContactId,
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// The contact.
+        pub contact_id: ContactId,
+        /// What became of it.
+        pub status: ContactStatus,
+        /// The conversation that came of it.
+        pub conversation_id: Option<ConversationId>,
+        /// Why it failed.
+        pub error: Option<String>,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it last changed.
+        pub updated_at: Timestamp,
+    }
+}
+
+impl CampaignContact {
+    /// The contacts of a new campaign, none of them sent yet.
+    pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
+        let queued = |(place, contact_id): (u32, &ContactId)| Self {
+            id: campaign.id.contact(place),
+            campaign_id: campaign.id,
+            contact_id: *contact_id,
+            status: ContactStatus::Queued,
+            conversation_id: None,
+            error: None,
+            created_at: campaign.created_at,
+            updated_at: campaign.created_at,
+        };
+        (0..).zip(contacts).map(queued).collect()
+    }
+}
+
+crate::record! {
+    /// What run-campaign answers.
+    pub struct CampaignRun {
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// `queued`.
+        pub status: CampaignStatus,
+        /// How many distinct contacts were queued.
+        pub contacts: u64,
+    }
+}

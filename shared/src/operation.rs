@@ -1,0 +1,202 @@
+//! The pipeline that every request goes through, and the trait that says what is particular to an operation.
+//!
+//! Only reading the input, the handler and printing the reply are generic. [`Endpoint`] erases the type behind one function pointer,
+//! so that everything else is compiled once, here, and not once per binary.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use crate::auth::authenticate;
+use crate::context::{Context, Service};
+use crate::error::{Error, Issues, Location, Result};
+use crate::event::{HttpRequest, HttpResponse};
+use crate::meter::Meter;
+use crate::model::api_key::Role;
+use crate::response::{Reply, envelope, envelope_schema};
+use crate::routes::{Access, Route};
+use crate::table::Table;
+use crate::validation::{Input, Source, settle};
+
+/// One operation of the API.
+pub trait Operation: Sized + 'static {
+    /// Its line in the route table.
+    const ROUTE: &'static Route;
+    /// The path's parameters.
+    type Path: Input;
+    /// The query's parameters, the key's aside.
+    type Query: Input;
+    /// The body; `()` where it takes none.
+    type Body: Input;
+    /// What it answers.
+    type Reply: Reply;
+
+    /// What is particular to it. The caller is known, may do this, and has sent valid input.
+    fn handle(cx: &Context<'_>, request: Request<Self>) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// The valid input of an operation.
+#[derive(Debug)]
+pub struct Request<O: Operation> {
+    /// The path's parameters.
+    pub path: O::Path,
+    /// The query's parameters.
+    pub query: O::Query,
+    /// The body.
+    pub body: O::Body,
+}
+
+/// An operation without its type.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    /// Its line in the route table.
+    pub route: &'static Route,
+    handle: Handle,
+    describe: fn() -> Description,
+}
+
+type Handle = for<'a> fn(&'a Context<'a>, Sources<'a>) -> Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
+
+/// What a request brought, not yet read.
+struct Sources<'a> {
+    path: Source<'a>,
+    query: Source<'a>,
+    body: Option<&'a [u8]>,
+}
+
+/// The JSON schemas of an operation.
+#[derive(Debug)]
+pub struct Description {
+    /// The path's parameters.
+    pub path: Value,
+    /// The query's parameters, the key's aside.
+    pub query: Value,
+    /// The body, where it takes one.
+    pub body: Option<Value>,
+    /// The whole answer.
+    pub reply: Value,
+}
+
+impl Endpoint {
+    /// `O`, without its type.
+    pub const fn of<O: Operation>() -> Self {
+        Self {
+            route: O::ROUTE,
+            handle: |cx, sources| {
+                Box::pin(async move {
+                    let reply = O::handle(cx, read::<O>(&sources)?).await?;
+                    envelope(&reply)
+                })
+            },
+            describe: || Description {
+                path: O::Path::schema(),
+                query: O::Query::schema(),
+                body: O::Body::EXPECTED.then(O::Body::schema),
+                reply: envelope_schema::<O::Reply>(),
+            },
+        }
+    }
+
+    /// The JSON schemas, read off the declarations that the pipeline itself uses.
+    pub fn describe(&self) -> Description {
+        (self.describe)()
+    }
+
+    /// Answers `request`, whatever it is, and logs one line about it.
+    pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
+        let (started, meter) = (Instant::now(), Meter::default());
+        // A panic is a defect, and still no reason to leave the caller without the body that it can parse.
+        let outcome = AssertUnwindSafe(self.attempt(service, request, &meter)).catch_unwind().await;
+        let result = outcome.unwrap_or_else(|panic| Err(Error::Internal(panic_message(&*panic))));
+        let cause = result.as_ref().err().map(ToString::to_string);
+        let response = self.response(result, &request.request_id, &meter);
+        let (status, cost) = (response.status_code, response.cost);
+        tracing::info!(
+            request_id = request.request_id,
+            operation = self.route.name,
+            status,
+            cause,
+            milliseconds = started.elapsed().as_secs_f64() * 1000.0,
+            dynamodb_calls = cost.calls,
+            dynamodb_depth = cost.depth,
+            read_units = cost.read_units,
+            write_units = cost.write_units,
+            "request"
+        );
+        response
+    }
+
+    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<String> {
+        let store = service.store.metered(meter.clone());
+        let caller = authenticate(service, &store, request).await?;
+        if self.route.access == Access::Write && caller.role == Role::ReadOnly {
+            let key = Location::query().name("api_key");
+            return Err(Error::Forbidden(key, "A read-only API key may not do this"));
+        }
+        let no_such_route = || Error::NotFound(Location::path());
+        if request.method != self.route.method {
+            return Err(no_such_route());
+        }
+        let parameters = self.route.match_path(&request.path).ok_or_else(no_such_route)?;
+        let body = request.body.as_deref();
+        if body.is_some_and(|bytes| bytes.len() > self.route.body_limit) {
+            return Err(Error::TooLarge(self.route.body_limit));
+        }
+        let decoded: Vec<_> =
+            parameters.into_iter().map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect();
+        let sources = Sources {
+            path: Source::text(Location::path(), decoded.iter().map(|(name, value)| (*name, value.as_ref()))),
+            query: Source::text(
+                Location::query(),
+                request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
+            ),
+            body,
+        };
+        let base_url = service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone());
+        let cx = Context { caller, table: Table::new(store, caller.tenant), base_url, service };
+        (self.handle)(&cx, sources).await
+    }
+
+    fn response(&self, result: Result<String>, request_id: &str, meter: &Meter) -> HttpResponse {
+        let mut headers =
+            BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
+        let (status_code, body) = match result {
+            Ok(body) => (self.route.success, body),
+            Err(error) => {
+                headers.extend(error.header().map(|(name, value)| (name, value.to_owned())));
+                (error.status(), serde_json::to_string(&error.detail()).unwrap_or_default())
+            }
+        };
+        HttpResponse { status_code, headers, body, is_base64_encoded: false, cost: meter.cost() }
+    }
+}
+
+/// Path, query and body, with the issues of all three in one answer.
+fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
+    let mut issues = Issues::new();
+    let path = O::Path::read(&sources.path, &mut issues);
+    let query = O::Query::read(&sources.query, &mut issues);
+    let body = if O::Body::EXPECTED {
+        match Source::body(sources.body) {
+            Ok(source) => O::Body::read(&source, &mut issues),
+            Err(issue) => {
+                issues.push(issue);
+                None
+            }
+        }
+    } else {
+        O::Body::read(&Source::text(Location::body(), []), &mut issues)
+    };
+    let request = path.zip(query).zip(body).map(|((path, query), body)| Request { path, query, body });
+    settle(request, issues)
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("no message"))
+}

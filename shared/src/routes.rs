@@ -1,0 +1,130 @@
+//! The route table: every operation that answers over HTTP, once.
+//!
+//! The template, the packages under `functions/`, `events/`, the README and the documents under `docs/` are compared with this
+//! table by `local/tests/contract.rs`, so a line here is the only place where a method or a path is decided.
+
+/// What a key must be allowed to do before the operation runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Any valid key.
+    Read,
+    /// A key whose role is `full`; a read-only one gets 403.
+    Write,
+}
+
+/// One operation's place in the API.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Kebab-case name: package, binary, folder and event file. The other spellings derive from it.
+    pub name: &'static str,
+    /// HTTP method, upper case.
+    pub method: &'static str,
+    /// Path as the specification prints it, parameters in braces.
+    pub path: &'static str,
+    /// What the key must be allowed to do.
+    pub access: Access,
+    /// Status of a success.
+    pub success: u16,
+    /// The largest request body, in bytes. A larger one is 413.
+    pub body_limit: usize,
+}
+
+const KIB: usize = 1024;
+
+macro_rules! routes {
+    ($($constant:ident $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($method), " ", $path, "`")]
+            pub const $constant: Route = Route {
+                name: $name,
+                method: stringify!($method),
+                path: $path,
+                access: Access::$access,
+                success: $success,
+                body_limit: $kib * KIB,
+            };
+        )*
+
+        /// Every route, in the order of the specification's summary.
+        pub const ALL: &[&Route] = &[$(&$constant),*];
+    };
+}
+
+#[rustfmt::skip]
+routes! {
+    // constant                         name                                method  path                                                        access success body limit (KiB)
+    CREATE_ASSISTANT                    "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
+    CREATE_AGENCY_BILLING_PLAN          "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     256;
+    CREATE_AGENCY                       "create-agency"                     POST   "/api/v1/agency"                                             Write  201     256;
+    RUN_CAMPAIGN                        "run-campaign"                      POST   "/api/v1/campaign/run/{widget_id}"                           Write  200     1024;
+    GET_AGENT_LIST                      "get-agent-list"                    GET    "/api/v1/user/get_agent_list/"                               Read   200     256;
+    READ_LINK_TAG_ENTITY_LIST           "read-link-tag-entity-list"         GET    "/api/v1/link_tag_entity/list"                               Read   200     256;
+    SETUP_PAYMENT_WEBHOOK               "setup-payment-webhook"             GET    "/api/v1/agency/billing/{agency_id}/setup_payment_webhook"   Write  200     256;
+    DELETE_LINKED_ASSISTANT_DATASOURCE  "delete-linked-assistant-datasource" DELETE "/api/v1/datasource/{datasource_id}/assistant/{assistant_id}" Write 200    256;
+    DELETE_DATASOURCE_FILE              "delete-datasource-file"            DELETE "/api/v1/datasource/datasourcefile/{datasourcefile_id}"      Write  200     256;
+    DELETE_CAMPAIGN_CONTACT             "delete-campaign-contact"           DELETE "/api/v1/campaign_contact/{campaign_contact_id}"             Write  200     256;
+    DELETE_INTENT                       "delete-intent"                     DELETE "/api/v1/intent/{intent_id}"                                 Write  200     256;
+    DELETE_FORM                         "delete-form"                       DELETE "/api/v1/form/{form_id}"                                     Write  200     256;
+    DELETE_TAG                          "delete-tag"                        DELETE "/api/v1/tag/{tag_id}"                                       Write  200     256;
+}
+
+impl Route {
+    /// The path's parameters as `path` fills them, still percent-encoded, or `None` where `path` is not this route's.
+    /// One trailing slash more or less makes no difference.
+    pub fn match_path<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+        let mut given = segments(path);
+        let mut parameters = Vec::new();
+        for wanted in segments(self.path) {
+            let segment = given.next()?;
+            match parameter(wanted) {
+                Some(name) if !segment.is_empty() => parameters.push((name, segment)),
+                None if wanted == segment => {}
+                _ => return None,
+            }
+        }
+        given.next().is_none().then_some(parameters)
+    }
+
+    /// Names of the path's parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        segments(self.path).filter_map(parameter)
+    }
+}
+
+/// The route that answers `method` and `path`; of two that could, the one with fewer parameters, as API Gateway chooses.
+pub fn find(method: &str, path: &str) -> Option<&'static Route> {
+    let answers = |route: &&&Route| route.method == method && route.match_path(path).is_some();
+    ALL.iter().filter(answers).min_by_key(|route| route.parameters().count()).copied()
+}
+
+fn segments(path: &str) -> std::str::Split<'_, char> {
+    path.strip_suffix('/').unwrap_or(path).split('/')
+}
+
+fn parameter(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_slash_forms_match_and_nothing_else_does() {
+        for route in ALL {
+            let bare = route.path.trim_end_matches('/');
+            assert!(route.match_path(bare).is_some(), "{bare}");
+            assert!(route.match_path(&format!("{bare}/")).is_some(), "{bare}/");
+            assert!(route.match_path(&format!("{bare}//")).is_none(), "{bare}//");
+            assert!(route.match_path(&format!("{bare}/more")).is_none());
+            assert_eq!(find(route.method, route.path), Some(*route));
+            assert_eq!(find("PATCH", route.path), None);
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_never_empty() {
+        assert_eq!(DELETE_TAG.match_path("/api/v1/tag/"), None);
+        assert_eq!(DELETE_TAG.match_path("/api/v1/tag/x"), Some(vec![("tag_id", "x")]));
+    }
+}

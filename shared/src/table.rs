@@ -1,0 +1,22 @@
+//! The single table: [`entities`] has every key, [`access`] every access pattern, [`list`] the lists, [`store`] the calls themselves.
+
+pub mod access;
+pub mod entities;
+pub mod list;
+pub mod store;
+
+pub use access::Table;
+
+/// Why the table did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// A record that had to be there is not.
+    #[error("no such record")]
+    Missing,
+    /// The database did not answer in time, throttled, or its answer was lost, after all retries.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A defect of ours: the database refused the request, or an item cannot be read.
+    #[error("{0}")]
+    Broken(String),
+}

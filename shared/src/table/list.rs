@@ -1,0 +1,353 @@
+//! Lists with exact totals, of which any page is found in two or three round trips, however long they are.
+//!
+//! A row's sort key is its *ordinal*: 0, 1, 2 and so on in the order of creation, never given twice. A page that begins with the k-th
+//! row would be a query from ordinal k on, if nothing were ever removed. What was removed leaves *holes*, and they are counted:
+//!
+//! - a *block* of 1024 ordinals has an item with the set of its holes, made by its first one;
+//! - a *section* of 32 blocks has an item with the number of holes of each, next to the list's head;
+//! - the *head* says which ordinal comes next.
+//!
+//! The total is the next ordinal less all holes. One query reads the head and all sections; the counts lead to the block in which the
+//! k-th row lies, and its set to the very ordinal. A million rows with a tenth removed are 31 sections of 9 KB together, and a block.
+//!
+//! To append is one transaction: the head moves on, on condition that it stood where this process last saw it, and the rows are put.
+//! Where it stood elsewhere, the failure tells where. To remove is one transaction: the row goes, its ordinal joins the block's set,
+//! and the section's count grows. Appends and removals never touch the same item.
+//!
+//! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::model::id::ordinal;
+use crate::page::{Page, PageQuery};
+use crate::table::entities::{Key, SK, list_block, list_head, list_row, list_section};
+use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, to_item};
+use crate::table::{Table, TableError};
+
+/// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
+const BLOCK: u32 = 1024;
+/// Blocks of a section.
+const SECTION: u32 = 32;
+/// The most rows that one append puts: the head is the transaction's hundredth item.
+pub const APPEND_LIMIT: u32 = 99;
+/// The most rows that one removal takes: each may be in a block and a section of its own.
+pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 3;
+/// Appends that may get ahead of this one before it gives up.
+const ATTEMPTS: u32 = 64;
+
+crate::choice! {
+    /// The lists of an organisation.
+    pub enum List {
+        Users = "USER",
+        Links = "LINK",
+    }
+}
+
+/// A record that stands in a list: its id carries its ordinal.
+pub trait Row: Serialize + DeserializeOwned + Send + Sync {
+    /// The list.
+    const LIST: List;
+
+    /// Its identifier.
+    fn id(&self) -> Uuid;
+}
+
+impl Row for crate::model::user::User {
+    const LIST: List = List::Users;
+
+    fn id(&self) -> Uuid {
+        self.id.0
+    }
+}
+
+impl Row for crate::model::tag::Link {
+    const LIST: List = List::Links;
+
+    fn id(&self) -> Uuid {
+        self.id.0
+    }
+}
+
+/// A list's head and sections, as one query reads them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Index {
+    /// The ordinal that the next row gets.
+    next: u32,
+    /// Holes of each block that has any.
+    holes: BTreeMap<u32, u32>,
+}
+
+/// Where a row is, as far as the index knows.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// At this ordinal.
+    Ordinal(u32),
+    /// The `rank`-th row, counted from 0, of a block with holes.
+    Block { block: u32, rank: u32 },
+}
+
+impl Index {
+    fn total(&self) -> u64 {
+        u64::from(self.next) - self.holes.values().copied().map(u64::from).sum::<u64>()
+    }
+
+    /// Where the row is that has `rank` rows before it; `None` behind the last.
+    fn locate(&self, rank: u64) -> Option<Place> {
+        if rank >= self.total() {
+            return None;
+        }
+        // Between two blocks with holes every ordinal has its row, so only the blocks with holes are walked.
+        let mut before = 0;
+        for (&block, &holes) in &self.holes {
+            let rows_before = first_ordinal(block) - before;
+            if rank < rows_before {
+                break;
+            }
+            if rank - rows_before < u64::from(BLOCK - holes) {
+                return Some(Place::Block { block, rank: u32::try_from(rank - rows_before).ok()? });
+            }
+            before += u64::from(holes);
+        }
+        Some(Place::Ordinal(u32::try_from(rank + before).ok()?))
+    }
+}
+
+/// The ordinal of the `rank`-th row of `block`; `None` where it has fewer, because rows were removed since the index was read.
+fn nth_row(block: u32, holes: &BTreeSet<u32>, rank: u32) -> Option<u32> {
+    let within = (0..BLOCK).filter(|offset| !holes.contains(offset)).nth(rank as usize)?;
+    u32::try_from(first_ordinal(block) + u64::from(within)).ok()
+}
+
+/// The ordinal at which `block` begins.
+const fn first_ordinal(block: u32) -> u64 {
+    block as u64 * BLOCK as u64
+}
+
+/// The transaction's part that moves the head from `from` to `to`.
+fn advance(head: Key, from: u32, to: u32) -> Write {
+    let number = |value: u32| AttributeValue::N(value.to_string());
+    let values = if from == 0 {
+        vec![(":to".to_owned(), number(to))]
+    } else {
+        vec![(":from".to_owned(), number(from)), (":to".to_owned(), number(to))]
+    };
+    Write::Update {
+        key: head,
+        expression: "SET next_ordinal = :to".into(),
+        condition: Some(if from == 0 { "attribute_not_exists(pk)" } else { "next_ordinal = :from" }),
+        names: HashMap::new(),
+        values: values.into_iter().collect(),
+    }
+}
+
+fn next_of(head: Option<&Item>) -> u32 {
+    head.and_then(|head| number(head.get("next_ordinal")?)).unwrap_or_default()
+}
+
+fn number(value: &AttributeValue) -> Option<u32> {
+    value.as_n().ok()?.parse().ok()
+}
+
+/// The index in the items of a head's partition: the head itself, then its sections.
+fn index_of(items: &[Item]) -> Index {
+    let Some((head, sections)) = items.split_first() else { return Index::default() };
+    let mut holes = BTreeMap::new();
+    for item in sections {
+        let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
+        for (name, value) in item {
+            let block: Option<u32> = name.strip_prefix('b').and_then(|block| block.parse().ok());
+            if let (Some(section), Some(block), Some(count)) = (section, block, number(value)) {
+                holes.insert(section * SECTION + block, count);
+            }
+        }
+    }
+    Index { next: next_of(Some(head)), holes }
+}
+
+impl Table {
+    /// A page of `R`'s list.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn page<R: Row>(&self, query: &PageQuery) -> Result<Page<R>, TableError> {
+        let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
+        let (index, rows) = if offset == 0 {
+            // The first page begins at the first row, wherever that is.
+            futures_util::try_join!(self.index(R::LIST), self.rows(R::LIST, 0, size))?
+        } else {
+            let index = self.index(R::LIST).await?;
+            let first = match index.locate(offset) {
+                None => None,
+                Some(Place::Ordinal(first)) => Some(first),
+                Some(Place::Block { block, rank }) => nth_row(block, &self.holes(R::LIST, block).await?, rank),
+            };
+            let left = usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX);
+            let rows = match first {
+                Some(first) => self.rows(R::LIST, first, size.min(left)).await?,
+                None => Vec::new(),
+            };
+            (index, rows)
+        };
+        let items = rows.into_iter().map(from_item).collect::<Result<_, _>>()?;
+        Ok(query.of(items, index.total()))
+    }
+
+    /// Appends what `make` makes of each of `count` ordinals, at most [`APPEND_LIMIT`]. It may be asked again, for other ordinals.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn append<R: Row>(&self, count: u32, make: impl Fn(u32) -> R + Sync) -> Result<Vec<R>, TableError> {
+        let head = list_head(&self.tenant, R::LIST.as_str());
+        for _ in 0..ATTEMPTS {
+            let next = self.store.head_guess(&head.pk);
+            let rows: Vec<R> = (next..next + count).map(&make).collect();
+            let mut writes = vec![advance(head.clone(), next, next + count)];
+            for row in &rows {
+                debug_assert!((next..next + count).contains(&ordinal(row.id())), "the id carries another ordinal");
+                writes.push(Write::Put(to_item(&self.row::<R>(row.id()), row)?));
+            }
+            match self.store.transact(&writes).await {
+                Ok(()) => {
+                    self.store.learn_head(&head.pk, next + count);
+                    return Ok(rows);
+                }
+                Err(Cancelled::Condition(0, stood)) => self.store.learn_head(&head.pk, next_of(stood.as_ref())),
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Err(TableError::Unavailable("other appends kept getting ahead".into()))
+    }
+
+    /// The ordinal that the next row gets, which is how many have ever been appended.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn next_ordinal(&self, list: List) -> Result<u32, TableError> {
+        Ok(self.index(list).await?.next)
+    }
+
+    /// The row of the record `id`.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn get_row<R: Row>(&self, id: Uuid) -> Result<R, TableError> {
+        let item = self.store.get(&self.row::<R>(id)).await?.ok_or(TableError::Missing)?;
+        let row: R = from_item(item)?;
+        // Another id may carry the same ordinal.
+        if row.id() == id { Ok(row) } else { Err(TableError::Missing) }
+    }
+
+    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], all or none.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where one of them is not there.
+    pub async fn remove_rows<R: Row>(&self, ids: &[Uuid]) -> Result<(), TableError> {
+        let list = R::LIST.as_str();
+        let mut writes: Vec<Write> = ids
+            .iter()
+            .map(|id| Write::Delete {
+                key: self.row::<R>(*id),
+                condition: "id = :id",
+                values: [(":id".to_owned(), AttributeValue::S(id.to_string()))].into(),
+            })
+            .collect();
+        let mut blocks: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for id in ids {
+            blocks.entry(ordinal(*id) / BLOCK).or_default().push((ordinal(*id) % BLOCK).to_string());
+        }
+        let mut sections: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        for (block, holes) in blocks {
+            sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
+            writes.push(Write::Update {
+                key: list_block(&self.tenant, list, block),
+                expression: "ADD holes :holes".into(),
+                condition: None,
+                names: HashMap::new(),
+                values: [(":holes".to_owned(), AttributeValue::Ns(holes))].into(),
+            });
+        }
+        for (section, counts) in sections {
+            let count = |(block, holes): &(u32, usize)| {
+                ((format!(":b{block}"), AttributeValue::N(holes.to_string())), format!("b{block} :b{block}"))
+            };
+            let (values, additions): (Item, Vec<String>) = counts.iter().map(count).unzip();
+            writes.push(Write::Update {
+                key: list_section(&self.tenant, list, section),
+                expression: format!("ADD {}", additions.join(", ")).into(),
+                condition: None,
+                names: HashMap::new(),
+                values,
+            });
+        }
+        Ok(self.store.transact(&writes).await?)
+    }
+
+    async fn index(&self, list: List) -> Result<Index, TableError> {
+        let head = list_head(&self.tenant, list.as_str());
+        let items = self.store.query(&head.pk, &head.sk, None).await?;
+        Ok(index_of(&items))
+    }
+
+    async fn holes(&self, list: List, block: u32) -> Result<BTreeSet<u32>, TableError> {
+        let item = self.store.get(&list_block(&self.tenant, list.as_str(), block)).await?.unwrap_or_default();
+        let set = item.get("holes").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
+        Ok(set.iter().filter_map(|offset| offset.parse().ok()).collect())
+    }
+
+    async fn rows(&self, list: List, first: u32, limit: usize) -> Result<Vec<Item>, TableError> {
+        let row = list_row(&self.tenant, list.as_str(), first);
+        self.store.query(&row.pk, &row.sk, Some(limit)).await
+    }
+
+    fn row<R: Row>(&self, id: Uuid) -> Key {
+        list_row(&self.tenant, R::LIST.as_str(), ordinal(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the index and the blocks' sets say of a list, against a plain list of the ordinals that are left.
+    fn check(next: u32, removed: &BTreeSet<u32>) {
+        let mut holes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for ordinal in removed {
+            holes.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
+        }
+        let counts = holes.iter().map(|(block, set)| (*block, u32::try_from(set.len()).unwrap())).collect();
+        let index = Index { next, holes: counts };
+        let left: Vec<u32> = (0..next).filter(|ordinal| !removed.contains(ordinal)).collect();
+        assert_eq!(index.total(), left.len() as u64);
+        assert_eq!(index.locate(left.len() as u64), None);
+        for (rank, wanted) in left.iter().enumerate() {
+            let found = match index.locate(rank as u64).unwrap() {
+                Place::Ordinal(ordinal) => Some(ordinal),
+                Place::Block { block, rank } => nth_row(block, &holes[&block], rank),
+            };
+            assert_eq!(found, Some(*wanted), "rank {rank}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_is_found(next in 0..5 * BLOCK, removed in prop::collection::btree_set(0..5 * BLOCK, 0..3000)) {
+            let removed = removed.into_iter().filter(|ordinal| *ordinal < next).collect();
+            check(next, &removed);
+        }
+    }
+
+    #[test]
+    fn whole_blocks_can_be_gone() {
+        check(3 * BLOCK + 7, &(BLOCK..2 * BLOCK).collect());
+        check(2 * BLOCK, &(0..2 * BLOCK).collect());
+        check(2 * BLOCK, &(0..BLOCK).chain([2 * BLOCK - 1]).collect());
+        check(0, &BTreeSet::new());
+    }
+}
