@@ -123,6 +123,7 @@ impl Stack {
         let config = Config {
             table_name: database::TABLE_NAME.to_owned(),
             payment_api_base: address(&provider_listener)?,
+            cors_allow_origin: None,
             api_base_url: Some(url.clone()),
         };
         let client = database::client(&dynamodb_url, None, Duration::from_secs(30));

@@ -16,14 +16,14 @@ mod setup_payment_webhook;
 
 use std::collections::BTreeMap;
 
-use local::database::TABLE_NAME;
+use aws_sdk_dynamodb::types::AttributeValue;
 use local::gateway::Answer;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::model::api_key::ApiKey;
-use shared::table::store::{Item, from_item};
+use shared::table::store::from_item;
 
-use crate::fixture::{ACME, call, data, id, json, settings, stack};
+use crate::fixture::{ACME, call, data, everything, id, json, settings, stack};
 
 /// Acme's organisation.
 const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
@@ -50,11 +50,9 @@ fn key(pk: &str, sk: &str) -> Key {
 
 /// The whole table.
 async fn items(stack: &Stack) -> Items {
-    #[expect(clippy::disallowed_methods, reason = "only a test looks at everything")]
-    let scan = stack.client.scan().table_name(TABLE_NAME).into_paginator().items().send();
-    let items: Vec<Item> = scan.try_collect().await.unwrap();
-    let text = |item: &Item, name| item[name].as_s().unwrap().clone();
-    items.into_iter().map(|item| ((text(&item, "pk"), text(&item, "sk")), from_item(item).unwrap())).collect()
+    let text = |item: &BTreeMap<_, AttributeValue>, name| item[name].as_s().unwrap().clone();
+    let all = everything(stack).await.into_iter();
+    all.map(|item| ((text(&item, "pk"), text(&item, "sk")), from_item(item.into_iter().collect()).unwrap())).collect()
 }
 
 /// What is gone from the table since `before`, and what is new in it; a changed item is both.

@@ -7,6 +7,8 @@ pub struct Config {
     pub table_name: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
+    /// `CORS_ALLOW_ORIGIN`: whose pages may read the answers; unset, nobody's.
+    pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: where the API answers, without a trailing slash and without `/api/v1`. Unset, the gateway's own word counts.
     pub api_base_url: Option<String>,
 }
@@ -25,6 +27,7 @@ impl Config {
         Ok(Self {
             table_name: required("TABLE_NAME")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
+            cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
         })
     }

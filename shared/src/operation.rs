@@ -114,7 +114,7 @@ impl Endpoint {
         let outcome = AssertUnwindSafe(self.attempt(service, request, &meter)).catch_unwind().await;
         let result = outcome.unwrap_or_else(|panic| Err(Error::Internal(panic_message(&*panic))));
         let cause = result.as_ref().err().map(ToString::to_string);
-        let response = self.response(result, &request.request_id, &meter);
+        let response = self.response(service, result, &request.request_id, &meter);
         let (status, cost) = (response.status_code, response.cost);
         tracing::info!(
             request_id = request.request_id,
@@ -162,9 +162,11 @@ impl Endpoint {
         (self.handle)(&cx, sources).await
     }
 
-    fn response(&self, result: Result<String>, request_id: &str, meter: &Meter) -> HttpResponse {
+    fn response(&self, service: &Service, result: Result<String>, request_id: &str, meter: &Meter) -> HttpResponse {
         let mut headers =
             BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
+        // With a proxy integration the gateway adds no headers: the function has to.
+        headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
         let (status_code, body) = match result {
             Ok(body) => (self.route.success, body),
             Err(error) => {

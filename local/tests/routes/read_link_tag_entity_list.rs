@@ -11,7 +11,20 @@ async fn every_page_has_its_rows_oldest_first_and_its_seven_keys() {
     LIST.has_every_page().await;
 }
 
-ROW
+#[tokio::test]
+async fn a_link_has_all_fields_of_the_specification() {
+    LIST.begins_with(json!({
+        "id": "01900000-0000-7000-8000-a00d00000000",
+        "entity_id": "widget-0",
+        "entity_type": "widget",
+        "tag_id": "01900000-0000-7000-8000-a00100000001",
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "updated_at": "2026-01-01T00:00:00.000Z",
+        "created_by_id": "01900000-0000-7000-8000-a00c00000000",
+    }))
+    .await;
+}
+
 #[tokio::test]
 async fn next_page_leads_to_every_row_once() {
     LIST.is_walked_from_page_to_page().await;

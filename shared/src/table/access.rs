@@ -17,7 +17,7 @@ use crate::table::entities::{Entity, Fingerprint, Key, TTL};
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Store, Write, from_item, to_item};
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
-const CONCURRENT_BATCHES: usize = 16;
+const CONCURRENT_BATCHES: usize = 8;
 
 /// Seconds within which a repeated request to run a campaign is a retry, and not another run.
 const SAME_REQUEST: i64 = 600;
