@@ -49,6 +49,8 @@ pub struct Settings {
     pub gateway: SocketAddr,
     /// Where DynamoDB listens.
     pub dynamodb: SocketAddr,
+    /// Where the payment provider's stand-in listens.
+    pub payment_provider: SocketAddr,
     /// Where the event of each request is written to.
     pub record: Option<PathBuf>,
     /// Whether a line about each request is printed.
@@ -73,6 +75,7 @@ impl Settings {
             data: None,
             gateway: any,
             dynamodb: any,
+            payment_provider: any,
             record: None,
             log: false,
             clock: Clock::System,
@@ -110,7 +113,7 @@ impl Stack {
         let demo = settings.demo.as_deref().map(demo::Demo::read).transpose()?;
         let gateway_listener = listen(settings.gateway).await?;
         let dynamodb_listener = listen(settings.dynamodb).await?;
-        let provider_listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let provider_listener = listen(settings.payment_provider).await?;
         let (url, dynamodb_url) = (address(&gateway_listener)?, address(&dynamodb_listener)?);
         let database = database::open(settings.data.as_deref(), &template)?;
 

@@ -10,7 +10,7 @@ use local::{Settings, Stack, Trouble};
 
 /// Runs the entire service in one process, with a demo set to try it on.
 #[derive(Debug, Parser)]
-#[command(name = "cargo local", bin_name = "cargo local", version)]
+#[command(name = "cargo local", bin_name = "cargo local", version, args_override_self = true)]
 struct Arguments {
     /// Port of the API
     #[arg(long, default_value_t = 3000)]
@@ -21,6 +21,9 @@ struct Arguments {
     /// Port of DynamoDB, for any AWS client
     #[arg(long, default_value_t = 8000)]
     dynamodb_port: u16,
+    /// Port of the payment provider's stand-in
+    #[arg(long, default_value_t = 3001)]
+    payment_port: u16,
     /// Keep the database in this file [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
@@ -59,6 +62,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         data: arguments.data,
         gateway: SocketAddr::from((arguments.listen, arguments.port)),
         dynamodb: SocketAddr::from((arguments.listen, arguments.dynamodb_port)),
+        payment_provider: SocketAddr::from((arguments.listen, arguments.payment_port)),
         record: arguments.record,
         log: true,
         ..Settings::of(Path::new("."))

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::fixture::root;
 
+const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--payment-port", "0"];
+
 struct Running {
     child: Child,
     greeting: Vec<String>,
@@ -18,7 +20,7 @@ fn program(arguments: &[&str]) -> Command {
 }
 
 fn refused(arguments: &[&str]) -> String {
-    let Output { status, stderr, stdout } = program(arguments).output().unwrap();
+    let Output { status, stderr, stdout } = program(&[FREE_PORTS, arguments].concat()).output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(2), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -28,7 +30,7 @@ fn refused(arguments: &[&str]) -> String {
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
-        let mut child = program(&[&["--port", "0", "--dynamodb-port", "0"], arguments].concat()).spawn().unwrap();
+        let mut child = program(&[FREE_PORTS, arguments].concat()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         let mut greeting = Vec::new();
         for line in lines.by_ref() {
@@ -118,21 +120,16 @@ async fn recorded_events_are_those_of_api_gateway() {
 fn what_is_in_the_way_is_told_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    assert!(refused(&["--port", &port, "--dynamodb-port", "0"]).contains("is taken by another program"));
-    assert!(refused(&["--port", "0", "--dynamodb-port", &port]).contains("is taken by another program"));
+    assert!(refused(&["--port", &port]).contains("is taken by another program"));
+    assert!(refused(&["--dynamodb-port", &port]).contains("is taken by another program"));
     assert!(refused(&["--demo", "no/such/file"]).contains("no/such/file: No such file"));
     assert!(refused(&["--template", "no/such/file"]).contains("no/such/file: No such file"));
     let broken = scratch("broken.yaml");
     std::fs::write(&broken, "Resources: [").unwrap();
-    assert!(
-        refused(&["--template", broken.to_str().unwrap(), "--port", "0", "--dynamodb-port", "0"])
-            .contains("broken.yaml")
-    );
+    assert!(refused(&["--template", broken.to_str().unwrap()]).contains("broken.yaml"));
     let data = scratch("no-database");
     std::fs::write(&data, "this is no database, but text").unwrap();
-    assert!(
-        refused(&["--data", data.to_str().unwrap(), "--port", "0", "--dynamodb-port", "0"]).contains("no-database")
-    );
+    assert!(refused(&["--data", data.to_str().unwrap()]).contains("no-database"));
 }
 
 /// A path of this test run's own.

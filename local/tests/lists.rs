@@ -261,7 +261,7 @@ async fn cost_of(stack: &Stack, rank: u64, first: u32) -> Cost {
     assert_eq!(ordinal(found.items[0].id.0), first, "the page begins with another row");
     let mut cost = meter.cost();
     let bytes: usize = found.items.iter().map(|row| 200 + row.entity_id.len()).sum();
-    cost.read_units -= bytes.div_ceil(4096) as f64;
+    cost.read_units -= f64::from(u32::try_from(bytes.div_ceil(4096)).unwrap());
     cost
 }
 

@@ -190,6 +190,7 @@ impl List {
         const HUGE: (&str, &str) =
             ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
         let stack = stack().await;
+        #[expect(clippy::type_complexity, reason = "a table is easier to read than its type")]
         let cases: [(&str, &[(&str, (&str, &str))]); 14] = [
             ("&page=0", &[("page", SMALL)]),
             ("&page=-1", &[("page", SMALL)]),

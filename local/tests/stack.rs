@@ -1,5 +1,7 @@
 //! Tests of the whole service in one process: each has a stack of its own, with its own database, and all run side by side.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod canary;
 mod command;
 mod contract;

@@ -192,7 +192,7 @@ fn integer_from_number(number: &str) -> Result<i64, words::Words> {
         return number.parse().map_err(|_| words::INT_SIZE);
     }
     let float: f64 = number.parse().map_err(|_| words::INT_SIZE)?;
-    if float.fract() != 0.0 {
+    if float.is_finite() && float.fract() != 0.0 {
         return Err(words::INT_FRACTION);
     }
     // Both bounds are powers of two, so the comparison is exact, and within them the conversion is.

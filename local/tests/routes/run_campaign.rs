@@ -181,8 +181,8 @@ async fn what_is_no_id_is_told_where_it_stands_and_before_what_is_not_there() {
     let stack = stack().await;
     let body = json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]});
     let not_text = "UUID input should be a string, bytes or UUID object";
-    let reason = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by \
-                  [0-9a-fA-F-], found `x` at 1";
+    let reason = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed \
+                  by [0-9a-fA-F-], found `x` at 1";
     let wanted = json!([
         issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", reason),
         issue(&json!(["body", "contact_ids", 2]), "uuid_type", not_text),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Issues, Location};
 use crate::schema::Schema;
-use crate::validation::{Parse, Raw, reject, words};
+use crate::validation::{Parse, Raw, Source, reject, words};
 
 /// A free-form JSON object.
 #[derive(Debug, Clone)]
@@ -21,9 +21,9 @@ pub struct JsonArray(Box<RawValue>);
 
 impl JsonObject {
     /// The member `name`, where it is there and text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        let members: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(self.0.get()).ok()?;
-        serde_json::from_str(members.get(name)?.get()).ok()
+    pub fn text(&self, name: &'static str) -> Option<String> {
+        let source = Source::body(Some(self.0.get().as_bytes())).ok()?;
+        source.required(name, &mut Issues::new())
     }
 }
 
