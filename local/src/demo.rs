@@ -137,7 +137,7 @@ impl Organisation {
             store.put_batch(batch.to_vec()).await.map_err(trouble)?;
         }
         for (key, record) in &keys {
-            store.put_api_key(&key.hash(), record).await.map_err(trouble)?;
+            store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
         }
         Ok(())
     }

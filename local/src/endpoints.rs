@@ -1,8 +1,9 @@
-//! Every operation of the route table, as the endpoint that its binary runs. `UPDATE=1 cargo test` writes this file.
+//! Every function, as its binary runs it. `UPDATE=1 cargo test` writes this file.
 
 use shared::operation::Endpoint;
+use shared::operator::Task;
 
-/// In the order of the route table.
+/// The operations, in the order of the route table.
 pub const ALL: &[Endpoint] = &[
     Endpoint::of::<create_assistant::CreateAssistant>(),
     Endpoint::of::<create_agency_billing_plan::CreateAgencyBillingPlan>(),
@@ -17,4 +18,11 @@ pub const ALL: &[Endpoint] = &[
     Endpoint::of::<delete_intent::DeleteIntent>(),
     Endpoint::of::<delete_form::DeleteForm>(),
     Endpoint::of::<delete_tag::DeleteTag>(),
+];
+
+/// The tasks of operators.
+pub const TASKS: &[Task] = &[
+    Task::of::<issue_api_key::IssueApiKey>(),
+    Task::of::<list_api_keys::ListApiKeys>(),
+    Task::of::<revoke_api_key::RevokeApiKey>(),
 ];

@@ -1,6 +1,7 @@
 //! API Gateway's part: HTTP to a REST API (v1) proxy event, to the endpoint that the binary runs, and back to HTTP.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use shared::operation::Endpoint;
 use shared::routes;
 use tokio::net::TcpListener;
 
-use crate::template::{Template, TemplateRoute};
+use crate::template::{Template, TemplateRoute, kebab_case};
 use crate::{Trouble, endpoints};
 
 /// API Gateway's own limit of a body, in bytes.
@@ -146,6 +147,33 @@ impl Gateway {
         Answer { status: status_code, headers, body, cost }
     }
 
+    /// Invokes `function`, named as in the template or as its package, as Lambda's own API does.
+    pub async fn invoke_by_name(&self, function: &str, payload: &[u8]) -> Answer {
+        let name = kebab_case(function.strip_suffix("Function").unwrap_or(function));
+        let plain = |status: u16, body: String, headers: &[(&str, &str)]| Answer {
+            status,
+            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            body,
+            cost: Cost::default(),
+        };
+        if let Some(task) = endpoints::TASKS.iter().find(|task| task.name == name) {
+            return match task.invoke(&self.service, payload).await {
+                Ok(body) => plain(200, body, &[]),
+                Err(refusal) => {
+                    let body = json!({"errorType": refusal.kind, "errorMessage": refusal.message});
+                    plain(200, body.to_string(), &[("x-amz-function-error", "Unhandled")])
+                }
+            };
+        }
+        let (Some(endpoint), Ok(event)) = (endpoint(&name), serde_json::from_slice(payload)) else {
+            let body = json!({"Message": format!("Function not found, or no event: {function}")});
+            return plain(404, body.to_string(), &[]);
+        };
+        let Answer { status, headers, body, .. } = self.invoke(endpoint, event).await;
+        let proxy = json!({"statusCode": status, "headers": headers, "body": body, "isBase64Encoded": false});
+        plain(200, proxy.to_string(), &[])
+    }
+
     /// The endpoint that the template gives `method` and `path` to.
     fn function(&self, method: &str, path: &str) -> Option<&'static Endpoint> {
         let route = routes::find(method, path)?;
@@ -201,10 +229,22 @@ impl Gateway {
 
     fn keep(&self, endpoint: &Endpoint, event: &Value) {
         let Some(folder) = &self.record else { return };
-        let file = folder.join(format!("{}.json", endpoint.route.name));
-        let text = serde_json::to_string_pretty(event).unwrap_or_default();
-        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text + "\n")) {
-            eprintln!("{}: {error}", file.display());
+        let text = serde_json::to_string_pretty(event).unwrap_or_default() + "\n";
+        let write = || {
+            std::fs::create_dir_all(folder)?;
+            // The first event of a function has its name; those that follow are numbered, and none replaces another.
+            let numbered = (2..).map(|number| format!("{}.{number}.json", endpoint.route.name));
+            for name in std::iter::once(format!("{}.json", endpoint.route.name)).chain(numbered) {
+                match std::fs::File::create_new(folder.join(name)) {
+                    Ok(mut file) => return file.write_all(text.as_bytes()),
+                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = write() {
+            eprintln!("{}: {error}", folder.display());
         }
     }
 }
@@ -213,6 +253,9 @@ impl Gateway {
 pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
     endpoints::ALL.iter().find(|endpoint| endpoint.route.name == name)
 }
+
+/// Where Lambda's own API takes invocations, so that `aws lambda invoke` and its likes work with this address as their endpoint.
+const INVOCATIONS: (&str, &str) = ("/2015-03-31/functions/", "/invocations");
 
 async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
@@ -226,7 +269,11 @@ async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response
         headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
         body,
     };
-    let answer = gateway.answer(&call).await;
+    let invoked = call.path.strip_prefix(INVOCATIONS.0).and_then(|rest| rest.strip_suffix(INVOCATIONS.1));
+    let answer = match invoked {
+        Some(function) => gateway.invoke_by_name(function, &call.body).await,
+        None => gateway.answer(&call).await,
+    };
     let mut response = Response::builder().status(answer.status);
     for (name, value) in answer.headers {
         response = response.header(name, value);

@@ -8,7 +8,7 @@ use local::{Settings, Stack};
 use shared::context::Clock;
 use shared::lambda::tracing::subscriber::fmt::MakeWriter;
 use shared::model::api_key::{ApiKey, ApiKeyRecord, Role};
-use shared::model::id::OrgId;
+use shared::model::id::{ApiKeyId, OrgId};
 use shared::model::time::Timestamp;
 use shared::routes;
 
@@ -53,6 +53,7 @@ async fn the_canary_is_found_nowhere() {
     let stack = Stack::start(Settings { faults: faults.clone(), clock: clock.clone(), ..settings() }).await.unwrap();
     let key = ApiKey::parse(CANARY).unwrap();
     let record = ApiKeyRecord {
+        id: ApiKeyId(uuid::Uuid::nil()),
         org_id: OrgId("01900000-0000-7000-8000-a00000000001".parse().unwrap()),
         prefix: key.display_prefix().into(),
         name: "Canary".into(),
@@ -64,7 +65,7 @@ async fn the_canary_is_found_nowhere() {
     let mut answers = String::new();
     for known in [false, true] {
         if known {
-            stack.gateway.service.store.put_api_key(&key.hash(), &record).await.unwrap();
+            stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
             // A bad key is remembered for five seconds.
             clock.set(Timestamp::from_unix_millis(NOW + 6000));
         }

@@ -107,7 +107,9 @@ async fn recorded_events_are_those_of_api_gateway() {
     let folder = scratch("recorded");
     let running = Running::start(&["--record", folder.to_str().unwrap()]);
     get(running.url()).await;
+    get(running.url()).await;
     running.interrupt();
+    assert!(folder.join("get-agent-list.2.json").exists());
     let event = std::fs::read_to_string(folder.join("get-agent-list.json")).unwrap();
     let event: serde_json::Value = serde_json::from_str(&event).unwrap();
     assert_eq!(event["httpMethod"], "GET");

@@ -52,6 +52,11 @@ fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
 }
 
+/// The packages of functions without a route.
+fn tasks() -> Vec<String> {
+    names_in("functions").into_iter().filter(|package| names().all(|name| name != package)).collect()
+}
+
 #[test]
 fn the_template_has_the_routes() {
     let declared: BTreeSet<TemplateRoute> =
@@ -67,7 +72,7 @@ fn the_template_has_the_routes() {
 #[test]
 fn the_template_builds_each_function_from_its_folder() {
     let template = read("template.yaml");
-    for name in names() {
+    for name in &names_in("functions") {
         let id = format!("  {}Function:\n", camel_case(name));
         let block = template.split(&id).nth(1).unwrap_or_else(|| panic!("the template has no {}", id.trim()));
         let block = block
@@ -82,19 +87,18 @@ fn the_template_builds_each_function_from_its_folder() {
 #[test]
 fn there_is_a_package_for_each_route_and_each_is_made_alike() {
     let packages = names_in("functions");
-    assert_eq!(packages, names().map(str::to_owned).collect());
+    assert!(names().all(|name| packages.contains(name)), "a route has no package");
+    assert_eq!(local::endpoints::TASKS.iter().map(|task| task.name).collect::<Vec<_>>(), tasks());
     let pattern = |name: &str, text: &str| {
         text.replace(name, "{name}").replace(&name.replace('-', "_"), "{crate}").replace(&camel_case(name), "{Type}")
     };
-    for file in ["Cargo.toml", "src/main.rs"] {
-        let of = |name: &str| pattern(name, &read(&format!("functions/{name}/{file}")));
-        let first = of("delete-tag");
-        for name in &packages {
-            assert_eq!(
-                of(name),
-                first,
-                "functions/{name}/{file} differs from that of delete-tag by more than the name"
-            );
+    let (operations, tasks) = (names().map(str::to_owned).collect::<Vec<_>>(), tasks());
+    let alike =
+        [("Cargo.toml", &packages.into_iter().collect()), ("src/main.rs", &operations), ("src/main.rs", &tasks)];
+    for (file, names) in alike {
+        let of = |name: &String| pattern(name, &read(&format!("functions/{name}/{file}")));
+        for name in names {
+            assert_eq!(of(name), of(&names[0]), "functions/{name}/{file} differs from its likes by more than the name");
         }
     }
     for route in routes::ALL {
@@ -119,12 +123,18 @@ fn a_handler_fits_thirty_lines() {
 fn the_endpoints_are_those_of_the_route_table() {
     let constant = |endpoint: &Endpoint| endpoint.route;
     assert_eq!(local::endpoints::ALL.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
-    let dependencies: String = names().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
+    let tasks = tasks();
+    let packages = names().map(str::to_owned).chain(tasks.iter().cloned());
+    let dependencies: String =
+        packages.map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
     generated_between("local/Cargo.toml", marks, &dependencies);
-    let endpoint = |name: &str| format!("    Endpoint::of::<{}::{}>(),\n", name.replace('-', "_"), camel_case(name));
-    let endpoints: String = names().map(endpoint).collect();
+    let line =
+        |kind: &str, name: &str| format!("    {kind}::of::<{}::{}>(),\n", name.replace('-', "_"), camel_case(name));
+    let endpoints: String = names().map(|name| line("Endpoint", name)).collect();
     generated_between("local/src/endpoints.rs", ("pub const ALL: &[Endpoint] = &[", "];"), &endpoints);
+    let tasks: String = tasks.iter().map(|name| line("Task", name)).collect();
+    generated_between("local/src/endpoints.rs", ("pub const TASKS: &[Task] = &[", "];"), &tasks);
 }
 
 #[test]

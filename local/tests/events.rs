@@ -66,11 +66,13 @@ fn with_headers(call: Call) -> Call {
 
 async fn record() {
     let folder = root().join("target/recorded-events");
+    // What an earlier run left there would not be replaced.
+    let _ = std::fs::remove_dir_all(&folder);
     for (name, call) in routes::ALL.iter().map(|route| (route.name, valid_call(route, 'a', ACME))).chain(failures()) {
         let recording = Stack::start(Settings { record: Some(folder.clone()), ..settings() }).await.unwrap();
         recording.answer(&with_headers(call)).await;
         let function = name.split('.').next().unwrap();
-        std::fs::copy(folder.join(format!("{function}.json")), root().join(format!("events/{name}.json"))).unwrap();
+        std::fs::rename(folder.join(format!("{function}.json")), root().join(format!("events/{name}.json"))).unwrap();
     }
 }
 

@@ -215,9 +215,9 @@ impl List {
 
     async fn is_empty_where_nothing_has_been_made(&self) {
         let stack = Stack::start(Settings { demo: None, ..settings() }).await.unwrap();
-        let record = json!({"org_id": ACME_ORG, "prefix": "in-", "name": "", "role": "full", "created_at": DEMO_TIME});
+        let record = json!({"id": ACME_ORG, "org_id": ACME_ORG, "prefix": "in-", "name": "", "role": "full", "created_at": DEMO_TIME});
         let (key, record) = (ApiKey::parse(ACME).unwrap(), serde_json::from_value(record).unwrap());
-        stack.gateway.service.store.put_api_key(&key.hash(), &record).await.unwrap();
+        stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
         for page in [1, 2] {
             let wanted = json!({
                 "items": [],

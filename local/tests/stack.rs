@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod fixture;
 mod isolation;
+mod keys;
 mod lists;
 mod matrix;
 mod routes;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use ring::rand::SecureRandom as _;
 use uuid::Uuid;
 
 use crate::auth::{Caller, KeyCache};
@@ -110,6 +111,21 @@ impl Ids {
     /// Ids whose random part is 0, 1, 2 and so on, in its upper half; the lower one is left to ordinals.
     pub fn counted() -> Self {
         Self::Counted(Arc::default())
+    }
+
+    /// The secret of a new key.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the machine has no random bytes to give.
+    pub fn secret(&self) -> Result<[u8; 32]> {
+        let mut secret = [0; 32];
+        match self {
+            Self::Random => ring::rand::SystemRandom::new()
+                .fill(&mut secret)
+                .map_err(|_| Error::Internal("no random bytes".into()))?,
+            Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
+        }
+        Ok(secret)
     }
 
     /// A UUID of version 7 for `now`.

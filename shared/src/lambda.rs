@@ -7,13 +7,15 @@ use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig};
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
-use lambda_runtime::{LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use serde_json::value::RawValue;
 
 use crate::auth::KeyCache;
 use crate::config::Config;
 use crate::context::{Clock, Ids, Service};
 use crate::event::HttpRequest;
 use crate::operation::Endpoint;
+use crate::operator::Task;
 use crate::table::store::Store;
 
 /// What keeps a function from starting at all.
@@ -35,6 +37,27 @@ pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
         let handler = service_fn(|event: LambdaEvent<LambdaRequest>| async move {
             let request = HttpRequest::from_event(event.payload, &event.context.request_id);
             Ok::<_, Fatal>(endpoint.answer(service, &request).await)
+        });
+        lambda_runtime::run(handler).await
+    })
+}
+
+/// Serves `task` until Lambda ends the process.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_task(task: Task) -> Result<(), Fatal> {
+    tracing::init_default_subscriber();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let service = &start().await?;
+        let handler = service_fn(|event: LambdaEvent<Box<RawValue>>| async move {
+            let answer = task.invoke(service, event.payload.get().as_bytes()).await;
+            let answer = answer.map_err(|refusal| Diagnostic {
+                error_type: refusal.kind.to_owned(),
+                error_message: refusal.message,
+            })?;
+            Ok::<_, Diagnostic>(RawValue::from_string(answer).unwrap_or_default())
         });
         lambda_runtime::run(handler).await
     })

@@ -4,6 +4,7 @@
 //!   there. [`event`] turns API Gateway's events into requests and answers into responses.
 //! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
 //!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
+//!   [`operator`] is the same for the functions without a route.
 //! - [`auth`] makes the caller, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
 //! - [`model`] holds the records and how their state may change, without input or output.
 //! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
@@ -20,6 +21,7 @@ pub mod lambda;
 pub mod meter;
 pub mod model;
 pub mod operation;
+pub mod operator;
 pub mod page;
 pub mod payment;
 pub mod response;
@@ -48,7 +50,15 @@ pub mod prelude {
     pub use crate::page::{Page, PageQuery};
     pub use crate::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
     pub use crate::routes::{self, Route};
-    pub use crate::table::list::List;
+
+    /// What a task of an operator needs.
+    pub mod operator {
+        pub use crate::error::{OnMissing, Result};
+        pub use crate::input;
+        pub use crate::model::api_key::*;
+        pub use crate::model::id::*;
+        pub use crate::operator::{OperatorContext, OperatorTask};
+    }
 }
 
 /// `bytes` in lower-case hexadecimal.

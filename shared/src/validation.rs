@@ -48,6 +48,8 @@ pub mod words {
     pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
     /// An array was expected.
     pub const LIST: Words = ("list_type", "Input should be a valid list");
+    /// A point in time was expected, and text that is none came.
+    pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
     /// A UUID was expected, and no text came.
     pub const UUID: Words = ("uuid_type", "UUID input should be a string, bytes or UUID object");
     /// The `type` of text that is no UUID; the message has a reason in it.

@@ -3,8 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::model::id::OrgId;
+use serde::Serialize;
+
+use crate::error::{Error, Location, Result};
+use crate::model::id::{ApiKeyId, OrgId};
 use crate::model::time::Timestamp;
+use crate::schema::{Schema, Value};
 
 /// Every key begins with this.
 pub const PREFIX: &str = "in-";
@@ -56,6 +60,13 @@ impl std::fmt::Debug for ApiKey {
     }
 }
 
+impl KeyHash {
+    /// The hash that was printed as `text`.
+    pub const fn from_hex(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl std::fmt::Display for KeyHash {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
@@ -75,6 +86,8 @@ crate::choice! {
 crate::record! {
     /// What the database holds of a key.
     pub struct ApiKeyRecord {
+        /// Identifier, for naming the key without showing it.
+        pub id: ApiKeyId,
         /// The organisation it opens.
         pub org_id: OrgId,
         /// What may be shown of it.
@@ -92,7 +105,60 @@ crate::record! {
     }
 }
 
+crate::input! {
+    /// What issue-api-key takes.
+    pub struct NewApiKey {
+        /// The organisation it opens; a new one, if none is named.
+        pub org_id: Option<OrgId> = None,
+        /// What people read.
+        pub name: String,
+        /// What it may do.
+        pub role: Role = Role::Full,
+        /// When it ends, if it does.
+        pub expires_at: Option<Timestamp> = None,
+    }
+}
+
+/// What issue-api-key answers: the key itself, this once.
+#[derive(Debug, Serialize)]
+pub struct IssuedApiKey {
+    /// The key. It is kept nowhere.
+    pub api_key: String,
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub record: ApiKeyRecord,
+}
+
+impl Schema for IssuedApiKey {
+    fn schema() -> Value {
+        let mut schema = ApiKeyRecord::schema();
+        schema["properties"]["api_key"] = String::schema();
+        schema
+    }
+}
+
 impl ApiKeyRecord {
+    /// What is to be kept of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where it would have ended before it begins.
+    pub fn new(id: ApiKeyId, org_id: OrgId, key: &ApiKey, new: NewApiKey, now: Timestamp) -> Result<Self> {
+        if new.expires_at.is_some_and(|end| end <= now) {
+            let at = Location::body().name("expires_at");
+            return Err(Error::invalid(at.issue("value_error", "Value error, expires_at should be in the future")));
+        }
+        Ok(Self {
+            id,
+            org_id,
+            prefix: key.display_prefix().to_owned(),
+            name: new.name,
+            role: new.role,
+            created_at: now,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        })
+    }
+
     /// Whether the key opens anything at `now`.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)

@@ -52,6 +52,8 @@ macro_rules! ids {
 ids! {
     /// An organisation: the tenant that a key belongs to.
     OrgId;
+    /// An API key, for naming it without showing it.
+    ApiKeyId;
     /// An assistant.
     AssistantId;
     /// An agency.

@@ -4,7 +4,9 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
+use crate::error::{Issues, Location};
 use crate::schema::Schema;
+use crate::validation::{Parse, Raw, words};
 
 /// A point in time, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +51,14 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         DateTime::parse_from_rfc3339(&text).map(|time| Self(time.to_utc())).map_err(de::Error::custom)
+    }
+}
+
+impl Parse for Timestamp {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        let time = DateTime::parse_from_rfc3339(&text);
+        time.map(|time| Self(time.to_utc())).map_err(|_| issues.push(at.issue(words::TIME.0, words::TIME.1))).ok()
     }
 }
 

@@ -19,8 +19,8 @@ use crate::model::contact::Contact;
 use crate::model::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::model::form::Form;
 use crate::model::id::{
-    AgencyId, AssistantId, BillingPlanId, CampaignContactId, CampaignId, ContactId, DatasourceFileId, DatasourceId,
-    FormId, IntentId, TagId, WebhookId, WidgetId,
+    AgencyId, ApiKeyId, AssistantId, BillingPlanId, CampaignContactId, CampaignId, ContactId, DatasourceFileId,
+    DatasourceId, FormId, IntentId, OrgId, TagId, WebhookId, WidgetId,
 };
 use crate::model::intent::Intent;
 use crate::model::tag::Tag;
@@ -84,6 +84,11 @@ entities! {
 /// An API key's record: the one item that is found without an organisation.
 pub fn api_key(hash: &KeyHash) -> Key {
     Key::new(format!("KEY#{hash}"), "KEY")
+}
+
+/// The key `id` in the listing of its organisation's keys. It is for operators, who name the organisation themselves.
+pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
+    Key::new(format!("ORG#{org}#API_KEYS"), id)
 }
 
 /// A list's head and the counts of its holes, section by section.

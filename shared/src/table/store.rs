@@ -21,8 +21,10 @@ use serde::de::DeserializeOwned;
 use crate::error::chain;
 use crate::meter::{Meter, Unit};
 use crate::model::api_key::{ApiKeyRecord, KeyHash};
+use crate::model::id::{ApiKeyId, OrgId};
+use crate::model::time::Timestamp;
 use crate::table::TableError;
-use crate::table::entities::{Key, PK, SK, api_key};
+use crate::table::entities::{Key, PK, SK, api_key, listed_api_key};
 
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -38,6 +40,8 @@ pub const BATCH_WRITE_LIMIT: usize = 25;
 const ROUNDS: u32 = 8;
 /// The key under which `serde_json` hands over a raw value; see [`to_item`].
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
+/// Where the listing of an organisation's keys says under which hash a key is found.
+const KEY_HASH: &str = "key_hash";
 const EXISTS: &str = "attribute_exists(pk)";
 
 /// The table. Clones share the connection; each request has one with a meter of its own.
@@ -130,12 +134,47 @@ impl Store {
         self.get(&api_key(hash)).await?.map(from_item).transpose()
     }
 
-    /// Keeps `record` as what the database holds of an API key.
+    /// Adds an API key, under its hash for whoever calls with it, and to the listing of its organisation.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn put_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord) -> Result<(), TableError> {
-        self.put(to_item(&api_key(hash), record)?).await
+    pub async fn add_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord) -> Result<(), TableError> {
+        let mut listed = to_item(&listed_api_key(record.org_id, record.id), record)?;
+        listed.insert(KEY_HASH.to_owned(), AttributeValue::S(hash.to_string()));
+        let found = to_item(&api_key(hash), record)?;
+        Ok(self.transact(&[Write::Put(found), Write::Put(listed)]).await?)
+    }
+
+    /// Ends the API key `id` at `now`, unless it ended before, and returns what is kept of it.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the organisation has no such key.
+    pub async fn revoke_api_key(&self, org: OrgId, id: ApiKeyId, now: Timestamp) -> Result<ApiKeyRecord, TableError> {
+        let listed = listed_api_key(org, id);
+        let item = self.get(&listed).await?.ok_or(TableError::Missing)?;
+        let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
+        let mut record: ApiKeyRecord = from_item(item)?;
+        if record.revoked_at.is_none() {
+            record.revoked_at = Some(now);
+            let end = |key| Write::Update {
+                key,
+                expression: "SET revoked_at = :now".into(),
+                condition: Some(EXISTS),
+                names: HashMap::new(),
+                values: [(":now".to_owned(), AttributeValue::S(now.to_string()))].into(),
+            };
+            self.transact(&[end(api_key(&KeyHash::from_hex(hash))), end(listed)]).await?;
+        }
+        Ok(record)
+    }
+
+    /// The API keys of an organisation, oldest first.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn api_keys_of(&self, org: OrgId) -> Result<Vec<ApiKeyRecord>, TableError> {
+        let first = listed_api_key(org, ApiKeyId(uuid::Uuid::nil()));
+        self.query(&first.pk, &first.sk, None).await?.into_iter().map(from_item).collect()
     }
 
     /// The item of `key`, as it is now.

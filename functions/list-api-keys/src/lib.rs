@@ -1,0 +1,21 @@
+//! Invoked by an operator: tells which API keys an organisation has, by their prefixes.
+
+use shared::prelude::operator::*;
+
+pub struct ListApiKeys;
+
+input! {
+    pub struct Organisation {
+        pub org_id: OrgId,
+    }
+}
+
+impl OperatorTask for ListApiKeys {
+    const NAME: &'static str = "list-api-keys";
+    type Input = Organisation;
+    type Output = Vec<ApiKeyRecord>;
+
+    async fn run(cx: &OperatorContext<'_>, input: Organisation) -> Result<Vec<ApiKeyRecord>> {
+        Ok(cx.store.api_keys_of(input.org_id).await?)
+    }
+}

@@ -1,0 +1,23 @@
+//! Invoked by an operator: ends an API key; a second time changes nothing.
+
+use shared::prelude::operator::*;
+
+pub struct RevokeApiKey;
+
+input! {
+    pub struct NamedApiKey {
+        pub org_id: OrgId,
+        pub id: ApiKeyId,
+    }
+}
+
+impl OperatorTask for RevokeApiKey {
+    const NAME: &'static str = "revoke-api-key";
+    type Input = NamedApiKey;
+    type Output = ApiKeyRecord;
+
+    async fn run(cx: &OperatorContext<'_>, input: NamedApiKey) -> Result<ApiKeyRecord> {
+        let now = cx.service.clock.now();
+        cx.store.revoke_api_key(input.org_id, input.id, now).await.on_missing_in_body("id")
+    }
+}

@@ -1,0 +1,162 @@
+//! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
+
+use local::gateway::Answer;
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::context::Clock;
+use shared::model::time::Timestamp;
+
+use crate::fixture::{ACME, NOW, call, everything, failure, json, settings, stack};
+
+const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
+
+async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Answer {
+    stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await
+}
+
+async fn issue(stack: &Stack, payload: Value) -> Value {
+    let answer = invoke(stack, "IssueApiKeyFunction", &payload).await;
+    assert!(!answer.headers.contains_key("x-amz-function-error"), "{}", answer.body);
+    json(&answer)
+}
+
+/// A stack, and the hand on its clock.
+async fn stack_with_clock() -> (Stack, impl Fn(i64)) {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let stack = Stack::start(Settings { clock: clock.clone(), ..settings() }).await.unwrap();
+    (stack, move |millis| clock.set(Timestamp::from_unix_millis(NOW + millis)))
+}
+
+/// The status of a list read with `key`.
+async fn status(stack: &Stack, key: &Value) -> u16 {
+    stack.answer(&call("GET", "/api/v1/user/get_agent_list/", key.as_str().unwrap())).await.status
+}
+
+#[tokio::test]
+async fn a_key_is_issued_once_and_opens_its_organisation() {
+    let stack = stack().await;
+    let issued = issue(&stack, json!({"name": "Website", "org_id": ACME_ORG})).await;
+    assert_eq!(issued["org_id"], ACME_ORG);
+    assert_eq!(issued["role"], "full");
+    let key = issued["api_key"].as_str().unwrap();
+    assert_eq!(issued["prefix"], key[..7]);
+    let page = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", key)).await;
+    assert_eq!(json(&page)["data"]["total"], 120);
+    assert!(!format!("{:?}", everything(&stack).await).contains(key), "the key is in the table");
+}
+
+#[tokio::test]
+async fn without_an_organisation_a_new_one_begins_empty() {
+    let stack = stack().await;
+    let [first, second] = [issue(&stack, json!({"name": "A"})).await, issue(&stack, json!({"name": "B"})).await];
+    assert_ne!(first["org_id"], second["org_id"]);
+    let page = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", first["api_key"].as_str().unwrap())).await;
+    assert_eq!((page.status, &json(&page)["data"]["total"]), (200, &json!(0)));
+}
+
+#[tokio::test]
+async fn the_listing_shows_prefixes_only() {
+    let stack = stack().await;
+    let issued = issue(&stack, json!({"name": "Website", "org_id": ACME_ORG, "role": "read_only"})).await;
+    let listed = invoke(&stack, "list-api-keys", &json!({"org_id": ACME_ORG})).await;
+    for secret in [issued["api_key"].as_str().unwrap(), ACME, "hash"] {
+        assert!(!listed.body.contains(secret), "{}", listed.body);
+    }
+    let names: Vec<_> = json(&listed).as_array().unwrap().iter().map(|key| key["name"].clone()).collect();
+    assert_eq!(names, ["Demo", "Demo (read only)", "Website"]);
+}
+
+#[tokio::test]
+async fn a_revoked_key_ends_after_what_a_warm_function_remembers_and_for_good() {
+    let (stack, after) = stack_with_clock().await;
+    let issued = issue(&stack, json!({"name": "Website"})).await;
+    let (key, name) = (&issued["api_key"], json!({"org_id": issued["org_id"], "id": issued["id"]}));
+    assert_eq!(status(&stack, key).await, 200);
+    let revoked = json(&invoke(&stack, "revoke-api-key", &name).await);
+    assert_eq!(revoked["revoked_at"], "2026-02-01T12:00:00.000Z");
+    after(29_999);
+    assert_eq!(status(&stack, key).await, 200, "a good key is trusted for thirty seconds");
+    after(30_000);
+    assert_eq!(status(&stack, key).await, 401);
+    assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second time changes nothing");
+}
+
+#[tokio::test]
+async fn a_key_ends_when_it_expires_remembered_or_not() {
+    let (stack, after) = stack_with_clock().await;
+    let issued = issue(&stack, json!({"name": "Fair", "expires_at": "2026-02-01T13:00:10+01:00"})).await;
+    assert_eq!(issued["expires_at"], "2026-02-01T12:00:10.000Z");
+    assert_eq!(status(&stack, &issued["api_key"]).await, 200);
+    after(10_000);
+    assert_eq!(status(&stack, &issued["api_key"]).await, 401);
+}
+
+#[tokio::test]
+async fn unknown_expired_and_revoked_keys_answer_alike() {
+    let (stack, after) = stack_with_clock().await;
+    let expired = issue(&stack, json!({"name": "Expired", "expires_at": "2026-02-01T12:00:01Z"})).await;
+    let revoked = issue(&stack, json!({"name": "Revoked"})).await;
+    invoke(&stack, "revoke-api-key", &json!({"org_id": revoked["org_id"], "id": revoked["id"]})).await;
+    after(2000);
+    let unknown = json!(format!("in-{}", "x".repeat(43)));
+    let mut answers = Vec::new();
+    for key in [&expired["api_key"], &revoked["api_key"], &unknown] {
+        let mut answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key.as_str().unwrap())).await;
+        assert_eq!(failure(&answer), (401, vec![r#"["query","api_key"] invalid_api_key"#.to_owned()]));
+        answer.headers.remove("x-request-id");
+        // What is read of a key that is there is an item, and of one that is not there is none: half a unit more or less is not told.
+        answers.push((answer.status, answer.headers, answer.body, answer.cost.calls));
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_bad_key_is_refused_from_memory_for_five_seconds() {
+    let (stack, after) = stack_with_clock().await;
+    let unknown = format!("in-{}", "x".repeat(43));
+    let calls = async || stack.answer(&call("DELETE", "/api/v1/tag/x", &unknown)).await.cost.calls;
+    assert_eq!((calls().await, calls().await), (1, 0));
+    after(4999);
+    assert_eq!(calls().await, 0);
+    after(5000);
+    assert_eq!(calls().await, 1);
+}
+
+#[tokio::test]
+async fn bad_input_names_the_field() {
+    let stack = stack().await;
+    let before = everything(&stack).await;
+    let no_uuid = "Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2";
+    for (function, payload, wanted) in [
+        ("issue-api-key", json!({}), "name: Field required".to_owned()),
+        ("issue-api-key", json!({"name": "x", "role": "king"}), "role: Input should be 'full' or 'read_only'".into()),
+        (
+            "issue-api-key",
+            json!({"name": 1, "org_id": "ab"}),
+            format!("org_id: {no_uuid}; name: Input should be a valid string"),
+        ),
+        (
+            "issue-api-key",
+            json!({"name": "x", "expires_at": "tomorrow"}),
+            "expires_at: Input should be a valid datetime, such as 2030-01-31T12:00:00Z".into(),
+        ),
+        (
+            "issue-api-key",
+            json!({"name": "x", "expires_at": "2020-01-01T00:00:00Z"}),
+            "expires_at: Value error, expires_at should be in the future".into(),
+        ),
+        (
+            "issue-api-key",
+            json!([]),
+            "body: Input should be a valid dictionary or object to extract fields from".into(),
+        ),
+        ("revoke-api-key", json!({"org_id": ACME_ORG}), "id: Field required".into()),
+        ("revoke-api-key", json!({"org_id": ACME_ORG, "id": ACME_ORG}), "id: Not found".into()),
+        ("list-api-keys", json!({}), "org_id: Field required".into()),
+    ] {
+        let answer = invoke(&stack, function, &payload).await;
+        assert_eq!(answer.headers["x-amz-function-error"], "Unhandled");
+        assert_eq!(json(&answer)["errorMessage"], wanted, "{function} {payload}");
+    }
+    assert_eq!(everything(&stack).await, before);
+}
