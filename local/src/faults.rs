@@ -1,5 +1,6 @@
 //! Faults between the SDK and the database: what DynamoDB does on a bad day, and the embedded one never.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::config::{HttpClient, RuntimeComponents, SharedHttpClient};
@@ -42,6 +43,7 @@ pub struct Faults(Arc<Mutex<State>>);
 struct State {
     plan: Option<Box<Plan>>,
     requests: Vec<String>,
+    permissions: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Faults {
@@ -53,7 +55,7 @@ impl std::fmt::Debug for Faults {
 impl Faults {
     /// From now on `plan` decides, by the action (`PutItem`, say) and the number of requests that came before since it was set.
     pub fn plan(&self, plan: impl FnMut(&str, usize) -> Fault + Send + 'static) {
-        self.state(|state| *state = State { plan: Some(Box::new(plan)), requests: Vec::new() });
+        self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
     /// From now on nothing goes wrong.
@@ -66,13 +68,19 @@ impl Faults {
         self.state(|state| state.requests.clone())
     }
 
+    /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` and so on.
+    pub fn permissions(&self) -> BTreeSet<String> {
+        self.state(|state| state.permissions.clone())
+    }
+
     /// An HTTP client that goes by the plan.
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(FaultyClient { faults: self.clone(), inner: http_client() })
     }
 
-    fn decide(&self, action: &str) -> Fault {
+    fn decide(&self, action: &str, body: Option<&[u8]>) -> Fault {
         self.state(|state| {
+            state.permissions.extend(permissions(action, body));
             let number = state.requests.len();
             state.requests.push(action.to_owned());
             state.plan.as_mut().map_or(Fault::None, |plan| plan(action, number))
@@ -108,7 +116,7 @@ impl HttpConnector for FaultyConnector {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let action = target.rsplit('.').next().unwrap_or_default().to_owned();
         let inner = self.inner.clone();
-        match self.faults.decide(&action) {
+        match self.faults.decide(&action, request.body().bytes()) {
             Fault::None => inner.call(request),
             Fault::Throttle => answer(
                 400,
@@ -156,6 +164,21 @@ impl HttpConnector for FaultyConnector {
             }
         }
     }
+}
+
+/// A transaction needs the permission of each of its parts, and none of its own.
+fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
+    if action != "TransactWriteItems" {
+        return vec![format!("dynamodb:{action}")];
+    }
+    let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
+    let parts = document["TransactItems"].as_array().into_iter().flatten();
+    let kinds = parts.filter_map(|part| part.as_object()?.keys().next());
+    kinds
+        .map(|kind| {
+            if kind == "ConditionCheck" { "dynamodb:ConditionCheckItem".into() } else { format!("dynamodb:{kind}Item") }
+        })
+        .collect()
 }
 
 /// Takes the second half of a batch out of the request; returns it as the answer will name it.

@@ -22,7 +22,7 @@ use shared::operation::Endpoint;
 use shared::routes;
 use tokio::net::TcpListener;
 
-use crate::template::{Template, TemplateRoute, kebab_case};
+use crate::template::{Template, TemplateRoute, function_name};
 use crate::{Trouble, endpoints};
 
 /// API Gateway's own limit of a body, in bytes.
@@ -149,7 +149,7 @@ impl Gateway {
 
     /// Invokes `function`, named as in the template or as its package, as Lambda's own API does.
     pub async fn invoke_by_name(&self, function: &str, payload: &[u8]) -> Answer {
-        let name = kebab_case(function.strip_suffix("Function").unwrap_or(function));
+        let name = function_name(function);
         let plain = |status: u16, body: String, headers: &[(&str, &str)]| Answer {
             status,
             headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),

@@ -1,5 +1,6 @@
 //! Reads `template.yaml`: the table as it is to be, and which function answers which route.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -15,6 +16,17 @@ pub struct Template {
     pub ttl_attribute: Option<String>,
     /// Every function with a route.
     pub routes: Vec<TemplateRoute>,
+    /// Each function's statements: what it may do, and on what.
+    pub permissions: BTreeMap<String, Vec<Permission>>,
+}
+
+/// A statement of a function's policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// The actions.
+    pub actions: BTreeSet<String>,
+    /// The resource, as JSON: `{"!GetAtt":"Table.Arn"}`.
+    pub resource: String,
 }
 
 /// A function's event source of type `Api`.
@@ -50,20 +62,42 @@ impl Template {
                 let events = function["Properties"]["Events"].as_object();
                 let apis = events.into_iter().flat_map(Map::values).filter(|event| event["Type"] == "Api");
                 apis.map(|event| TemplateRoute {
-                    function: kebab_case(id.strip_suffix("Function").unwrap_or(id)),
+                    function: function_name(id),
                     method: text_of(&event["Properties"]["Method"]).to_uppercase(),
                     path: text_of(&event["Properties"]["Path"]),
                 })
             })
             .collect();
         routes.sort();
+        let permissions = of_type("AWS::Serverless::Function")
+            .map(|(id, function)| (function_name(id), permissions(&function["Properties"]["Policies"])))
+            .collect();
         let properties = &table["Properties"];
         Ok(Self {
             table: create_table(properties),
             ttl_attribute: properties["TimeToLiveSpecification"]["AttributeName"].as_str().map(str::to_owned),
             routes,
+            permissions,
         })
     }
+}
+
+/// `DeleteTagFunction` as `delete-tag`.
+pub fn function_name(logical_id: &str) -> String {
+    kebab_case(logical_id.strip_suffix("Function").unwrap_or(logical_id))
+}
+
+fn permissions(policies: &Value) -> Vec<Permission> {
+    let statements =
+        policies.as_array().into_iter().flatten().filter_map(|policy| policy["Statement"].as_array()).flatten();
+    let permission = |statement: &Value| Permission {
+        actions: match &statement["Action"] {
+            Value::Array(actions) => actions.iter().map(text_of).collect(),
+            action => BTreeSet::from([text_of(action)]),
+        },
+        resource: statement["Resource"].to_string(),
+    };
+    statements.map(permission).collect()
 }
 
 /// The part of CloudFormation's properties that CreateTable takes; CloudFormation leaves out what it says by having the block at all.

@@ -12,14 +12,18 @@ use shared::routes;
 use crate::contract::updating;
 use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, root, settings, stack, valid_call};
 
-/// The failures worth keeping: `<function>.<case>`.
-fn failures() -> Vec<(&'static str, Call)> {
+/// More events of a function, the failures worth keeping above all: `<function>.<case>`.
+fn cases() -> Vec<(&'static str, Call)> {
     let widget = |number| format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, number));
     let agency = |number, rest: &str| format!("/api/v1/agency/billing/{}/{rest}", id('a', kind::AGENCY, number));
     let tag = |id: &str| format!("/api/v1/tag/{id}");
     let unknown = format!(r#"{{"contact_ids":["{}","{}"]}}"#, id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1));
     let silent = format!(r#"{{"contact_ids":["{}"]}}"#, id('a', kind::CONTACT, 1));
     vec![
+        (
+            "create-assistant.with-webhook",
+            post("/api/v1/assistant", ACME, format!(r#"{{"webhook_id":"{}"}}"#, id('a', kind::WEBHOOK, 1))),
+        ),
         (
             "create-assistant.invalid",
             post(
@@ -68,7 +72,7 @@ async fn record() {
     let folder = root().join("target/recorded-events");
     // What an earlier run left there would not be replaced.
     let _ = std::fs::remove_dir_all(&folder);
-    for (name, call) in routes::ALL.iter().map(|route| (route.name, valid_call(route, 'a', ACME))).chain(failures()) {
+    for (name, call) in routes::ALL.iter().map(|route| (route.name, valid_call(route, 'a', ACME))).chain(cases()) {
         let recording = Stack::start(Settings { record: Some(folder.clone()), ..settings() }).await.unwrap();
         recording.answer(&with_headers(call)).await;
         let function = name.split('.').next().unwrap();
@@ -105,7 +109,7 @@ async fn every_event_answers_as_it_did() {
     let wanted: BTreeSet<_> = routes::ALL
         .iter()
         .map(|route| route.name)
-        .chain(failures().iter().map(|case| case.0))
+        .chain(cases().iter().map(|case| case.0))
         .map(str::to_owned)
         .collect();
     assert_eq!(replayed, wanted, "events/ does not hold what it should");

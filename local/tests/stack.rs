@@ -13,5 +13,7 @@ mod isolation;
 mod keys;
 mod lists;
 mod matrix;
+mod operations;
+mod permissions;
 mod routes;
 mod storage;

@@ -1,0 +1,1 @@
+//! What operators read is what is deployed.
