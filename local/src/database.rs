@@ -1,6 +1,6 @@
 //! The embedded DynamoDB, with the table as the template describes it, served over loopback to any AWS client.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -18,14 +18,30 @@ use crate::template::Template;
 /// Name of the local table.
 pub const TABLE_NAME: &str = "assistants-local";
 
-/// Opens the database in `file`, or in memory, and makes the table where it is not there yet.
+/// Where the database is kept.
+#[derive(Debug, Clone, Default)]
+pub enum Data {
+    /// In memory, empty at first.
+    #[default]
+    Memory,
+    /// In this file.
+    File(PathBuf),
+    /// In memory, at first as this file has it.
+    CopyOf(PathBuf),
+}
+
+/// Opens the database, and makes the table where it is not there yet.
 ///
 /// # Errors
 /// [`Trouble`] with the file or the template.
-pub fn open(file: Option<&Path>, template: &Template) -> Result<Database, Trouble> {
-    let database = match file {
-        None => Database::memory(),
-        Some(file) => Database::new(&file.to_string_lossy()),
+pub fn open(data: &Data, template: &Template) -> Result<Database, Trouble> {
+    let (database, file) = match data {
+        Data::Memory => (Database::memory(), None),
+        Data::File(file) => (Database::new(&file.to_string_lossy()), Some(file)),
+        Data::CopyOf(file) => {
+            let copy = Database::memory().and_then(|copy| copy.restore_from(&file.to_string_lossy()).map(|()| copy));
+            (copy, Some(file))
+        }
     };
     let named =
         |error: String| Trouble(file.map_or_else(|| error.clone(), |file| format!("{}: {error}", file.display())));

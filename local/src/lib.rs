@@ -26,6 +26,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use dynoxide::Database;
+
+use crate::database::Data;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::payment_provider::PaymentProvider;
@@ -43,8 +46,8 @@ pub struct Settings {
     pub template: PathBuf,
     /// The demo set; none leaves the table empty.
     pub demo: Option<PathBuf>,
-    /// Where the database is kept; none keeps it in memory.
-    pub data: Option<PathBuf>,
+    /// Where the database is kept.
+    pub data: Data,
     /// Where the gateway listens.
     pub gateway: SocketAddr,
     /// Where DynamoDB listens.
@@ -72,7 +75,7 @@ impl Settings {
         Self {
             template: root.join("template.yaml"),
             demo: Some(root.join("local/demo.yaml")),
-            data: None,
+            data: Data::Memory,
             gateway: any,
             dynamodb: any,
             payment_provider: any,
@@ -87,7 +90,6 @@ impl Settings {
 }
 
 /// The running service.
-#[derive(Debug)]
 pub struct Stack {
     /// Where the API answers, without `/api/v1`.
     pub url: String,
@@ -95,6 +97,8 @@ pub struct Stack {
     pub dynamodb_url: String,
     /// The gateway, for calls without a socket.
     pub gateway: Arc<Gateway>,
+    /// The database itself.
+    pub database: Database,
     /// The SDK, without faults.
     pub client: Client,
     /// The stand-in for the payment provider.
@@ -115,7 +119,7 @@ impl Stack {
         let dynamodb_listener = listen(settings.dynamodb).await?;
         let provider_listener = listen(settings.payment_provider).await?;
         let (url, dynamodb_url) = (address(&gateway_listener)?, address(&dynamodb_listener)?);
-        let database = database::open(settings.data.as_deref(), &template)?;
+        let database = database::open(&settings.data, &template)?;
 
         let stop = watch::Sender::new(false);
         let stopped = |mut stop: watch::Receiver<bool>| async move {
@@ -131,7 +135,7 @@ impl Stack {
         };
         let client = database::client(&dynamodb_url, None, Duration::from_secs(30));
         let mut tasks = vec![
-            database::serve(dynamodb_listener, database, stopped(stop.subscribe())),
+            database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),
             payment_provider.serve(provider_listener),
         ];
         if let Some(demo) = demo {
@@ -154,7 +158,7 @@ impl Stack {
                 eprintln!("{trouble}");
             }
         }));
-        Ok(Self { url, dynamodb_url, gateway, client, payment_provider, stop, tasks })
+        Ok(Self { url, dynamodb_url, gateway, database, client, payment_provider, stop, tasks })
     }
 
     /// Answers `call` as the gateway would, without a socket.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use local::database::Data;
 use local::demo::Demo;
 use local::{Settings, Stack, Trouble};
 
@@ -59,7 +60,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     let settings = Settings {
         template: from_root(arguments.template),
         demo: Some(from_root(arguments.demo)),
-        data: arguments.data,
+        data: arguments.data.map_or(Data::Memory, Data::File),
         gateway: SocketAddr::from((arguments.listen, arguments.port)),
         dynamodb: SocketAddr::from((arguments.listen, arguments.dynamodb_port)),
         payment_provider: SocketAddr::from((arguments.listen, arguments.payment_port)),

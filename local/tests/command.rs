@@ -1,10 +1,9 @@
 //! `cargo local` itself, as a newcomer meets it: the built program, over HTTP.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::fixture::root;
+use crate::fixture::{root, scratch};
 
 const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--payment-port", "0"];
 
@@ -132,11 +131,4 @@ fn what_is_in_the_way_is_told_in_one_line() {
     let data = scratch("no-database");
     std::fs::write(&data, "this is no database, but text").unwrap();
     assert!(refused(&["--data", data.to_str().unwrap()]).contains("no-database"));
-}
-
-/// A path of this test run's own.
-fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
-    std::fs::create_dir_all(&folder).unwrap();
-    folder.join(name)
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::database::TABLE_NAME;
+use local::database::{Data, TABLE_NAME};
 use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::Value;
@@ -26,13 +27,37 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Fixed clock, counted ids.
+/// Fixed clock, counted ids, and the table as the demo set leaves it.
 pub fn settings() -> Settings {
-    Settings { clock: Clock::at(Timestamp::from_unix_millis(NOW)), ids: Ids::counted(), ..Settings::of(&root()) }
+    // Loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were made before.
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| {
+        let file = scratch("demo.db");
+        let load = async {
+            let stack = Stack::start(Settings::of(&root())).await.unwrap();
+            stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
+        };
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        std::thread::scope(|scope| scope.spawn(|| runtime().block_on(load)).join().unwrap());
+        file
+    });
+    Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
+}
+
+/// Fixed clock, counted ids, an empty table.
+pub fn empty() -> Settings {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    Settings { clock, ids: Ids::counted(), demo: None, ..Settings::of(&root()) }
 }
 
 pub async fn stack() -> Stack {
     Stack::start(settings()).await.unwrap()
+}
+
+/// A path of this test run's own.
+pub fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
 }
 
 /// An id of the demo set: organisation `a` or `b`, kind and number as the file's head explains.

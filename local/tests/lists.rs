@@ -24,14 +24,14 @@ use shared::table::{Table, TableError};
 use shared::validation::Between;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, settings};
+use crate::fixture::{NOW, empty};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
 }
 
 async fn empty_stack(faults: Faults) -> Stack {
-    Stack::start(local::Settings { demo: None, faults, ..settings() }).await.unwrap()
+    Stack::start(local::Settings { faults, ..empty() }).await.unwrap()
 }
 
 fn tenant() -> Tenant {
@@ -153,7 +153,7 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
             demo: None,
             faults: faults.clone(),
             attempt: std::time::Duration::from_millis(150),
-            ..settings()
+            ..empty()
         });
         let stack = stack.await.unwrap();
         let (table, _) = function(&stack);

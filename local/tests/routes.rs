@@ -17,13 +17,13 @@ mod setup_payment_webhook;
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
 use local::gateway::Answer;
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::model::api_key::ApiKey;
 use shared::table::store::from_item;
 
-use crate::fixture::{ACME, call, data, everything, id, json, settings, stack};
+use crate::fixture::{ACME, call, data, empty, everything, id, json, stack};
 
 /// Acme's organisation.
 const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
@@ -214,7 +214,7 @@ impl List {
     }
 
     async fn is_empty_where_nothing_has_been_made(&self) {
-        let stack = Stack::start(Settings { demo: None, ..settings() }).await.unwrap();
+        let stack = Stack::start(empty()).await.unwrap();
         let record = json!({"id": ACME_ORG, "org_id": ACME_ORG, "prefix": "in-", "name": "", "role": "full", "created_at": DEMO_TIME});
         let (key, record) = (ApiKey::parse(ACME).unwrap(), serde_json::from_value(record).unwrap());
         stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
