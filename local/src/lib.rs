@@ -10,6 +10,7 @@ pub mod endpoints;
 pub mod faults;
 pub mod gateway;
 pub mod payment_provider;
+pub mod prices;
 pub mod template;
 
 use std::net::SocketAddr;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub demo: Option<PathBuf>,
     /// Where the database is kept.
     pub data: Data,
+    /// Whether changes are written to the table's stream. Each then costs a look at all that came before.
+    pub stream: bool,
     /// Where the gateway listens.
     pub gateway: SocketAddr,
     /// Where DynamoDB listens.
@@ -76,6 +79,7 @@ impl Settings {
             template: root.join("template.yaml"),
             demo: Some(root.join("local/demo.yaml")),
             data: Data::Memory,
+            stream: true,
             gateway: any,
             dynamodb: any,
             payment_provider: any,
@@ -113,7 +117,10 @@ impl Stack {
     /// # Errors
     /// [`Trouble`] names what is in the way: a taken port, an unreadable file, a broken template.
     pub async fn start(settings: Settings) -> Result<Self, Trouble> {
-        let template = Template::read(&settings.template)?;
+        let mut template = Template::read(&settings.template)?;
+        if !settings.stream {
+            template.without_stream();
+        }
         let demo = settings.demo.as_deref().map(demo::Demo::read).transpose()?;
         let gateway_listener = listen(settings.gateway).await?;
         let dynamodb_listener = listen(settings.dynamodb).await?;

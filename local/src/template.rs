@@ -50,6 +50,13 @@ impl Template {
         Self::parse(&text).map_err(|trouble| Trouble(format!("{}: {trouble}", path.display())))
     }
 
+    /// Leaves the stream out.
+    pub fn without_stream(&mut self) {
+        if let Some(table) = self.table.as_object_mut() {
+            table.remove("StreamSpecification");
+        }
+    }
+
     fn parse(text: &str) -> Result<Self, Trouble> {
         let document: serde_yaml_ng::Value =
             serde_yaml_ng::from_str(text).map_err(|error| Trouble(error.to_string()))?;

@@ -33,7 +33,7 @@ pub fn settings() -> Settings {
     static LOADED: LazyLock<PathBuf> = LazyLock::new(|| {
         let file = scratch("demo.db");
         let load = async {
-            let stack = Stack::start(Settings::of(&root())).await.unwrap();
+            let stack = Stack::start(Settings { stream: false, ..Settings::of(&root()) }).await.unwrap();
             stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
         };
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -43,10 +43,10 @@ pub fn settings() -> Settings {
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
-/// Fixed clock, counted ids, an empty table.
+/// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-    Settings { clock, ids: Ids::counted(), demo: None, ..Settings::of(&root()) }
+    Settings { clock, ids: Ids::counted(), demo: None, stream: false, ..Settings::of(&root()) }
 }
 
 pub async fn stack() -> Stack {

@@ -1,0 +1,92 @@
+//! What a million calls of each operation cost, in US dollars: `docs/COST.md` times the public price list.
+//!
+//! Prices are those of us-east-1, on demand, first tier, without the free tier, as AWS publishes them on its pages
+//! `aws.amazon.com/{api-gateway,lambda,dynamodb,cloudwatch}/pricing`; last looked up in November 2026.
+
+use std::fmt::Write as _;
+
+use crate::Trouble;
+
+/// API Gateway, a million requests to a REST API, up to 333 million a month.
+const GATEWAY: f64 = 3.50;
+/// Lambda, a million invocations.
+const INVOCATIONS: f64 = 0.20;
+/// Lambda on arm64, a GB of memory for a second.
+const GB_SECOND: f64 = 0.000_013_333_4;
+/// DynamoDB on demand, a million read units. Since November 2024.
+const READ_UNITS: f64 = 0.125;
+/// DynamoDB on demand, a million write units. Since November 2024.
+const WRITE_UNITS: f64 = 0.625;
+/// CloudWatch Logs, a GB taken in, the same for Lambda's lines and the gateway's.
+const LOG_GB: f64 = 0.50;
+
+/// GB of memory of each function, as `template.yaml` has it.
+const MEMORY: f64 = 0.25;
+/// Assumed: milliseconds that a call of DynamoDB takes within a region. Calls side by side are waited for once.
+const ROUND_TRIP: f64 = 3.0;
+/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on a seventh of a processor.
+const OWN_TIME: f64 = 3.0;
+/// Assumed: bytes that one call leaves in the logs. Access log 480, the function's line 620, Lambda's start and report 450, and
+/// 26 that CloudWatch adds to each of the four, rounded up.
+const LOG_BYTES: f64 = 1700.0;
+
+const HEAD: &str = "\
+| Operation | Billed ms | Gateway | Lambda | DynamoDB | Logs | Total |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+";
+
+/// The table of dollars that belongs to `costs`, the text of `docs/COST.md`.
+///
+/// # Errors
+/// [`Trouble`] names the row that is none.
+pub fn table(costs: &str) -> Result<String, Trouble> {
+    let mut table = HEAD.to_owned();
+    // The first two lines with bars are the head and the rule below it.
+    for row in costs.lines().filter(|line| line.starts_with('|')).skip(2) {
+        let broken = || Trouble(format!("not a row of a name and four numbers: {row}"));
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, numbers @ ..] = cells.as_slice() else { return Err(broken()) };
+        let numbers: Vec<f64> = numbers.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|_| broken())?;
+        let [_, depth, read_units, write_units] = numbers[..] else { return Err(broken()) };
+
+        let billed = depth.mul_add(ROUND_TRIP, OWN_TIME).ceil();
+        // A million calls of a millisecond are a thousand seconds.
+        let lambda = cents(INVOCATIONS + billed * 1000.0 * MEMORY * GB_SECOND);
+        let dynamodb = cents(read_units.mul_add(READ_UNITS, write_units * WRITE_UNITS));
+        // A million calls of a byte each are a thousandth of a GB.
+        let logs = cents(LOG_BYTES / 1000.0 * LOG_GB);
+        // Of the rounded parts, so that a row adds up for whoever checks it.
+        let total = GATEWAY + lambda + dynamodb + logs;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            table,
+            "| {name} | {billed} | {GATEWAY:.2} | {lambda:.2} | {dynamodb:.2} | {logs:.2} | **{total:.2}** |"
+        );
+    }
+    Ok(table)
+}
+
+fn cents(dollars: f64) -> f64 {
+    (dollars * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_priced_part_by_part() {
+        let costs = "text\n\n| Operation | Calls | Depth | Read units | Write units |\n| --- | ---: | ---: | ---: | ---: |\n";
+        let one = table(&format!("{costs}| `a`, twice | 5 | 3 | 2.5 | 5 |\n")).unwrap();
+        assert_eq!(one, format!("{HEAD}| `a`, twice | 12 | 3.50 | 0.24 | 3.44 | 0.85 | **8.03** |\n"));
+        assert_eq!(table(costs).unwrap(), HEAD);
+    }
+
+    #[test]
+    fn a_row_of_something_else_is_named() {
+        for row in ["| `a` | 5 | 3 | 2.5 |", "| `a` | 5 | 3 | 2.5 | many |", "|"] {
+            let error = table(&format!("| head |\n| --- |\n{row}\n")).unwrap_err();
+            assert!(error.to_string().ends_with(row), "{error}");
+        }
+    }
+}
