@@ -338,11 +338,11 @@ def build() -> str:
     """Every function as it would be deployed, and the program behind `cargo local`, whose path is the answer."""
     overrides = f"Architecture={ARCHITECTURE}"
     run("build", "sam", "build", "--build-dir", str(BUILD), "--parameter-overrides", overrides, environment=clean_environment())
-    messages = run("build-local", "cargo", "build", "--quiet", "--package", "local", "--message-format", "json")
+    messages = run("build-local", "cargo", "build", "--quiet", "--package", "local", "--bin", "local", "--message-format", "json")
     artifacts = (json.loads(line) for line in messages.splitlines() if line.startswith("{"))
-    programs = [artifact["executable"] for artifact in artifacts if artifact.get("executable")]
-    expect(len(programs) == 1, f"`local` builds {len(programs)} programs")
-    return programs[0]
+    program = next((artifact["executable"] for artifact in artifacts if artifact.get("executable") and artifact["target"]["name"] == "local"), None)
+    expect(program, "cargo says of no program where it is")
+    return program
 
 
 def weigh() -> None:

@@ -1,30 +1,29 @@
 //! What a million calls of each operation cost, in US dollars: `docs/COST.md` times the public price list.
 //!
-//! Prices are those of us-east-1, on demand, first tier, without the free tier, as AWS publishes them on its pages
-//! `aws.amazon.com/{api-gateway,lambda,dynamodb,cloudwatch}/pricing`; last looked up in November 2026.
+//! The prices are those of us-east-1 as they stood in 2025: on demand, the first tier, without the free tier. Each names its source.
 
 use std::fmt::Write as _;
 
 use crate::Trouble;
 
-/// API Gateway, a million requests to a REST API, up to 333 million a month.
+/// API Gateway, a million requests to a REST API, up to 333 million a month: `aws.amazon.com/api-gateway/pricing`, December 2025.
 const GATEWAY: f64 = 3.50;
-/// Lambda, a million invocations.
+/// Lambda, a million invocations: `aws.amazon.com/lambda/pricing`, December 2025.
 const INVOCATIONS: f64 = 0.20;
-/// Lambda on arm64, a GB of memory for a second.
+/// Lambda on arm64, a GB of memory for a second: `aws.amazon.com/lambda/pricing`, December 2025.
 const GB_SECOND: f64 = 0.000_013_333_4;
-/// DynamoDB on demand, a million read units. Since November 2024.
+/// DynamoDB on demand, a million read units: `aws.amazon.com/dynamodb/pricing/on-demand`, since November 2024.
 const READ_UNITS: f64 = 0.125;
-/// DynamoDB on demand, a million write units. Since November 2024.
+/// DynamoDB on demand, a million write units: `aws.amazon.com/dynamodb/pricing/on-demand`, since November 2024.
 const WRITE_UNITS: f64 = 0.625;
-/// CloudWatch Logs, a GB taken in, the same for Lambda's lines and the gateway's.
+/// CloudWatch Logs, a GB taken in, Lambda's lines or the gateway's: `aws.amazon.com/cloudwatch/pricing`, 2025.
 const LOG_GB: f64 = 0.50;
 
-/// GB of memory of each function, as `template.yaml` has it.
-const MEMORY: f64 = 0.25;
+/// MB of memory of each function, as `template.yaml` has it.
+const MEMORY: f64 = 256.0;
 /// Assumed: milliseconds that a call of DynamoDB takes within a region. Calls side by side are waited for once.
 const ROUND_TRIP: f64 = 3.0;
-/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on a seventh of a processor.
+/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on the seventh of a processor that goes with the memory.
 const OWN_TIME: f64 = 3.0;
 /// Assumed: bytes that one call leaves in the logs. Access log 480, the function's line 620, Lambda's start and report 450, and
 /// 26 that CloudWatch adds to each of the four, rounded up.
@@ -35,7 +34,7 @@ const HEAD: &str = "\
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
-/// The table of dollars that belongs to `costs`, the text of `docs/COST.md`.
+/// The dollars that belong to `costs`, the text of `docs/COST.md`: a table, and below it what it assumes.
 ///
 /// # Errors
 /// [`Trouble`] names the row that is none.
@@ -46,12 +45,13 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
         let broken = || Trouble(format!("not a row of a name and four numbers: {row}"));
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [name, numbers @ ..] = cells.as_slice() else { return Err(broken()) };
-        let numbers: Vec<f64> = numbers.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|_| broken())?;
+        let numbers: Vec<f64> =
+            numbers.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|_| broken())?;
         let [_, depth, read_units, write_units] = numbers[..] else { return Err(broken()) };
 
         let billed = depth.mul_add(ROUND_TRIP, OWN_TIME).ceil();
         // A million calls of a millisecond are a thousand seconds.
-        let lambda = cents(INVOCATIONS + billed * 1000.0 * MEMORY * GB_SECOND);
+        let lambda = cents(INVOCATIONS + billed * 1000.0 * (MEMORY / 1024.0) * GB_SECOND);
         let dynamodb = cents(read_units.mul_add(READ_UNITS, write_units * WRITE_UNITS));
         // A million calls of a byte each are a thousandth of a GB.
         let logs = cents(LOG_BYTES / 1000.0 * LOG_GB);
@@ -63,6 +63,13 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
             "| {name} | {billed} | {GATEWAY:.2} | {lambda:.2} | {dynamodb:.2} | {logs:.2} | **{total:.2}** |"
         );
     }
+    let _ = write!(
+        table,
+        "\n\
+        Prices: a million requests at the gateway {GATEWAY:.2}, a million invocations {INVOCATIONS:.2}, a GB-second on arm64 {GB_SECOND},\n\
+        a million read units {READ_UNITS}, a million write units {WRITE_UNITS}, a GB of logs {LOG_GB:.2}. Assumed: a function of {MEMORY} MB is billed\n\
+        {OWN_TIME} ms of its own and {ROUND_TRIP} ms for each step of the depth, and a call leaves {LOG_BYTES} bytes in the logs.\n"
+    );
     Ok(table)
 }
 
@@ -76,10 +83,11 @@ mod tests {
 
     #[test]
     fn a_row_is_priced_part_by_part() {
-        let costs = "text\n\n| Operation | Calls | Depth | Read units | Write units |\n| --- | ---: | ---: | ---: | ---: |\n";
+        let costs =
+            "text\n\n| Operation | Calls | Depth | Read units | Write units |\n| --- | ---: | ---: | ---: | ---: |\n";
         let one = table(&format!("{costs}| `a`, twice | 5 | 3 | 2.5 | 5 |\n")).unwrap();
-        assert_eq!(one, format!("{HEAD}| `a`, twice | 12 | 3.50 | 0.24 | 3.44 | 0.85 | **8.03** |\n"));
-        assert_eq!(table(costs).unwrap(), HEAD);
+        let row = "| `a`, twice | 12 | 3.50 | 0.24 | 3.44 | 0.85 | **8.03** |\n\nPrices: ";
+        assert!(one.starts_with(&format!("{HEAD}{row}")), "{one}");
     }
 
     #[test]

@@ -93,6 +93,16 @@ async fn the_largest_body_fits_an_item() {
 }
 
 #[tokio::test]
+async fn an_answer_stays_within_what_lambda_passes_on() {
+    let stack = stack().await;
+    let limit = shared::routes::CREATE_ASSISTANT.body_limit;
+    let body = format!(r#"{{"voice_languages":[1{}]}}"#, ",1".repeat(limit / 2 - 20));
+    let answer = stack.answer(&post("/api/v1/assistant", ACME, body)).await;
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.len() < 6_000_000, "{} bytes", answer.body.len());
+}
+
+#[tokio::test]
 async fn half_a_surrogate_pair_is_no_string() {
     let stack = stack().await;
     let answer = stack.answer(&post("/api/v1/assistant", ACME, r#"{"name":"\ud800"}"#)).await;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::meter::Cost;
 
 /// What an operation sees of an HTTP request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HttpRequest {
     /// Upper case.
     pub method: String,
@@ -42,6 +42,14 @@ pub struct HttpResponse {
     /// What answering took of the database; not sent.
     #[serde(skip)]
     pub cost: Cost,
+}
+
+// Query and header hold the key, and the body may hold others.
+impl std::fmt::Debug for HttpRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, request_id, .. } = self;
+        write!(formatter, "HttpRequest({method} {path} {request_id})")
+    }
 }
 
 impl HttpRequest {

@@ -13,6 +13,7 @@ pub mod form;
 pub mod id;
 pub mod intent;
 pub mod json;
+pub mod secret;
 pub mod tag;
 pub mod time;
 pub mod user;

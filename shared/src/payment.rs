@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result, chain};
 use crate::model::agency::StoredPaymentWebhook;
 use crate::model::id::AgencyId;
+use crate::model::secret::Secret;
 
 /// The events that the provider is asked to send.
 pub const EVENTS: [&str; 9] = [
@@ -66,7 +67,7 @@ pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
 struct Endpoint {
     id: String,
     /// Told once, when the endpoint is made.
-    secret: Option<String>,
+    secret: Option<Secret>,
 }
 
 impl<'a> PaymentProvider<'a> {

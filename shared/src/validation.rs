@@ -130,6 +130,10 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The most issues of one answer. Each is longer than the two bytes of a body that it takes to make one, and Lambda passes on no answer
+/// of more than 6 MB.
+const MOST_ISSUES: usize = 10_000;
+
 /// Reads one value, or says what is wrong with it.
 pub trait Parse: Sized {
     /// The value in `raw`, or `None` after at least one issue at `at` was added.
@@ -268,12 +272,14 @@ impl<T: Parse> Parse for Vec<T> {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let Some(items) = raw.as_array() else { return reject(issues, at, words::LIST) };
         let before = issues.len();
-        // All of them are read, so that all their issues are told.
-        let parsed: Vec<T> = items
-            .iter()
-            .enumerate()
-            .filter_map(|(index, item)| T::parse(Raw::Json(item.get()), &at.index(index), issues))
-            .collect();
+        let mut parsed = Self::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            // The other items are read all the same, so that all their issues are told.
+            parsed.extend(T::parse(Raw::Json(item.get()), &at.index(index), issues));
+            if issues.len() >= MOST_ISSUES {
+                break;
+            }
+        }
         (issues.len() == before).then_some(parsed)
     }
 }

@@ -14,6 +14,6 @@ impl OperatorTask for IssueApiKey {
         let org = input.org_id.unwrap_or_else(|| cx.service.ids.fresh(now).into());
         let record = ApiKeyRecord::new(cx.service.ids.fresh(now).into(), org, &key, input, now)?;
         cx.store.add_api_key(&key.hash(), &record).await?;
-        Ok(IssuedApiKey { api_key: key.expose().to_owned(), record })
+        Ok(IssuedApiKey { api_key: key.expose().to_owned().into(), record })
     }
 }

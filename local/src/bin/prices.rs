@@ -1,9 +1,19 @@
-//! `cargo run --package local --bin prices`: what a million calls of each operation cost, as the table in `docs/OPERATIONS.md`.
+//! `cargo run --package local --bin prices`: what a million calls of each operation cost, as `docs/OPERATIONS.md` has it.
+
+use std::process::ExitCode;
 
 use local::{Trouble, prices};
 
-fn main() -> Result<(), Trouble> {
-    let costs = std::fs::read_to_string("docs/COST.md").map_err(|error| Trouble(format!("docs/COST.md: {error}")))?;
-    print!("{}", prices::table(&costs)?);
-    Ok(())
+fn main() -> ExitCode {
+    let costs = std::fs::read_to_string("docs/COST.md").map_err(|error| Trouble(format!("docs/COST.md: {error}")));
+    match costs.and_then(|costs| prices::table(&costs)) {
+        Ok(table) => {
+            print!("{table}");
+            ExitCode::SUCCESS
+        }
+        Err(trouble) => {
+            eprintln!("prices: {trouble}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::model::id::{AgencyId, BillingPlanId, OrgId};
 use crate::model::json::JsonObject;
+use crate::model::secret::Secret;
 use crate::validation::Count;
 
 crate::input! {
@@ -204,6 +205,6 @@ crate::record! {
         /// The provider's id of the endpoint.
         pub payment_webhook_id: String,
         /// What the provider signs its events with; it tells it once.
-        pub secret: String,
+        pub secret: Secret,
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Location, Result};
 use crate::model::id::{ApiKeyId, OrgId};
+use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
 use crate::schema::{Schema, Value};
 
@@ -123,7 +124,7 @@ crate::input! {
 #[derive(Debug, Serialize)]
 pub struct IssuedApiKey {
     /// The key. It is kept nowhere.
-    pub api_key: String,
+    pub api_key: Secret,
     /// What is kept of it.
     #[serde(flatten)]
     pub record: ApiKeyRecord,

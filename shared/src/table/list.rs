@@ -96,7 +96,8 @@ enum Place {
 
 impl Index {
     fn total(&self) -> u64 {
-        u64::from(self.next) - self.holes.values().copied().map(u64::from).sum::<u64>()
+        // The head is read a moment before the counts: what came and went in between is in these and not in that.
+        u64::from(self.next).saturating_sub(self.holes.values().copied().map(u64::from).sum())
     }
 
     /// Where the row is that has `rank` rows before it; `None` behind the last.
@@ -179,7 +180,7 @@ impl Table {
     /// [`TableError`].
     pub async fn page<R: Row>(&self, query: &PageQuery) -> Result<Page<R>, TableError> {
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
-        let (index, rows) = if offset == 0 {
+        let (index, mut rows) = if offset == 0 {
             // The first page begins at the first row, wherever that is.
             futures_util::try_join!(self.index(R::LIST), self.rows(R::LIST, 0, size))?
         } else {
@@ -189,13 +190,14 @@ impl Table {
                 Some(Place::Ordinal(first)) => Some(first),
                 Some(Place::Block { block, rank }) => nth_row(block, &self.holes(R::LIST, block).await?, rank),
             };
-            let left = usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX);
             let rows = match first {
-                Some(first) => self.rows(R::LIST, first, size.min(left)).await?,
+                Some(first) => self.rows(R::LIST, first, size).await?,
                 None => Vec::new(),
             };
             (index, rows)
         };
+        // What was appended since the index was read is not in its total, and so not on its last page either.
+        rows.truncate(usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX));
         let items = rows.into_iter().map(from_item).collect::<Result<_, _>>()?;
         Ok(query.of(items, index.total()))
     }
