@@ -6,6 +6,7 @@ What the emulator is known not to do stands in `KNOWN`, and nowhere else. Logs a
 """
 
 import base64
+import calendar
 import contextlib
 import http.client
 import http.server
@@ -96,20 +97,32 @@ def clean_environment(**more: str) -> dict[str, str]:
     return kept | ours | more
 
 
-def run(name: str, *command: str, environment: dict[str, str] | None = None) -> str:
-    """Runs `command` to its end and answers what it printed, which is shown where it fails."""
+@contextlib.contextmanager
+def started(name: str, command: list[str], environment: dict[str, str] | None):
+    """A process, and a function that reads its log so far. At the end of the block it ends, with all that it started."""
     log = WORK / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
-            process.wait()
+            yield process, lambda: log.read_text(errors="replace")
         finally:
             end(process)
-    text = log.read_text(errors="replace")
-    expect(process.returncode == 0, f"{text}\n{' '.join(command)} ended with {process.returncode}")
-    return text
+
+
+def run(name: str, *command: str, environment: dict[str, str] | None = None) -> str:
+    """Runs `command` to its end and answers what it printed, which is shown where it fails."""
+    with started(name, command, environment) as (process, log):
+        process.wait()
+        expect(process.returncode == 0, f"{log()}\n{' '.join(command)} ended with {process.returncode}")
+        return log()
 
 
 def end(process: subprocess.Popen) -> None:
@@ -124,20 +137,13 @@ def end(process: subprocess.Popen) -> None:
 @contextlib.contextmanager
 def running(name: str, *command: str, ready, environment: dict[str, str] | None = None):
     """Runs `command` in the background until the block ends; the block begins when `ready` answers something for its log."""
-    log = WORK / f"{name}.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
+    with started(name, command, environment) as (process, log):
         until = time.monotonic() + 60
-        while not (answer := ready(log.read_text(errors="replace"))):
-            expect(process.poll() is None, f"{log.read_text(errors='replace')}\n{name} ended with {process.poll()}")
-            expect(time.monotonic() < until, f"{log.read_text(errors='replace')}\n{name} is not ready after a minute")
+        while not (answer := ready(log())):
+            expect(process.poll() is None, f"{log()}\n{name} ended with {process.poll()}")
+            expect(time.monotonic() < until, f"{log()}\n{name} is not ready after a minute")
             time.sleep(0.05)
         yield process, answer
-    finally:
-        end(process)
 
 
 def free_port() -> int:
@@ -271,7 +277,7 @@ def without_what_is_fresh(text: str, base: str) -> object:
         return name("id", found[0]) if abs(now - made) < 600 else found[0]
 
     def fresh_time(found: re.Match) -> str:
-        made = time.mktime(time.strptime(found[0][:19] + " UTC", "%Y-%m-%dT%H:%M:%S %Z")) - time.timezone
+        made = calendar.timegm(time.strptime(found[0][:19], "%Y-%m-%dT%H:%M:%S"))
         return "<now>" if abs(now - made) < 600 else found[0]
 
     text = text.replace(base, "<base>")
@@ -340,9 +346,9 @@ def build() -> str:
     run("build", "sam", "build", "--build-dir", str(BUILD), "--parameter-overrides", overrides, environment=clean_environment())
     messages = run("build-local", "cargo", "build", "--quiet", "--package", "local", "--bin", "local", "--message-format", "json")
     artifacts = (json.loads(line) for line in messages.splitlines() if line.startswith("{"))
-    program = next((artifact["executable"] for artifact in artifacts if artifact.get("executable") and artifact["target"]["name"] == "local"), None)
-    expect(program, "cargo says of no program where it is")
-    return program
+    programs = [artifact["executable"] for artifact in artifacts if artifact.get("executable")]
+    expect(len(programs) == 1, f"`local` is {len(programs)} programs")
+    return programs[0]
 
 
 def weigh() -> None:
@@ -370,6 +376,7 @@ def emulator(scratch: str):
         BIND_HOST="127.0.0.1",
         GATEWAY_PORT=str(port),
         LAMBDA_EXECUTOR="local",
+        AUTH="true",
         SFTP_ENABLED="0",
         IOT_MTLS_ENABLED="0",
         S3_DATA_DIR=f"{scratch}/s3",
@@ -401,10 +408,10 @@ def state(address: str) -> dict[str, object]:
     resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     functions = client("lambda", address)
     found = {}
-    for resource_ in resources:
-        logical, physical = resource_["LogicalResourceId"], resource_["PhysicalResourceId"]
-        found[logical] = [physical, str(resource_.get("LastUpdatedTimestamp"))]
-        if resource_["ResourceType"] == "AWS::Lambda::Function":
+    for part in resources:
+        logical, physical = part["LogicalResourceId"], part["PhysicalResourceId"]
+        found[logical] = [physical, str(part.get("LastUpdatedTimestamp"))]
+        if part["ResourceType"] == "AWS::Lambda::Function":
             versions = functions.list_versions_by_function(FunctionName=physical)["Versions"]
             found[logical] += [(version["Version"], version["CodeSha256"]) for version in versions]
     return found
@@ -499,13 +506,33 @@ def replay(deployed: Service, local: Service) -> None:
     expect(not wrong, "\n  " + "\n  ".join(wrong))
 
 
+def confined(service: Service, address: str) -> None:
+    """The emulator holds functions to their roles, or all of the above would prove nothing about them: without its policy one fails."""
+    event = json.loads((ROOT / "events/get-agent-list.json").read_text())
+    role = service.functions.get_function_configuration(FunctionName=service.names["get-agent-list"])["Role"].rsplit("/", 1)[1]
+    roles = client("iam", address)
+    names = roles.list_role_policies(RoleName=role)["PolicyNames"]
+    policies = {name: roles.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in names}
+    expect(policies, f"{role} has no policy of its own")
+    for name in policies:
+        roles.delete_role_policy(RoleName=role, PolicyName=name)
+    without = service.replay("get-agent-list", event)
+    for name, policy in policies.items():
+        roles.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(policy))
+    again = service.replay("get-agent-list", event)
+    expect((without.status, without.json()) == (500, INTERNAL_ERROR), f"without its policy: {without.status} {without.body}")
+    expect(again.status == 200, f"with its policy again: {again.status} {again.body}")
+    print("   get-agent-list without its policy: 500; with it: 200")
+
+
 def process_of(function: str, parent: int) -> int:
     """The process that runs `function`."""
     mark = f"AWS_LAMBDA_FUNCTION_NAME={function}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (path / "environ").read_bytes().split(b"\0") and int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+            of_parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent
+            if of_parent and mark in (path / "environ").read_bytes().split(b"\0"):
                 found.append(int(path.name))
     expect(len(found) == 1, f"{function} runs as {found}")
     return found[0]
@@ -592,18 +619,26 @@ def main() -> None:
             print(f"   {copy_table(demo, demo_table, client('dynamodb', address), table_name)} items")
         with step("recorded events"):
             replay(service, local)
+        with step("roles"):
+            confined(service, address)
         with step("killed, panicking"):
             break_it(service, payments, process.pid)
     print("\nThe deployment holds.")
 
 
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM)
+
+
 def interrupted(number: int, _frame: object) -> None:
+    # The processes are being ended now, and a second signal must not keep that from happening.
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     raise Failure(f"no end after {TIME_LIMIT} s" if number == signal.SIGALRM else signal.Signals(number).name)
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
-        signal.signal(number, interrupted)
+    for each in SIGNALS:
+        signal.signal(each, interrupted)
     signal.alarm(TIME_LIMIT)
     try:
         main()

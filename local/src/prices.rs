@@ -1,32 +1,34 @@
 //! What a million calls of each operation cost, in US dollars: `docs/COST.md` times the public price list.
 //!
-//! The prices are those of us-east-1 as they stood in 2025: on demand, the first tier, without the free tier. Each names its source.
+//! The prices are those of us-east-1 as published in 2025: on demand, the first tier, without the free tier. Each names the page to
+//! check it against; nothing looks them up.
 
 use std::fmt::Write as _;
 
 use crate::Trouble;
 
-/// API Gateway, a million requests to a REST API, up to 333 million a month: `aws.amazon.com/api-gateway/pricing`, December 2025.
+/// API Gateway, a million requests to a REST API, up to 333 million a month: `aws.amazon.com/api-gateway/pricing`.
 const GATEWAY: f64 = 3.50;
-/// Lambda, a million invocations: `aws.amazon.com/lambda/pricing`, December 2025.
+/// Lambda, a million invocations: `aws.amazon.com/lambda/pricing`.
 const INVOCATIONS: f64 = 0.20;
-/// Lambda on arm64, a GB of memory for a second: `aws.amazon.com/lambda/pricing`, December 2025.
+/// Lambda on arm64, a GB of memory for a second: `aws.amazon.com/lambda/pricing`.
 const GB_SECOND: f64 = 0.000_013_333_4;
-/// DynamoDB on demand, a million read units: `aws.amazon.com/dynamodb/pricing/on-demand`, since November 2024.
+/// DynamoDB on demand, a million read units: `aws.amazon.com/dynamodb/pricing/on-demand`.
 const READ_UNITS: f64 = 0.125;
-/// DynamoDB on demand, a million write units: `aws.amazon.com/dynamodb/pricing/on-demand`, since November 2024.
+/// DynamoDB on demand, a million write units: `aws.amazon.com/dynamodb/pricing/on-demand`.
 const WRITE_UNITS: f64 = 0.625;
-/// CloudWatch Logs, a GB taken in, Lambda's lines or the gateway's: `aws.amazon.com/cloudwatch/pricing`, 2025.
+/// A GB taken into the logs, of Lambda's lines or the gateway's: `aws.amazon.com/cloudwatch/pricing`.
 const LOG_GB: f64 = 0.50;
 
 /// MB of memory of each function, as `template.yaml` has it.
 const MEMORY: f64 = 256.0;
 /// Assumed: milliseconds that a call of DynamoDB takes within a region. Calls side by side are waited for once.
 const ROUND_TRIP: f64 = 3.0;
-/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on the seventh of a processor that goes with the memory.
+/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on the seventh of a processor that
+/// goes with the memory.
 const OWN_TIME: f64 = 3.0;
-/// Assumed: bytes that one call leaves in the logs. Access log 480, the function's line 620, Lambda's start and report 450, and
-/// 26 that CloudWatch adds to each of the four, rounded up.
+/// Assumed: bytes that one call leaves in the logs. Access log 480, the function's line 620, Lambda's start and report
+/// 450, and 26 of overhead for each of the four, rounded up.
 const LOG_BYTES: f64 = 1700.0;
 
 const HEAD: &str = "\
@@ -66,9 +68,10 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
     let _ = write!(
         table,
         "\n\
-        Prices: a million requests at the gateway {GATEWAY:.2}, a million invocations {INVOCATIONS:.2}, a GB-second on arm64 {GB_SECOND},\n\
-        a million read units {READ_UNITS}, a million write units {WRITE_UNITS}, a GB of logs {LOG_GB:.2}. Assumed: a function of {MEMORY} MB is billed\n\
-        {OWN_TIME} ms of its own and {ROUND_TRIP} ms for each step of the depth, and a call leaves {LOG_BYTES} bytes in the logs.\n"
+        Prices: a million requests at the gateway {GATEWAY:.2}, a million invocations {INVOCATIONS:.2}, a GB-second on\n\
+        arm64 {GB_SECOND}, a million read units {READ_UNITS}, a million write units {WRITE_UNITS}, a GB of logs {LOG_GB:.2}.\n\
+        Assumed: a function of {MEMORY} MB is billed {OWN_TIME} ms of its own and {ROUND_TRIP} ms for each step of the\n\
+        depth, and a call leaves {LOG_BYTES} bytes in the logs.\n"
     );
     Ok(table)
 }

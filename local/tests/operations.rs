@@ -1,1 +1,95 @@
-//! What operators read is what is deployed.
+//! What operators read is what is deployed: `docs/OPERATIONS.md` beside the template, with its commands tried out.
+
+use std::collections::BTreeSet;
+
+use local::prices;
+use serde_json::Value;
+
+use crate::contract::generated_between;
+use crate::fixture::{empty, json, root};
+
+fn page() -> String {
+    std::fs::read_to_string(root().join("docs/OPERATIONS.md")).unwrap()
+}
+
+/// The names that begin a block of the template's section `section`.
+fn template_names(section: &str) -> BTreeSet<String> {
+    let template = std::fs::read_to_string(root().join("template.yaml")).unwrap();
+    let lines = template.lines().skip_while(|line| *line != format!("{section}:")).skip(1);
+    let lines = lines.take_while(|line| line.is_empty() || line.starts_with([' ', '#']));
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).map(str::to_owned).collect()
+}
+
+/// What stands between backticks in the first cell of each row of the table in the section `section`.
+fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
+    let section = page.split("\n## ").find(|part| part.starts_with(section)).unwrap();
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_alarm_is_explained_and_none_that_is_not_there() {
+    let resources = template_names("Resources");
+    let kind = |alarm: &String| {
+        let of_function = ["ErrorsAlarm", "ThrottlesAlarm"].into_iter().find(|suffix| {
+            alarm.strip_suffix(suffix).is_some_and(|name| resources.contains(&format!("{name}Function")))
+        });
+        of_function.map_or_else(|| alarm.clone(), |suffix| format!("<Function>{suffix}"))
+    };
+    let wanted: BTreeSet<_> = resources.iter().filter(|name| name.ends_with("Alarm")).map(kind).collect();
+    assert!(wanted.len() > 4, "{wanted:?}");
+    let explained = first_cells(&page(), "Alarms").into_iter().filter(|name| name.ends_with("Alarm"));
+    assert_eq!(explained.collect::<BTreeSet<_>>(), wanted);
+}
+
+#[test]
+fn every_parameter_is_explained() {
+    assert_eq!(first_cells(&page(), "Settings"), template_names("Parameters"));
+}
+
+/// The commands that invoke a function, with `KEY_ID` and the like filled in from the answers before.
+#[tokio::test]
+async fn the_commands_for_keys_work() {
+    let stack = local::Stack::start(empty()).await.unwrap();
+    let (mut org, mut id, mut invoked) = (String::new(), String::new(), BTreeSet::new());
+    for command in page().lines().filter_map(|line| line.strip_prefix("sam remote invoke ")) {
+        let (function, rest) = command.split_once(' ').unwrap();
+        let payload = rest.split('\'').nth(1).unwrap().replace("ORG_ID", &org).replace("KEY_ID", &id);
+        let answer = stack.gateway.invoke_by_name(function, payload.as_bytes()).await;
+        assert!(answer.status == 200 && !answer.headers.contains_key("x-amz-function-error"), "{}", answer.body);
+        let answer = json(&answer);
+        if let (Value::String(_), Value::String(org_id), Value::String(key_id)) =
+            (&answer["api_key"], &answer["org_id"], &answer["id"])
+        {
+            (org, id) = (org_id.clone(), key_id.clone());
+        }
+        invoked.insert(function.to_owned());
+    }
+    let wanted = ["IssueApiKeyFunction", "ListApiKeysFunction", "RevokeApiKeyFunction"];
+    assert_eq!(invoked, wanted.map(str::to_owned).into());
+}
+
+/// What the queries of the page filter by is what the lines hold.
+#[test]
+fn the_queries_name_fields_that_are_logged() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (page, template, pipeline) = (page(), read("template.yaml"), read("shared/src/operation.rs"));
+    let words: BTreeSet<_> = page.split(|c: char| !c.is_ascii_alphanumeric() && !['.', '_'].contains(&c)).collect();
+    let logged: Vec<_> = words.iter().filter_map(|word| word.strip_prefix("fields.")).collect();
+    assert!(logged.len() > 4, "{logged:?}");
+    for field in logged {
+        let written = [format!("            {field} = "), format!("            {field},\n")];
+        assert!(written.iter().any(|text| pipeline.contains(text)), "no line has {field}");
+    }
+    for field in ["requestId", "functionRequestId", "route", "status", "error"] {
+        assert!(words.contains(field) && template.contains(&format!("\"{field}\":")), "{field}");
+    }
+}
+
+#[test]
+fn the_prices_are_those_of_the_measured_costs() {
+    let costs = std::fs::read_to_string(root().join("docs/COST.md")).unwrap();
+    let marks = ("<!-- prices -->\n", "\n<!-- /prices -->");
+    generated_between("docs/OPERATIONS.md", marks, &prices::table(&costs).unwrap());
+}

@@ -1,5 +1,7 @@
 //! Every environment variable that the functions read, once, at their start.
 
+use lambda_runtime::tracing::level_filters::LevelFilter;
+
 /// What the environment says.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -11,6 +13,27 @@ pub struct Config {
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: where the API answers, without a trailing slash and without `/api/v1`. Unset, the gateway's own word counts.
     pub api_base_url: Option<String>,
+}
+
+/// How lines are logged, as Lambda's own settings of the function say.
+#[derive(Debug, Clone, Copy)]
+pub struct Logging {
+    /// `AWS_LAMBDA_LOG_LEVEL`: the least severe line that is written.
+    pub level: LevelFilter,
+    /// `AWS_LAMBDA_LOG_FORMAT` is `JSON`.
+    pub json: bool,
+}
+
+impl Logging {
+    /// Reads the environment.
+    pub fn from_env() -> Self {
+        let level = variable("AWS_LAMBDA_LOG_LEVEL").unwrap_or_default();
+        Self {
+            // `FATAL` is the one level that Lambda has and `tracing` has not.
+            level: level.parse().unwrap_or(if level == "FATAL" { LevelFilter::ERROR } else { LevelFilter::INFO }),
+            json: variable("AWS_LAMBDA_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json")),
+        }
+    }
 }
 
 /// A variable that must be set is not.

@@ -11,7 +11,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 
 use crate::auth::KeyCache;
-use crate::config::Config;
+use crate::config::{Config, Logging};
 use crate::context::{Clock, Ids, Service};
 use crate::event::HttpRequest;
 use crate::operation::Endpoint;
@@ -29,7 +29,7 @@ const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
-    tracing::init_default_subscriber();
+    log();
     // One request at a time is all that Lambda sends; more threads would only cost memory and start-up.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -47,7 +47,7 @@ pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
-    tracing::init_default_subscriber();
+    log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = &start().await?;
@@ -61,6 +61,14 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
         });
         lambda_runtime::run(handler).await
     })
+}
+
+/// Lines of JSON or text on standard output. The runtime's own subscriber would do the same with a filter language that nobody here
+/// speaks, and a regular expression engine for it in every binary.
+fn log() {
+    let Logging { level, json } = Logging::from_env();
+    let lines = tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false).with_max_level(level);
+    if json { lines.json().with_span_list(false).init() } else { lines.init() }
 }
 
 /// The service of this process, with its connection to the table already open.
