@@ -2,8 +2,10 @@
 
 use shared::operation::Endpoint;
 use shared::operator::Task;
+use shared::stream::Consumer;
 
 /// The operations, in the order of the route table.
+#[rustfmt::skip]
 pub const ALL: &[Endpoint] = &[
     Endpoint::of::<create_assistant::CreateAssistant>(),
     Endpoint::of::<create_agency_billing_plan::CreateAgencyBillingPlan>(),
@@ -21,8 +23,15 @@ pub const ALL: &[Endpoint] = &[
 ];
 
 /// The tasks of operators.
+#[rustfmt::skip]
 pub const TASKS: &[Task] = &[
     Task::of::<issue_api_key::IssueApiKey>(),
     Task::of::<list_api_keys::ListApiKeys>(),
     Task::of::<revoke_api_key::RevokeApiKey>(),
+];
+
+/// The functions on the table's stream.
+#[rustfmt::skip]
+pub const CONSUMERS: &[Consumer] = &[
+    Consumer::of::<tag_deleted::TagDeleted>(),
 ];

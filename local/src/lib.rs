@@ -2,6 +2,7 @@
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
 //! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
+//! - [`stream`] hands changes of the table to the functions on its stream, by Lambda's rules.
 //! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose.
 
 pub mod database;
@@ -11,6 +12,7 @@ pub mod faults;
 pub mod gateway;
 pub mod payment_provider;
 pub mod prices;
+pub mod stream;
 pub mod template;
 
 use std::net::SocketAddr;
@@ -33,6 +35,7 @@ use crate::database::Data;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::payment_provider::PaymentProvider;
+use crate::stream::Stream;
 use crate::template::Template;
 
 /// What keeps the stack from starting, in one line for whoever started it.
@@ -101,6 +104,8 @@ pub struct Stack {
     pub dynamodb_url: String,
     /// The gateway, for calls without a socket.
     pub gateway: Arc<Gateway>,
+    /// The table's stream, and the functions on it.
+    pub stream: Arc<Stream>,
     /// The database itself.
     pub database: Database,
     /// The SDK, without faults.
@@ -159,18 +164,27 @@ impl Stack {
         // The gateway's own ids are its own: they must not move those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Arc::new(Gateway::new(&template, service, request_ids, settings.record, settings.log)?);
+        let stream = Arc::new(Stream::new(database.clone(), &template)?);
         let serving = Arc::clone(&gateway).serve(gateway_listener, stopped(stop.subscribe()));
         tasks.push(tokio::spawn(async move {
             if let Err(trouble) = serving.await {
                 eprintln!("{trouble}");
             }
         }));
-        Ok(Self { url, dynamodb_url, gateway, database, client, payment_provider, stop, tasks })
+        Ok(Self { url, dynamodb_url, gateway, stream, database, client, payment_provider, stop, tasks })
     }
 
     /// Answers `call` as the gateway would, without a socket.
     pub async fn answer(&self, call: &Call) -> Answer {
         self.gateway.answer(call).await
+    }
+
+    /// Has the functions on the stream see all that has changed.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read.
+    pub async fn settle(&self) -> Result<(), Trouble> {
+        self.stream.drain(&self.gateway.service).await
     }
 
     /// Stops listening, lets what is under way finish, for a moment at most, and ends.

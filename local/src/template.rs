@@ -16,8 +16,27 @@ pub struct Template {
     pub ttl_attribute: Option<String>,
     /// Every function with a route.
     pub routes: Vec<TemplateRoute>,
+    /// Every function's place on the table's stream.
+    pub sources: Vec<EventSource>,
     /// Each function's statements: what it may do, and on what.
     pub permissions: BTreeMap<String, Vec<Permission>>,
+}
+
+/// A function's event source of type `DynamoDB`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventSource {
+    /// Kebab-case name of the function.
+    pub function: String,
+    /// The most records of a batch.
+    pub batch_size: usize,
+    /// The filters' patterns.
+    pub filters: Vec<Value>,
+    /// How often a batch comes again.
+    pub max_retries: u64,
+    /// Whether a failed batch comes again in halves.
+    pub bisects: bool,
+    /// How old a record may get.
+    pub max_age_seconds: i64,
 }
 
 /// A statement of a function's policy.
@@ -76,6 +95,7 @@ impl Template {
             })
             .collect();
         routes.sort();
+        let sources = sources(of_type("AWS::Serverless::Function"))?;
         let permissions = of_type("AWS::Serverless::Function")
             .map(|(id, function)| (function_name(id), permissions(&function["Properties"]["Policies"])))
             .collect();
@@ -84,6 +104,7 @@ impl Template {
             table: create_table(properties),
             ttl_attribute: properties["TimeToLiveSpecification"]["AttributeName"].as_str().map(str::to_owned),
             routes,
+            sources,
             permissions,
         })
     }
@@ -92,6 +113,32 @@ impl Template {
 /// `DeleteTagFunction` as `delete-tag`.
 pub fn function_name(logical_id: &str) -> String {
     kebab_case(logical_id.strip_suffix("Function").unwrap_or(logical_id))
+}
+
+fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<Vec<EventSource>, Trouble> {
+    let mut sources = Vec::new();
+    for (id, function) in functions {
+        let events = function["Properties"]["Events"].as_object().into_iter().flat_map(Map::values);
+        for event in events.filter(|event| event["Type"] == "DynamoDB") {
+            let properties = &event["Properties"];
+            let number =
+                |name: &str| properties[name].as_u64().ok_or_else(|| Trouble(format!("{id}: its {name} is missing")));
+            let patterns = properties["FilterCriteria"]["Filters"].as_array().into_iter().flatten();
+            let filter = |filter: &Value| serde_json::from_str(&text_of(&filter["Pattern"]));
+            sources.push(EventSource {
+                function: function_name(id),
+                batch_size: usize::try_from(number("BatchSize")?).unwrap_or(usize::MAX).max(1),
+                filters: patterns
+                    .map(filter)
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| Trouble(format!("{id}: a filter: {error}")))?,
+                max_retries: number("MaximumRetryAttempts")?,
+                bisects: properties["BisectBatchOnFunctionError"] == true,
+                max_age_seconds: i64::try_from(number("MaximumRecordAgeInSeconds")?).unwrap_or(i64::MAX),
+            });
+        }
+    }
+    Ok(sources)
 }
 
 fn permissions(policies: &Value) -> Vec<Permission> {

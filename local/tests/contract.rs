@@ -52,9 +52,11 @@ fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
 }
 
-/// The packages of functions without a route.
-fn tasks() -> Vec<String> {
-    names_in("functions").into_iter().filter(|package| names().all(|name| name != package)).collect()
+/// The packages of functions without a route whose `main` runs a thing of this kind.
+fn packages_of(kind: &str) -> Vec<String> {
+    let runs =
+        |package: &String| read(&format!("functions/{package}/src/main.rs")).contains(&format!("({kind}::of::<"));
+    names_in("functions").into_iter().filter(runs).collect()
 }
 
 #[test]
@@ -88,13 +90,24 @@ fn the_template_builds_each_function_from_its_folder() {
 fn there_is_a_package_for_each_route_and_each_is_made_alike() {
     let packages = names_in("functions");
     assert!(names().all(|name| packages.contains(name)), "a route has no package");
-    assert_eq!(local::endpoints::TASKS.iter().map(|task| task.name).collect::<Vec<_>>(), tasks());
+    let (tasks, consumers) = (packages_of("Task"), packages_of("Consumer"));
+    assert_eq!(local::endpoints::TASKS.iter().map(|task| task.name).collect::<Vec<_>>(), tasks);
+    assert_eq!(local::endpoints::CONSUMERS.iter().map(|consumer| consumer.name).collect::<Vec<_>>(), consumers);
+    assert_eq!(
+        packages.len(),
+        names().count() + tasks.len() + consumers.len(),
+        "a package runs none of the three kinds"
+    );
     let pattern = |name: &str, text: &str| {
         text.replace(name, "{name}").replace(&name.replace('-', "_"), "{crate}").replace(&camel_case(name), "{Type}")
     };
-    let (operations, tasks) = (names().map(str::to_owned).collect::<Vec<_>>(), tasks());
-    let alike =
-        [("Cargo.toml", &packages.into_iter().collect()), ("src/main.rs", &operations), ("src/main.rs", &tasks)];
+    let operations = names().map(str::to_owned).collect::<Vec<_>>();
+    let alike = [
+        ("Cargo.toml", &packages.into_iter().collect()),
+        ("src/main.rs", &operations),
+        ("src/main.rs", &tasks),
+        ("src/main.rs", &consumers),
+    ];
     for (file, names) in alike {
         let of = |name: &String| pattern(name, &read(&format!("functions/{name}/{file}")));
         for name in names {
@@ -123,8 +136,8 @@ fn a_handler_fits_thirty_lines() {
 fn the_endpoints_are_those_of_the_route_table() {
     let constant = |endpoint: &Endpoint| endpoint.route;
     assert_eq!(local::endpoints::ALL.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
-    let tasks = tasks();
-    let packages = names().map(str::to_owned).chain(tasks.iter().cloned());
+    let (tasks, consumers) = (packages_of("Task"), packages_of("Consumer"));
+    let packages = names().map(str::to_owned).chain(tasks.iter().chain(&consumers).cloned());
     let dependencies: String =
         packages.map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
@@ -135,6 +148,8 @@ fn the_endpoints_are_those_of_the_route_table() {
     generated_between("local/src/endpoints.rs", ("pub const ALL: &[Endpoint] = &[", "];"), &endpoints);
     let tasks: String = tasks.iter().map(|name| line("Task", name)).collect();
     generated_between("local/src/endpoints.rs", ("pub const TASKS: &[Task] = &[", "];"), &tasks);
+    let consumers: String = consumers.iter().map(|name| line("Consumer", name)).collect();
+    generated_between("local/src/endpoints.rs", ("pub const CONSUMERS: &[Consumer] = &[", "];"), &consumers);
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub fn empty() -> Settings {
     Settings { clock, ids: Ids::counted(), demo: None, stream: false, ..Settings::of(&root()) }
 }
 
+/// The demo set, with the table's stream.
+pub fn streaming() -> Settings {
+    Settings { demo: Some(root().join("local/demo.yaml")), stream: true, ..empty() }
+}
+
 pub async fn stack() -> Stack {
     Stack::start(settings()).await.unwrap()
 }

@@ -120,7 +120,7 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
                 if ids.is_empty() {
                     continue;
                 }
-                table.remove_rows::<Link>(&ids).await.unwrap();
+                table.remove_rows::<Link>(&ids, &[]).await.unwrap();
                 plain.retain(|row| !ids.contains(&row.id.0));
             }
         }
@@ -183,7 +183,7 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
                 mine.extend(rows);
                 if round % 3 == worker % 3 {
                     let gone = mine.remove(mine.len() / 2);
-                    table.remove_rows::<Link>(&[gone.id.0]).await.unwrap();
+                    table.remove_rows::<Link>(&[gone.id.0], &[]).await.unwrap();
                 }
             }
             mine
@@ -205,14 +205,14 @@ async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
     let foreign = with_ordinal(Uuid::from_u128(u128::MAX), 2);
     let absent = with_ordinal(rows[0].id.0, 99);
     for stranger in [foreign, absent] {
-        let result = table.remove_rows::<Link>(&[rows[0].id.0, stranger]).await;
+        let result = table.remove_rows::<Link>(&[rows[0].id.0, stranger], &[]).await;
         assert!(matches!(result, Err(TableError::Missing)), "{result:?}");
         assert!(matches!(table.get_row::<Link>(stranger).await, Err(TableError::Missing)));
     }
     same(&table, &rows).await;
     assert_eq!(table.get_row::<Link>(rows[2].id.0).await.unwrap(), rows[2]);
-    table.remove_rows::<Link>(&[rows[2].id.0]).await.unwrap();
-    assert!(matches!(table.remove_rows::<Link>(&[rows[2].id.0]).await, Err(TableError::Missing)));
+    table.remove_rows::<Link>(&[rows[2].id.0], &[]).await.unwrap();
+    assert!(matches!(table.remove_rows::<Link>(&[rows[2].id.0], &[]).await, Err(TableError::Missing)));
 }
 
 /// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends

@@ -32,7 +32,7 @@ fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
 fn every_alarm_is_explained_and_none_that_is_not_there() {
     let resources = template_names("Resources");
     let kind = |alarm: &String| {
-        let of_function = ["ErrorsAlarm", "ThrottlesAlarm"].into_iter().find(|suffix| {
+        let of_function = ["ErrorsAlarm", "ThrottlesAlarm", "IteratorAgeAlarm"].into_iter().find(|suffix| {
             alarm.strip_suffix(suffix).is_some_and(|name| resources.contains(&format!("{name}Function")))
         });
         of_function.map_or_else(|| alarm.clone(), |suffix| format!("<Function>{suffix}"))

@@ -7,8 +7,9 @@ use local::gateway::endpoint;
 use local::template::Template;
 use local::{Settings, Stack, endpoints};
 use serde_json::{Value, json};
+use shared::routes;
 
-use crate::fixture::{root, settings};
+use crate::fixture::{ACME, root, settings, streaming, valid_call};
 
 /// What invoking `function` with `payload` takes, its start included.
 async fn taken(function: &str, payload: &Value) -> BTreeSet<String> {
@@ -17,6 +18,18 @@ async fn taken(function: &str, payload: &Value) -> BTreeSet<String> {
     faults.plan(|_, _| Fault::None);
     stack.gateway.service.store.warm_up().await.unwrap();
     stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await;
+    faults.permissions()
+}
+
+/// What the functions on the stream take when a tag goes. As soon as there are two of them, each has to be asked for itself.
+async fn taken_by_stream() -> BTreeSet<String> {
+    assert_eq!(endpoints::CONSUMERS.len(), 1);
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await;
+    faults.plan(|_, _| Fault::None);
+    stack.gateway.service.store.warm_up().await.unwrap();
+    stack.settle().await.unwrap();
     faults.permissions()
 }
 
@@ -34,6 +47,9 @@ async fn what_is_allowed_is_what_is_called() {
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x"});
     for task in endpoints::TASKS {
         called.insert(task.name.to_owned(), taken(task.name, &key).await);
+    }
+    for consumer in endpoints::CONSUMERS {
+        called.insert(consumer.name.to_owned(), taken_by_stream().await);
     }
     let template = Template::read(&root().join("template.yaml")).unwrap();
     let mut allowed = BTreeMap::new();

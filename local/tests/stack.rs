@@ -17,3 +17,4 @@ mod operations;
 mod permissions;
 mod routes;
 mod storage;
+mod stream;

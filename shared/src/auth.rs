@@ -33,6 +33,12 @@ impl Tenant {
         Self(org)
     }
 
+    /// The organisation whose item has the partition key `pk`: for what follows from a change that the organisation itself has made.
+    pub(crate) fn of_partition_key(pk: &str) -> Option<Self> {
+        let org = pk.strip_prefix("ORG#")?.split('#').next()?;
+        org.parse().ok().map(|org| Self(OrgId(org)))
+    }
+
     /// The organisation.
     pub const fn org(&self) -> OrgId {
         self.0

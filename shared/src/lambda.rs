@@ -16,6 +16,7 @@ use crate::context::{Clock, Ids, Service};
 use crate::event::HttpRequest;
 use crate::operation::Endpoint;
 use crate::operator::Task;
+use crate::stream::{Consumer, StreamEvent};
 use crate::table::store::Store;
 
 /// What keeps a function from starting at all.
@@ -58,6 +59,22 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
                 error_message: refusal.message,
             })?;
             Ok::<_, Diagnostic>(RawValue::from_string(answer).unwrap_or_default())
+        });
+        lambda_runtime::run(handler).await
+    })
+}
+
+/// Serves `consumer` until Lambda ends the process.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
+    log();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let service = &start().await?;
+        let handler = service_fn(|event: LambdaEvent<StreamEvent>| async move {
+            Ok::<_, Fatal>(consumer.handle(service, &event.payload).await)
         });
         lambda_runtime::run(handler).await
     })

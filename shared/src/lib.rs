@@ -4,7 +4,7 @@
 //!   there. [`event`] turns API Gateway's events into requests and answers into responses.
 //! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
 //!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
-//!   [`operator`] is the same for the functions without a route.
+//!   [`operator`] is the same for tasks without a route, [`stream`] for functions on the table's stream.
 //! - [`auth`] makes the caller, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
 //! - [`model`] holds the records and how their state may change, without input or output.
 //! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
@@ -27,6 +27,7 @@ pub mod payment;
 pub mod response;
 pub mod routes;
 pub mod schema;
+pub mod stream;
 pub mod table;
 pub mod validation;
 
@@ -50,6 +51,13 @@ pub mod prelude {
     pub use crate::page::{Page, PageQuery};
     pub use crate::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
     pub use crate::routes::{self, Route};
+
+    /// What a function on the stream needs.
+    pub mod stream {
+        pub use crate::error::Result;
+        pub use crate::stream::{Change, StreamConsumer, StreamContext};
+        pub use crate::table::entities::removed_tag;
+    }
 
     /// What a task of an operator needs.
     pub mod operator {

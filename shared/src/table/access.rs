@@ -4,17 +4,22 @@ use std::collections::HashSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use uuid::Uuid;
 
 use crate::auth::Tenant;
 use crate::model::agency::{Agency, StoredPaymentWebhook};
 use crate::model::campaign::{Campaign, CampaignContact, CampaignRun, CampaignStatus};
 use crate::model::contact::Contact;
-use crate::model::id::{AgencyId, CampaignId, ContactId, WidgetId};
+use crate::model::id::{AgencyId, CampaignId, ContactId, TagId, WidgetId};
+use crate::model::tag::Link;
 use crate::model::time::Timestamp;
 use crate::model::widget::Widget;
 use crate::table::TableError;
-use crate::table::entities::{Entity, Fingerprint, Key, TTL};
-use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Store, Write, from_item, to_item};
+use crate::table::entities::{Entity, Fingerprint, Key, TTL, tag_link};
+use crate::table::list::REMOVE_LIMIT;
+use crate::table::store::{
+    BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Store, Write, from_item, key_of, to_item,
+};
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
@@ -56,6 +61,11 @@ pub struct CampaignPreconditions {
     pub earlier: Option<RunMarker>,
     /// The contacts that are not there.
     pub missing: HashSet<ContactId>,
+}
+
+/// What a pointer points to, and its own key.
+fn pointer(item: &Item) -> Option<(Uuid, Key)> {
+    Some((item.get("id")?.as_s().ok()?.parse().ok()?, key_of(item)?))
 }
 
 impl Table {
@@ -108,6 +118,38 @@ impl Table {
     /// [`TableError::Missing`] where there is none.
     pub async fn remove<R: Entity>(&self, id: R::Id) -> Result<R, TableError> {
         from_item(self.store.delete(&self.key::<R>(id)).await?)
+    }
+
+    /// Removes all links of a tag from the link list, some at a time. Done again, it does nothing.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may be left, and the next time goes on with them.
+    pub async fn remove_links_of(&self, tag: TagId) -> Result<(), TableError> {
+        loop {
+            let first = tag_link(&self.tenant, tag, 0);
+            let pointers = self.store.query(&first.pk, &first.sk, Some(REMOVE_LIMIT)).await?;
+            let (ids, keys): (Vec<Uuid>, Vec<Key>) = pointers.iter().filter_map(pointer).unzip();
+            if ids.is_empty() {
+                return Ok(());
+            }
+            match self.remove_rows::<Link>(&ids, &keys).await {
+                Err(TableError::Missing) => {}
+                result => {
+                    result?;
+                    continue;
+                }
+            }
+            // One of them has gone by other hands: each goes by itself, and of that one what still points to it.
+            for (id, key) in ids.iter().zip(&keys) {
+                match self.remove_rows::<Link>(&[*id], std::slice::from_ref(key)).await {
+                    Err(TableError::Missing) => match self.store.delete(key).await {
+                        Ok(_) | Err(TableError::Missing) => {}
+                        Err(error) => return Err(error),
+                    },
+                    result => result?,
+                }
+            }
+        }
     }
 
     /// The agency `id`, and its webhook at the payment provider where there is one: they share a partition.

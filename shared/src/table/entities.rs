@@ -26,6 +26,7 @@ use crate::model::intent::Intent;
 use crate::model::tag::Tag;
 use crate::model::webhook::Webhook;
 use crate::model::widget::Widget;
+use crate::stream::Change;
 use crate::table::access::RunMarker;
 
 /// Name of the partition key's attribute.
@@ -89,6 +90,19 @@ pub fn api_key(hash: &KeyHash) -> Key {
 /// The key `id` in the listing of its organisation's keys. It is for operators, who name the organisation themselves.
 pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
     Key::new(format!("ORG#{org}#API_KEYS"), id)
+}
+
+/// A link of a tag, in the tag's own partition: that is how all links of a tag are found.
+pub fn tag_link(tenant: &Tenant, tag: TagId, ordinal: u32) -> Key {
+    Key { sk: format!("LINK#{ordinal:010}"), ..Tag::key(tenant, tag) }
+}
+
+/// The tag whose removal `change` is, and its organisation.
+pub fn removed_tag(change: &Change) -> Option<(Tenant, TagId)> {
+    let key = change.key();
+    let tenant = Tenant::of_partition_key(&key.pk)?;
+    let tag = TagId(key.pk.rsplit('#').next()?.parse().ok()?);
+    (change.event_name == "REMOVE" && key == Tag::key(&tenant, tag)).then_some((tenant, tag))
 }
 
 /// A list's head and the counts of its holes, section by section.

@@ -24,9 +24,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::auth::Tenant;
 use crate::model::id::ordinal;
+use crate::model::tag::Link;
 use crate::page::{Page, PageQuery};
-use crate::table::entities::{Key, SK, list_block, list_head, list_row, list_section};
+use crate::table::entities::{Key, SK, list_block, list_head, list_row, list_section, tag_link};
 use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, to_item};
 use crate::table::{Table, TableError};
 
@@ -34,10 +36,10 @@ use crate::table::{Table, TableError};
 const BLOCK: u32 = 1024;
 /// Blocks of a section.
 const SECTION: u32 = 32;
-/// The most rows that one append puts: the head is the transaction's hundredth item.
-pub const APPEND_LIMIT: u32 = 99;
-/// The most rows that one removal takes: each may be in a block and a section of its own.
-pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 3;
+/// The most rows that one append puts, each with a pointer, beside the head.
+pub const APPEND_LIMIT: u32 = 49;
+/// The most rows that one removal takes: each may have a pointer, and be in a block and a section of its own.
+pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
 /// Appends that may get ahead of this one before it gives up.
 const ATTEMPTS: u32 = 32;
 /// How much longer an append waits, at most, for each that got ahead of it.
@@ -58,6 +60,11 @@ pub trait Row: Serialize + DeserializeOwned + Send + Sync {
 
     /// Its identifier.
     fn id(&self) -> Uuid;
+
+    /// A further item that comes and goes with it, and leads to it from elsewhere.
+    fn pointer(&self, _: &Tenant) -> Option<Key> {
+        None
+    }
 }
 
 impl Row for crate::model::user::User {
@@ -68,11 +75,15 @@ impl Row for crate::model::user::User {
     }
 }
 
-impl Row for crate::model::tag::Link {
+impl Row for Link {
     const LIST: List = List::Links;
 
     fn id(&self) -> Uuid {
         self.id.0
+    }
+
+    fn pointer(&self, tenant: &Tenant) -> Option<Key> {
+        Some(tag_link(tenant, self.tag_id, ordinal(self.id.0)))
     }
 }
 
@@ -215,6 +226,11 @@ impl Table {
             for row in &rows {
                 debug_assert!((next..next + count).contains(&ordinal(row.id())), "the id carries another ordinal");
                 writes.push(Write::Put(to_item(&self.row::<R>(row.id()), row)?));
+                if let Some(pointer) = row.pointer(&self.tenant) {
+                    let mut pointer = pointer.attributes();
+                    pointer.insert("id".to_owned(), AttributeValue::S(row.id().to_string()));
+                    writes.push(Write::Put(pointer));
+                }
             }
             match self.store.transact(&writes).await {
                 Ok(()) => {
@@ -251,20 +267,22 @@ impl Table {
         if row.id() == id { Ok(row) } else { Err(TableError::Missing) }
     }
 
-    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], all or none.
+    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], and the items that point to them, all or none.
     ///
     /// # Errors
     /// [`TableError::Missing`] where one of them is not there.
-    pub async fn remove_rows<R: Row>(&self, ids: &[Uuid]) -> Result<(), TableError> {
+    pub async fn remove_rows<R: Row>(&self, ids: &[Uuid], pointers: &[Key]) -> Result<(), TableError> {
         let list = R::LIST.as_str();
         let mut writes: Vec<Write> = ids
             .iter()
             .map(|id| Write::Delete {
                 key: self.row::<R>(*id),
-                condition: "id = :id",
+                condition: Some("id = :id"),
                 values: [(":id".to_owned(), AttributeValue::S(id.to_string()))].into(),
             })
             .collect();
+        let pointer = |key: &Key| Write::Delete { key: key.clone(), condition: None, values: Item::new() };
+        writes.extend(pointers.iter().map(pointer));
         let mut blocks: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for id in ids {
             blocks.entry(ordinal(*id) / BLOCK).or_default().push((ordinal(*id) % BLOCK).to_string());

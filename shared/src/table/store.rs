@@ -76,12 +76,12 @@ pub enum Write {
         /// Values in both.
         values: Item,
     },
-    /// Removes an item, where `condition` holds.
+    /// Removes an item.
     Delete {
         /// The item.
         key: Key,
         /// `ConditionExpression`.
-        condition: &'static str,
+        condition: Option<&'static str>,
         /// Values in it.
         values: Item,
     },
@@ -385,7 +385,7 @@ impl Store {
                 Delete::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
-                    .condition_expression(*condition)
+                    .set_condition_expression(condition.map(str::to_owned))
                     .set_expression_attribute_values((!values.is_empty()).then(|| values.clone()))
                     .build()
                     .map_err(broken)?,
@@ -434,7 +434,8 @@ pub fn from_item<R: DeserializeOwned>(item: Item) -> Result<R, TableError> {
     serde_dynamo::from_item(item).map_err(broken)
 }
 
-fn key_of(item: &Item) -> Option<Key> {
+/// The key of `item`.
+pub fn key_of(item: &Item) -> Option<Key> {
     Some(Key { pk: item.get(PK)?.as_s().ok()?.clone(), sk: item.get(SK)?.as_s().ok()?.clone() })
 }
 
