@@ -21,25 +21,30 @@ pub mod webhook;
 pub mod widget;
 
 /// Declares a record: a struct that is printed as JSON, stored as an item, and described by a schema.
+///
+/// Behind `..` stands the input that it was made of, whose fields become the record's own: they are declared once, there.
 #[macro_export]
 macro_rules! record {
     (
         $(#[doc = $doc:literal])*
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
+            $(.. pub $input:ident: $Input:ty,)?
         }
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
+            $(#[doc = "What it was made of."] #[serde(flatten)] pub $input: $Input,)?
         }
 
         impl $crate::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
-                $crate::schema::object(vec![
+                let own = $crate::schema::object(vec![
                     $($crate::validation::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
-                ])
+                ]);
+                $crate::schema::extended(own, [$(<$Input as $crate::validation::Input>::schema())?])
             }
         }
     };

@@ -27,6 +27,22 @@ pub fn object(members: Vec<Member>) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
+/// `schema` with the members of `others`. In an answer they are all there, whether or not a request has to have them.
+pub fn extended<const N: usize>(mut schema: Value, others: [Value; N]) -> Value {
+    for mut other in others {
+        let Some(Value::Object(properties)) = other.as_object_mut().and_then(|other| other.remove("properties")) else {
+            continue;
+        };
+        for (name, property) in properties {
+            if let Some(required) = schema["required"].as_array_mut() {
+                required.push(name.clone().into());
+            }
+            schema["properties"][name] = property;
+        }
+    }
+    schema
+}
+
 /// `schema` with a description, where there is one.
 pub fn described(mut schema: Value, doc: &str) -> Value {
     if let (Some(members), doc @ [_, ..]) = (schema.as_object_mut(), doc.trim().as_bytes()) {

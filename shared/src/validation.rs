@@ -526,12 +526,12 @@ pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate
 #[macro_export]
 macro_rules! input {
     (
-        $(#[doc = $doc:literal])*
+        $(#[$attribute:meta])*
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty $(= $default:expr)?,)*
         }
     ) => {
-        $(#[doc = $doc])*
+        $(#[$attribute])*
         #[derive(Debug)]
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*

@@ -14,7 +14,7 @@ impl Operation for CreateAgencyBillingPlan {
     const ROUTE: &'static Route = &routes::CREATE_AGENCY_BILLING_PLAN;
     type Path = AgencyPath;
     type Query = ();
-    type Body = NewBillingPlan;
+    type Body = BillingPlanFields;
     type Reply = Created<BillingPlan>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
@@ -25,7 +25,8 @@ impl Operation for CreateAgencyBillingPlan {
                 at.issue("value_error", "Value error, agency_id should equal that of the path"),
             ));
         }
-        let plan = BillingPlan::new(cx.new_id(), agency, request.body);
+        let fields = BillingPlanFields { agency_id: Some(agency), ..request.body };
+        let plan = BillingPlan { id: cx.new_id(), fields };
         cx.table.put_under::<Agency, _>(agency, (agency, plan.id), &plan).await.on_missing("agency_id")?;
         Ok(Created(plan))
     }

@@ -8,12 +8,12 @@ impl Operation for CreateAgency {
     const ROUTE: &'static Route = &routes::CREATE_AGENCY;
     type Path = ();
     type Query = ();
-    type Body = NewAgency;
+    type Body = AgencyFields;
     type Reply = Created<Agency>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let org = cx.own_org(request.body.org_id)?;
-        let agency = Agency::new(cx.new_id(), org, request.body);
+        let org_id = Some(cx.own_org(request.body.org_id)?);
+        let agency = Agency { id: cx.new_id(), fields: AgencyFields { org_id, ..request.body } };
         cx.table.put(agency.id, &agency).await?;
         Ok(Created(agency))
     }

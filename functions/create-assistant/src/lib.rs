@@ -8,13 +8,13 @@ impl Operation for CreateAssistant {
     const ROUTE: &'static Route = &routes::CREATE_ASSISTANT;
     type Path = ();
     type Query = ();
-    type Body = NewAssistant;
+    type Body = AssistantFields;
     type Reply = Created<Assistant>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let org = cx.own_org(request.body.org_id)?;
-        let assistant = Assistant::new(cx.new_id(), org, request.body);
-        match assistant.webhook_id {
+        let org_id = Some(cx.own_org(request.body.org_id)?);
+        let assistant = Assistant { id: cx.new_id(), fields: AssistantFields { org_id, ..request.body } };
+        match assistant.fields.webhook_id {
             None => cx.table.put(assistant.id, &assistant).await?,
             Some(webhook) => cx
                 .table

@@ -1,13 +1,16 @@
 //! Agencies (resellers), their billing plans, and their webhook at the payment provider.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::id::{AgencyId, BillingPlanId, OrgId};
 use crate::model::json::JsonObject;
 use crate::model::secret::Secret;
 use crate::validation::Count;
 
 crate::input! {
-    /// What create-agency takes.
-    pub struct NewAgency {
+    /// What create-agency takes, and what an agency keeps.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    pub struct AgencyFields {
         /// The organisation; the key's, if anything.
         pub org_id: Option<OrgId> = None,
         /// Free-form.
@@ -26,41 +29,21 @@ crate::record! {
     pub struct Agency {
         /// Identifier.
         pub id: AgencyId,
-        /// The organisation.
-        pub org_id: OrgId,
-        /// Free-form.
-        pub branding: JsonObject,
-        /// Free-form.
-        pub domain: JsonObject,
-        /// Free-form; `payment_api_key` in it opens the payment provider.
-        pub billing_plan: JsonObject,
-        /// Free-form.
-        pub user_auth: JsonObject,
+        .. pub fields: AgencyFields,
     }
 }
 
 impl Agency {
-    /// The agency that `new` asks for.
-    pub fn new(id: AgencyId, org_id: OrgId, new: NewAgency) -> Self {
-        Self {
-            id,
-            org_id,
-            branding: new.branding,
-            domain: new.domain,
-            billing_plan: new.billing_plan,
-            user_auth: new.user_auth,
-        }
-    }
-
     /// The key that opens the payment provider, where the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
-        self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
+        self.fields.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
     }
 }
 
 crate::input! {
-    /// What create-agency-billing-plan takes.
-    pub struct NewBillingPlan {
+    /// What create-agency-billing-plan takes, and what a plan keeps.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    pub struct BillingPlanFields {
         /// What people read.
         pub name: String,
         /// What it is for.
@@ -101,63 +84,7 @@ crate::record! {
     pub struct BillingPlan {
         /// Identifier.
         pub id: BillingPlanId,
-        /// What people read.
-        pub name: String,
-        /// What it is for.
-        pub description: String,
-        /// Quota of bots.
-        pub bots_count: Count,
-        /// Quota of queries.
-        pub queries_count: Count,
-        /// Quota of words.
-        pub words_count: Count,
-        /// Quota of voice, in seconds.
-        pub voice_seconds: Count,
-        /// Whether support is premium.
-        pub premium_support: bool,
-        /// Whether it is the plan that one starts with.
-        pub default_plan: bool,
-        /// Whether our brand is hidden.
-        pub remove_branding: bool,
-        /// Whether advanced intents are in it.
-        pub advanced_intents: bool,
-        /// Whether automatic intents are in it.
-        pub auto_intents: bool,
-        /// Plans of one group exclude each other.
-        pub billing_plan_group: Option<String>,
-        /// Free-form.
-        pub credits: JsonObject,
-        /// Free-form.
-        pub attributes: JsonObject,
-        /// The agency.
-        pub agency_id: AgencyId,
-        /// Key of the plan at the payment provider.
-        pub plan_lookup_key: Option<String>,
-    }
-}
-
-impl BillingPlan {
-    /// The plan that `new` asks for.
-    pub fn new(id: BillingPlanId, agency_id: AgencyId, new: NewBillingPlan) -> Self {
-        Self {
-            id,
-            agency_id,
-            name: new.name,
-            description: new.description,
-            bots_count: new.bots_count,
-            queries_count: new.queries_count,
-            words_count: new.words_count,
-            voice_seconds: new.voice_seconds,
-            premium_support: new.premium_support,
-            default_plan: new.default_plan,
-            remove_branding: new.remove_branding,
-            advanced_intents: new.advanced_intents,
-            auto_intents: new.auto_intents,
-            billing_plan_group: new.billing_plan_group,
-            credits: new.credits,
-            attributes: new.attributes,
-            plan_lookup_key: new.plan_lookup_key,
-        }
+        .. pub fields: BillingPlanFields,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Assistants: kind, language model, voice, and what they may use.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Issues, Location};
@@ -73,8 +74,9 @@ impl Schema for Locale {
 }
 
 crate::input! {
-    /// What create-assistant takes.
-    pub struct NewAssistant {
+    /// What create-assistant takes, and what an assistant keeps.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    pub struct AssistantFields {
         /// What people read.
         pub name: Option<String> = None,
         /// What it is for.
@@ -115,62 +117,6 @@ crate::record! {
     pub struct Assistant {
         /// Identifier.
         pub id: AssistantId,
-        /// What people read.
-        pub name: Option<String>,
-        /// What it is for.
-        pub description: Option<String>,
-        /// Free-form.
-        pub attributes: JsonObject,
-        /// What the language model is told first.
-        pub system_prompt: String,
-        /// Whether it speaks.
-        pub voice: bool,
-        /// Whether it speaks with a voice of the customer's.
-        pub custom_voice: bool,
-        /// Locales it speaks.
-        pub voice_languages: Vec<Locale>,
-        /// The organisation.
-        pub org_id: OrgId,
-        /// Whether it shows images.
-        pub show_images: bool,
-        /// Whether it hides its data sources.
-        pub hide_ds: bool,
-        /// Webhook for its events.
-        pub webhook_id: Option<WebhookId>,
-        /// Whether a person can take over.
-        pub has_human_agent: bool,
-        /// Whether it may use tools.
-        pub use_tools: bool,
-        /// Conversation flow.
-        pub conversation_flow_id: Option<ConversationFlowId>,
-        /// What kind it is.
-        pub assistant_type: AssistantType,
-        /// Language model.
-        pub llm_model: LlmModel,
-    }
-}
-
-impl Assistant {
-    /// The assistant that `new` asks for.
-    pub fn new(id: AssistantId, org_id: OrgId, new: NewAssistant) -> Self {
-        Self {
-            id,
-            org_id,
-            name: new.name,
-            description: new.description,
-            attributes: new.attributes,
-            system_prompt: new.system_prompt,
-            voice: new.voice,
-            custom_voice: new.custom_voice,
-            voice_languages: new.voice_languages,
-            show_images: new.show_images,
-            hide_ds: new.hide_ds,
-            webhook_id: new.webhook_id,
-            has_human_agent: new.has_human_agent,
-            use_tools: new.use_tools,
-            conversation_flow_id: new.conversation_flow_id,
-            assistant_type: new.assistant_type,
-            llm_model: new.llm_model,
-        }
+        .. pub fields: AssistantFields,
     }
 }
