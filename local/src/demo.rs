@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use shared::auth::Tenant;
 use shared::error::chain;
 use shared::model::agency::Agency;
 use shared::model::api_key::{ApiKey, ApiKeyRecord};
@@ -26,6 +25,7 @@ use shared::table::entities::Entity;
 use shared::table::list::{APPEND_LIMIT, Row};
 use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
 use shared::table::{Table, TableError};
+use shared::tenant::Tenant;
 use uuid::Uuid;
 
 use crate::Trouble;

@@ -11,7 +11,6 @@ use local::faults::{Fault, Faults};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use shared::auth::Tenant;
 use shared::meter::{Cost, Meter};
 use shared::model::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::model::tag::{EntityType, Link};
@@ -21,6 +20,7 @@ use shared::table::entities::{list_block, list_head, list_row, list_section};
 use shared::table::list::{APPEND_LIMIT, List, REMOVE_LIMIT};
 use shared::table::store::{Item, Store, to_item};
 use shared::table::{Table, TableError};
+use shared::tenant::Tenant;
 use shared::validation::Between;
 use uuid::Uuid;
 

@@ -3,13 +3,13 @@
 use local::faults::{Fault, Faults};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::auth::Tenant;
 use shared::model::id::{LinkId, OrgId, TagId, with_ordinal};
 use shared::model::tag::{EntityType, Link};
 use shared::model::time::Timestamp;
 use shared::routes;
 use shared::stream::StreamEvent;
 use shared::table::Table;
+use shared::tenant::Tenant;
 use uuid::Uuid;
 
 use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, id, kind, streaming, valid_call};

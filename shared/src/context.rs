@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use ring::rand::SecureRandom as _;
 use uuid::Uuid;
 
-use crate::auth::{Caller, KeyCache};
+use crate::auth::KeyCache;
 use crate::config::Config;
 use crate::error::{Error, Location, Result};
 use crate::model::id::{OrgId, uuid_v7};
 use crate::model::time::Timestamp;
 use crate::table::Table;
 use crate::table::store::Store;
+use crate::tenant::Caller;
 
 /// What lives as long as the process.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
 //!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
 //!   [`operator`] is the same for tasks without a route, [`stream`] for functions on the table's stream.
-//! - [`auth`] makes the caller, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
+//! - [`tenant`] says whose records may be touched, [`auth`] who calls, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
 //! - [`model`] holds the records and how their state may change, without input or output.
 //! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
 //! - [`payment`] speaks to the payment provider. [`config`], [`context`] and [`meter`] are what their names say.
@@ -29,6 +29,7 @@ pub mod routes;
 pub mod schema;
 pub mod stream;
 pub mod table;
+pub mod tenant;
 pub mod validation;
 
 /// What an operation needs.
@@ -56,7 +57,7 @@ pub mod prelude {
     pub mod stream {
         pub use crate::error::Result;
         pub use crate::stream::{Change, StreamConsumer, StreamContext};
-        pub use crate::table::entities::removed_tag;
+        pub use crate::table::entities::tag_of;
     }
 
     /// What a task of an operator needs.

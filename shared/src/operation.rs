@@ -133,7 +133,7 @@ impl Endpoint {
 
     async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<String> {
         let store = service.store.metered(meter.clone());
-        let caller = authenticate(service, &store, request).await?;
+        let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
         if self.route.access == Access::Write && caller.role == Role::ReadOnly {
             let key = Location::query().name("api_key");
             return Err(Error::Forbidden(key, "A read-only API key may not do this"));

@@ -75,16 +75,6 @@ impl Schema for u64 {
     }
 }
 
-impl<const LEAST: i64, const MOST: i64> Schema for crate::validation::Between<LEAST, MOST> {
-    fn schema() -> Value {
-        if MOST == i64::MAX {
-            json!({"type": "integer", "minimum": LEAST})
-        } else {
-            json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
-        }
-    }
-}
-
 impl<T: Schema> Schema for Option<T> {
     fn schema() -> Value {
         json!({"anyOf": [T::schema(), {"type": "null"}]})

@@ -5,11 +5,11 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auth::Tenant;
 use crate::context::Service;
 use crate::error::Result;
 use crate::table::Table;
 use crate::table::entities::Key;
+use crate::tenant::Tenant;
 
 /// A function that handles changes of the table one by one. A change may come more than once: handling it again changes nothing.
 pub trait StreamConsumer: 'static {
@@ -47,7 +47,7 @@ pub struct StreamEvent {
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// `INSERT`, `MODIFY` or `REMOVE`.
-    pub event_name: String,
+    event_name: String,
     dynamodb: Images,
 }
 
@@ -66,6 +66,11 @@ struct StringAttribute {
 }
 
 impl Change {
+    /// Whether the item is gone.
+    pub fn is_removal(&self) -> bool {
+        self.event_name == "REMOVE"
+    }
+
     /// The item's key.
     pub fn key(&self) -> Key {
         let text =

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde::de::{MapAccess, Visitor};
+use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -364,6 +365,16 @@ impl<const LEAST: i64, const MOST: i64> Parse for Between<LEAST, MOST> {
             return None;
         }
         Some(Self(value))
+    }
+}
+
+impl<const LEAST: i64, const MOST: i64> Schema for Between<LEAST, MOST> {
+    fn schema() -> Value {
+        if MOST == i64::MAX {
+            json!({"type": "integer", "minimum": LEAST})
+        } else {
+            json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
+        }
     }
 }
 

@@ -8,7 +8,7 @@ impl StreamConsumer for TagDeleted {
     const NAME: &'static str = "tag-deleted";
 
     async fn handle(cx: &StreamContext<'_>, change: &Change) -> Result<()> {
-        let Some((tenant, tag)) = removed_tag(change) else { return Ok(()) };
+        let Some((tenant, tag)) = tag_of(&change.key()).filter(|_| change.is_removal()) else { return Ok(()) };
         // However many there are: what is done stays done, and a batch that comes again goes on where this one stopped.
         Ok(cx.table(tenant).remove_links_of(tag).await?)
     }

@@ -246,3 +246,21 @@ crate::record! {
         pub contacts: u64,
     }
 }
+
+crate::record! {
+    /// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
+    pub struct RunMarker {
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// How many distinct contacts were queued.
+        pub contacts: u64,
+        /// Seconds since 1970 began, after which the same request is a new one.
+        pub ttl: i64,
+    }
+}
+
+impl From<RunMarker> for CampaignRun {
+    fn from(marker: RunMarker) -> Self {
+        Self { campaign_id: marker.campaign_id, status: CampaignStatus::Queued, contacts: marker.contacts }
+    }
+}

@@ -6,11 +6,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use crate::auth::Tenant;
 use crate::model::agency::{Agency, StoredPaymentWebhook};
-use crate::model::campaign::{Campaign, CampaignContact, CampaignRun, CampaignStatus};
+use crate::model::campaign::{Campaign, CampaignContact, RunMarker};
 use crate::model::contact::Contact;
-use crate::model::id::{AgencyId, CampaignId, ContactId, TagId, WidgetId};
+use crate::model::id::{AgencyId, ContactId, TagId, WidgetId};
 use crate::model::tag::Link;
 use crate::model::time::Timestamp;
 use crate::model::widget::Widget;
@@ -20,6 +19,7 @@ use crate::table::list::REMOVE_LIMIT;
 use crate::table::store::{
     BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Store, Write, from_item, key_of, to_item,
 };
+use crate::tenant::Tenant;
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
@@ -32,24 +32,6 @@ const SAME_REQUEST: i64 = 600;
 pub struct Table {
     pub(super) store: Store,
     pub(super) tenant: Tenant,
-}
-
-crate::record! {
-    /// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
-    pub struct RunMarker {
-        /// The campaign.
-        pub campaign_id: CampaignId,
-        /// How many distinct contacts were queued.
-        pub contacts: u64,
-        /// Seconds since 1970 began, after which the same request is a new one.
-        pub ttl: i64,
-    }
-}
-
-impl From<RunMarker> for CampaignRun {
-    fn from(marker: RunMarker) -> Self {
-        Self { campaign_id: marker.campaign_id, status: CampaignStatus::Queued, contacts: marker.contacts }
-    }
 }
 
 /// What must be known before a campaign runs.

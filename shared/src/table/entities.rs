@@ -10,11 +10,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::auth::Tenant;
 use crate::model::agency::{Agency, BillingPlan, StoredPaymentWebhook};
 use crate::model::api_key::KeyHash;
 use crate::model::assistant::Assistant;
-use crate::model::campaign::{Campaign, CampaignContact};
+use crate::model::campaign::{Campaign, CampaignContact, RunMarker};
 use crate::model::contact::Contact;
 use crate::model::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::model::form::Form;
@@ -26,8 +25,7 @@ use crate::model::intent::Intent;
 use crate::model::tag::Tag;
 use crate::model::webhook::Webhook;
 use crate::model::widget::Widget;
-use crate::stream::Change;
-use crate::table::access::RunMarker;
+use crate::tenant::Tenant;
 
 /// Name of the partition key's attribute.
 pub const PK: &str = "pk";
@@ -97,12 +95,11 @@ pub fn tag_link(tenant: &Tenant, tag: TagId, ordinal: u32) -> Key {
     Key { sk: format!("LINK#{ordinal:010}"), ..Tag::key(tenant, tag) }
 }
 
-/// The tag whose removal `change` is, and its organisation.
-pub fn removed_tag(change: &Change) -> Option<(Tenant, TagId)> {
-    let key = change.key();
+/// The tag whose key this is, and its organisation.
+pub fn tag_of(key: &Key) -> Option<(Tenant, TagId)> {
     let tenant = Tenant::of_partition_key(&key.pk)?;
     let tag = TagId(key.pk.rsplit('#').next()?.parse().ok()?);
-    (change.event_name == "REMOVE" && key == Tag::key(&tenant, tag)).then_some((tenant, tag))
+    (*key == Tag::key(&tenant, tag)).then_some((tenant, tag))
 }
 
 /// A list's head and the counts of its holes, section by section.

@@ -24,13 +24,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::auth::Tenant;
 use crate::model::id::ordinal;
 use crate::model::tag::Link;
 use crate::page::{Page, PageQuery};
 use crate::table::entities::{Key, SK, list_block, list_head, list_row, list_section, tag_link};
 use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, to_item};
 use crate::table::{Table, TableError};
+use crate::tenant::Tenant;
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
 const BLOCK: u32 = 1024;
