@@ -5,7 +5,8 @@
 //! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
 //!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
 //!   [`operator`] is the same for tasks without a route, [`stream`] for functions on the table's stream.
-//! - [`tenant`] says whose records may be touched, [`auth`] who calls, [`validation`] the input, [`response`] and [`page`] the answer, [`error`] every failure.
+//! - [`tenant`] says whose records may be touched and [`auth`] who calls; [`validation`] makes the input, [`response`] and [`page`]
+//!   the answer, [`error`] every failure.
 //! - [`model`] holds the records and how their state may change, without input or output.
 //! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
 //! - [`payment`] speaks to the payment provider. [`config`], [`context`] and [`meter`] are what their names say.
