@@ -27,13 +27,16 @@ pub struct Logging {
 impl Logging {
     /// Reads the environment.
     pub fn from_env() -> Self {
-        let level = variable("AWS_LAMBDA_LOG_LEVEL").unwrap_or_default();
         Self {
-            // `FATAL` is the one level that Lambda has and `tracing` has not.
-            level: level.parse().unwrap_or(if level == "FATAL" { LevelFilter::ERROR } else { LevelFilter::INFO }),
+            level: variable("AWS_LAMBDA_LOG_LEVEL").map_or(LevelFilter::INFO, |level| level_of(&level)),
             json: variable("AWS_LAMBDA_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json")),
         }
     }
+}
+
+/// The level that Lambda calls `name`; `FATAL` is one that it has and `tracing` has not.
+fn level_of(name: &str) -> LevelFilter {
+    if name == "FATAL" { LevelFilter::ERROR } else { name.parse().unwrap_or(LevelFilter::INFO) }
 }
 
 /// A variable that must be set is not.
@@ -64,4 +67,24 @@ fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     let value = std::env::var(name);
     value.ok().map(|value| value.trim_end_matches('/').to_owned()).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lambda_s_levels_are_known_and_anything_else_is_info() {
+        for (name, wanted) in [
+            ("TRACE", LevelFilter::TRACE),
+            ("DEBUG", LevelFilter::DEBUG),
+            ("INFO", LevelFilter::INFO),
+            ("WARN", LevelFilter::WARN),
+            ("ERROR", LevelFilter::ERROR),
+            ("FATAL", LevelFilter::ERROR),
+            ("loud", LevelFilter::INFO),
+        ] {
+            assert_eq!(level_of(name), wanted, "{name}");
+        }
+    }
 }
