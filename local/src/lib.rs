@@ -127,9 +127,9 @@ impl Stack {
             template.without_stream();
         }
         let demo = settings.demo.as_deref().map(demo::Demo::read).transpose()?;
-        let gateway_listener = listen(settings.gateway).await?;
-        let dynamodb_listener = listen(settings.dynamodb).await?;
-        let provider_listener = listen(settings.payment_provider).await?;
+        let gateway_listener = listen(settings.gateway, "--port").await?;
+        let dynamodb_listener = listen(settings.dynamodb, "--dynamodb-port").await?;
+        let provider_listener = listen(settings.payment_provider, "--payment-port").await?;
         let (url, dynamodb_url) = (address(&gateway_listener)?, address(&dynamodb_listener)?);
         let database = database::open(&settings.data, &template)?;
 
@@ -199,9 +199,12 @@ impl Stack {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Trouble> {
+/// `option` is the command line's that chooses the port.
+async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Trouble> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => Trouble(format!("{address} is taken by another program; choose another port")),
+        std::io::ErrorKind::AddrInUse => {
+            Trouble(format!("{address} is taken by another program; {option} chooses another port"))
+        }
         _ => Trouble(format!("cannot listen on {address}: {error}")),
     })
 }

@@ -121,8 +121,9 @@ async fn recorded_events_are_those_of_api_gateway() {
 fn what_is_in_the_way_is_told_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    assert!(refused(&["--port", &port]).contains("is taken by another program"));
-    assert!(refused(&["--dynamodb-port", &port]).contains("is taken by another program"));
+    assert!(refused(&["--port", &port]).contains("is taken by another program; --port "));
+    assert!(refused(&["--dynamodb-port", &port]).contains("is taken by another program; --dynamodb-port "));
+    assert!(refused(&["--payment-port", &port]).contains("is taken by another program; --payment-port "));
     assert!(refused(&["--demo", "no/such/file"]).contains("no/such/file: No such file"));
     assert!(refused(&["--template", "no/such/file"]).contains("no/such/file: No such file"));
     let broken = scratch("broken.yaml");

@@ -43,7 +43,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn names_in(folder: &str) -> BTreeSet<String> {
+/// The names of what is in `folder`.
+pub fn names_in(folder: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }

@@ -1,6 +1,4 @@
-//! Every event in `events/`, replayed: the answers are the snapshots beside this file.
-//!
-//! `UPDATE=1 cargo test` records the events anew, and `INSTA_UPDATE=always cargo test` the answers.
+//! Every event in `events/`, replayed: the answers stand in `answers/`. `UPDATE=1 cargo test` records both anew.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +7,7 @@ use local::{Settings, Stack};
 use serde_json::Value;
 use shared::routes;
 
-use crate::contract::updating;
+use crate::contract::{generated, names_in, updating};
 use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, root, settings, stack, valid_call};
 
 /// More events of a function, the failures worth keeping above all: `<function>.<case>`.
@@ -100,10 +98,8 @@ async fn every_event_answers_as_it_did() {
         // The local stack's own port is in the address that the payment provider is given.
         let body = answer.body.replace(&stack.url, "http://localhost");
         let body: Value = serde_json::from_str(&body).unwrap();
-        let shown = format!("{}\n{headers}\n{}", answer.status, serde_json::to_string_pretty(&body).unwrap());
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
-            insta::assert_snapshot!(name.clone(), shown);
-        });
+        let shown = format!("{}\n{headers}\n{}\n", answer.status, serde_json::to_string_pretty(&body).unwrap());
+        generated(&format!("local/tests/answers/{name}.txt"), &shown);
         replayed.insert(name);
     }
     let wanted: BTreeSet<_> = routes::ALL
@@ -113,4 +109,6 @@ async fn every_event_answers_as_it_did() {
         .map(str::to_owned)
         .collect();
     assert_eq!(replayed, wanted, "events/ does not hold what it should");
+    let answers = names_in("local/tests/answers").into_iter().map(|file| file.trim_end_matches(".txt").to_owned());
+    assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ does not hold what it should");
 }
