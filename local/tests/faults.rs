@@ -12,7 +12,7 @@ use shared::routes;
 use crate::fixture::{ACME, call, data, everything, failure, id, kind, post, settings, valid_call};
 
 /// Short enough to see all attempts run out.
-const ATTEMPT: Duration = Duration::from_millis(150);
+const ATTEMPT: Duration = Duration::from_millis(300);
 
 async fn stack(faults: &Faults) -> Stack {
     let stack = Stack::start(Settings { faults: faults.clone(), attempt: ATTEMPT, ..settings() }).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
             faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
             // A process that dies sends nothing more: the future is dropped where it stands.
             let died =
-                tokio::time::timeout(Duration::from_millis(250), stack.answer(&campaign(CONTACTS))).await.is_err();
+                tokio::time::timeout(Duration::from_millis(500), stack.answer(&campaign(CONTACTS))).await.is_err();
             let requests = faults.requests().len();
             let before = sendable(&stack).await;
             assert!(before.is_empty() || before.len() == CONTACTS as usize, "half a run can be sent");

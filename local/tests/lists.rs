@@ -152,7 +152,7 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
         let stack = Stack::start(local::Settings {
             demo: None,
             faults: faults.clone(),
-            attempt: std::time::Duration::from_millis(150),
+            attempt: std::time::Duration::from_millis(400),
             ..empty()
         });
         let stack = stack.await.unwrap();
