@@ -8,6 +8,8 @@ use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provi
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::auth::KeyCache;
@@ -30,16 +32,9 @@ const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
-    log();
-    // One request at a time is all that Lambda sends; more threads would only cost memory and start-up.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let service = &start().await?;
-        let handler = service_fn(|event: LambdaEvent<LambdaRequest>| async move {
-            let request = HttpRequest::from_event(event.payload, &event.context.request_id);
-            Ok::<_, Fatal>(endpoint.answer(service, &request).await)
-        });
-        lambda_runtime::run(handler).await
+    serve(&async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
+        let request = HttpRequest::from_event(event.payload, &event.context.request_id);
+        Ok::<_, Fatal>(endpoint.answer(service, &request).await)
     })
 }
 
@@ -48,19 +43,11 @@ pub fn run(endpoint: Endpoint) -> Result<(), Fatal> {
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
-    log();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let service = &start().await?;
-        let handler = service_fn(|event: LambdaEvent<Box<RawValue>>| async move {
-            let answer = task.invoke(service, event.payload.get().as_bytes()).await;
-            let answer = answer.map_err(|refusal| Diagnostic {
-                error_type: refusal.kind.to_owned(),
-                error_message: refusal.message,
-            })?;
-            Ok::<_, Diagnostic>(RawValue::from_string(answer).unwrap_or_default())
-        });
-        lambda_runtime::run(handler).await
+    serve(&async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
+        let answer = task.invoke(service, event.payload.get().as_bytes()).await;
+        let answer = answer
+            .map_err(|refusal| Diagnostic { error_type: refusal.kind.to_owned(), error_message: refusal.message })?;
+        Ok::<_, Diagnostic>(RawValue::from_string(answer).unwrap_or_default())
     })
 }
 
@@ -69,14 +56,24 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
+    serve(&async move |service: &Service, event: LambdaEvent<StreamEvent>| {
+        Ok::<_, Fatal>(consumer.handle(service, &event.payload).await)
+    })
+}
+
+/// Sets everything up, and has `handle` answer each event.
+fn serve<E, R, X>(handle: &impl AsyncFn(&Service, LambdaEvent<E>) -> Result<R, X>) -> Result<(), Fatal>
+where
+    E: DeserializeOwned,
+    R: Serialize,
+    X: Into<Diagnostic> + std::fmt::Debug,
+{
     log();
+    // One request at a time is all that Lambda sends; more threads would only cost memory and start-up.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = &start().await?;
-        let handler = service_fn(|event: LambdaEvent<StreamEvent>| async move {
-            Ok::<_, Fatal>(consumer.handle(service, &event.payload).await)
-        });
-        lambda_runtime::run(handler).await
+        lambda_runtime::run(service_fn(|event: LambdaEvent<E>| async move { handle(service, event).await })).await
     })
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::context::Service;
 use crate::error::{Error, Issue, Result};
 use crate::schema::Schema;
-use crate::table::store::Store;
 use crate::validation::{Input, Source, settle};
 
 /// One task of an operator.
@@ -26,9 +25,7 @@ pub trait OperatorTask: Sized + 'static {
 /// What a task may touch.
 #[derive(Debug)]
 pub struct OperatorContext<'a> {
-    /// The table, for no organisation in particular.
-    pub store: Store,
-    /// The process's own.
+    /// The process's own: its table is no organisation's in particular.
     pub service: &'a Service,
 }
 
@@ -74,7 +71,7 @@ impl Task {
     /// # Errors
     /// [`Refusal`].
     pub async fn invoke(&self, service: &Service, payload: &[u8]) -> Result<String, Refusal> {
-        let cx = OperatorContext { store: service.store.clone(), service };
+        let cx = OperatorContext { service };
         let result = (self.run)(&cx, payload).await;
         tracing::info!(task = self.name, cause = result.as_ref().err().map(ToString::to_string), "task");
         result.map_err(|error| {

@@ -13,7 +13,7 @@ impl OperatorTask for IssueApiKey {
         let (now, key) = (cx.service.clock.now(), ApiKey::of_secret(cx.service.ids.secret()?));
         let org = input.org_id.unwrap_or_else(|| cx.service.ids.fresh(now).into());
         let record = ApiKeyRecord::new(cx.service.ids.fresh(now).into(), org, &key, input, now)?;
-        cx.store.add_api_key(&key.hash(), &record).await?;
+        cx.service.store.add_api_key(&key.hash(), &record).await?;
         Ok(IssuedApiKey { api_key: key.expose().to_owned().into(), record })
     }
 }

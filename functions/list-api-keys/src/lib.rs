@@ -16,6 +16,6 @@ impl OperatorTask for ListApiKeys {
     type Output = Vec<ApiKeyRecord>;
 
     async fn run(cx: &OperatorContext<'_>, input: Organisation) -> Result<Vec<ApiKeyRecord>> {
-        Ok(cx.store.api_keys_of(input.org_id).await?)
+        Ok(cx.service.store.api_keys_of(input.org_id).await?)
     }
 }

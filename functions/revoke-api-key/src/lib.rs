@@ -18,6 +18,6 @@ impl OperatorTask for RevokeApiKey {
 
     async fn run(cx: &OperatorContext<'_>, input: NamedApiKey) -> Result<ApiKeyRecord> {
         let now = cx.service.clock.now();
-        cx.store.revoke_api_key(input.org_id, input.id, now).await.on_missing_in_body("id")
+        cx.service.store.revoke_api_key(input.org_id, input.id, now).await.on_missing_in_body("id")
     }
 }

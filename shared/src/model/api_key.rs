@@ -9,7 +9,8 @@ use crate::error::{Error, Location, Result};
 use crate::model::id::{ApiKeyId, OrgId};
 use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
-use crate::schema::{Schema, Value};
+use crate::schema::{Schema, Value, extended, object};
+use crate::validation::member;
 
 /// Every key begins with this.
 pub const PREFIX: &str = "in-";
@@ -132,9 +133,8 @@ pub struct IssuedApiKey {
 
 impl Schema for IssuedApiKey {
     fn schema() -> Value {
-        let mut schema = ApiKeyRecord::schema();
-        schema["properties"]["api_key"] = String::schema();
-        schema
+        let key = member::<Secret>("api_key", true, "The key. It is kept nowhere.");
+        extended(object(vec![key]), [ApiKeyRecord::schema()])
     }
 }
 
