@@ -1,14 +1,16 @@
 //! The embedded DynamoDB, with the table as the template describes it, served over loopback to any AWS client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
-use dynoxide::Database;
 use dynoxide::actions::create_table::CreateTableRequest;
+use dynoxide::storage::Storage;
+use dynoxide::{Database, DynoxideError};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -17,6 +19,11 @@ use crate::template::Template;
 
 /// Name of the local table.
 pub const TABLE_NAME: &str = "assistants-local";
+
+/// For each change the database looks for the highest sequence number, and for each read of the stream for those behind one: without
+/// this, among all changes there ever were.
+const STREAM_INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order \
+    ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
 /// Where the database is kept.
 #[derive(Debug, Clone, Default)]
@@ -36,12 +43,9 @@ pub enum Data {
 /// [`Trouble`] with the file or the template.
 pub fn open(data: &Data, template: &Template) -> Result<Database, Trouble> {
     let (database, file) = match data {
-        Data::Memory => (Database::memory(), None),
-        Data::File(file) => (Database::new(&file.to_string_lossy()), Some(file)),
-        Data::CopyOf(file) => {
-            let copy = Database::memory().and_then(|copy| copy.restore_from(&file.to_string_lossy()).map(|()| copy));
-            (copy, Some(file))
-        }
+        Data::Memory => (in_memory(), None),
+        Data::File(file) => (in_file(file), Some(file)),
+        Data::CopyOf(file) => (copy_of(&file.to_string_lossy()), Some(file)),
     };
     let named =
         |error: String| Trouble(file.map_or_else(|| error.clone(), |file| format!("{}: {error}", file.display())));
@@ -62,6 +66,28 @@ pub fn open(data: &Data, template: &Template) -> Result<Database, Trouble> {
         }
     }
     Ok(database)
+}
+
+fn in_file(file: &Path) -> Result<Database, DynoxideError> {
+    let file = file.to_string_lossy();
+    Storage::new(&file)?.conn().execute_batch(STREAM_INDEX)?;
+    Database::new(&file)
+}
+
+/// Nobody else gets at a database in memory, so it begins as the copy of one that was prepared, for which a name is enough.
+fn in_memory() -> Result<Database, DynoxideError> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("file:prepared-{}?mode=memory&cache=shared", NEXT.fetch_add(1, Ordering::Relaxed));
+    let prepared = Storage::new(&name)?;
+    prepared.conn().execute_batch(STREAM_INDEX)?;
+    copy_of(&name)
+}
+
+/// The copy has what the original has, the index of the stream included.
+fn copy_of(name: &str) -> Result<Database, DynoxideError> {
+    let copy = Database::memory()?;
+    copy.restore_from(name)?;
+    Ok(copy)
 }
 
 /// Serves `database` on `listener` until `stop` resolves.
@@ -95,4 +121,102 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
 /// An HTTP client without TLS: everything is on loopback.
 pub fn http_client() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().build_http()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
+    use super::*;
+
+    const TEMPLATE: &str = "
+Resources:
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions:
+        - {AttributeName: pk, AttributeType: S}
+        - {AttributeName: sk, AttributeType: S}
+        - {AttributeName: due_pk, AttributeType: S}
+        - {AttributeName: due_at, AttributeType: S}
+      KeySchema: [{AttributeName: pk, KeyType: HASH}, {AttributeName: sk, KeyType: RANGE}]
+      BillingMode: PAY_PER_REQUEST
+      GlobalSecondaryIndexes:
+        - IndexName: Due
+          KeySchema: [{AttributeName: due_pk, KeyType: HASH}, {AttributeName: due_at, KeyType: RANGE}]
+          Projection: {ProjectionType: KEYS_ONLY}
+      StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}
+";
+
+    fn table() -> Database {
+        open(&Data::Memory, &Template::parse(TEMPLATE).unwrap()).unwrap()
+    }
+
+    fn request<T: DeserializeOwned>(mut value: Value) -> T {
+        value["TableName"] = TABLE_NAME.into();
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_sparse_index_of_the_template_finds_what_is_due() {
+        let database = table();
+        for (sk, due) in [("1", Some("2026-02-01T12:00:00Z")), ("2", None), ("3", Some("2026-02-01T13:00:00Z"))] {
+            let mut item = json!({"pk": {"S": "A"}, "sk": {"S": sk}, "state": {"S": "waiting"}});
+            if let Some(due) = due {
+                item["due_pk"] = json!({"S": "DUE"});
+                item["due_at"] = json!({"S": due});
+            }
+            database.put_item(request(json!({"Item": item}))).unwrap();
+        }
+        let due = |until: &str| {
+            let values = json!({":pk": {"S": "DUE"}, ":until": {"S": until}});
+            let condition = "due_pk = :pk AND due_at <= :until";
+            let query =
+                json!({"IndexName": "Due", "KeyConditionExpression": condition, "ExpressionAttributeValues": values});
+            let answer = database.query(request(query)).unwrap();
+            json!(answer)["Items"].clone()
+        };
+        let key = |sk: &str, due: &str| json!({"pk": {"S": "A"}, "sk": {"S": sk}, "due_pk": {"S": "DUE"}, "due_at": {"S": due}});
+        let first = key("1", "2026-02-01T12:00:00Z");
+        assert_eq!(due("2026-02-01T12:30:00Z"), json!([first]));
+        assert_eq!(due("2026-02-01T13:00:00Z"), json!([first, key("3", "2026-02-01T13:00:00Z")]));
+        let update = json!({"Key": {"pk": {"S": "A"}, "sk": {"S": "1"}}, "UpdateExpression": "REMOVE due_pk, due_at"});
+        database.update_item(request(update)).unwrap();
+        assert_eq!(due("2026-02-01T12:30:00Z"), json!([]));
+    }
+
+    #[test]
+    fn sums_of_twenty_digits_stay_exact() {
+        let database = table();
+        let key = json!({"pk": {"S": "A"}, "sk": {"S": "1"}});
+        for add in [(1_u64 << 63) - 1, 1 << 63] {
+            let values = json!({":n": {"N": add.to_string()}});
+            let update = json!({"Key": key, "UpdateExpression": "ADD w :n", "ExpressionAttributeValues": values});
+            database.update_item(request(update)).unwrap();
+        }
+        let item = json!(database.get_item(request(json!({"Key": key}))).unwrap())["Item"].clone();
+        assert_eq!(item["w"], json!({"N": u64::MAX.to_string()}));
+    }
+
+    #[test]
+    fn the_index_of_the_stream_serves_the_queries_it_was_made_for() {
+        let file = std::env::temp_dir().join(format!("local-index-{}.db", std::process::id()));
+        table().vacuum_into(&file.to_string_lossy()).unwrap();
+        let copy = Storage::new(&file.to_string_lossy()).unwrap();
+        for query in [
+            "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = 'x'",
+            "SELECT event_name FROM _stream_records WHERE table_name = 'x' AND shard_id = 'y' AND \
+             CAST(sequence_number AS INTEGER) > 7 ORDER BY CAST(sequence_number AS INTEGER) ASC LIMIT 9",
+        ] {
+            let mut plan = copy.conn().prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            let plan: String = plan.query_row([], |row| row.get(3)).unwrap();
+            assert!(
+                plan.starts_with("SEARCH _stream_records USING") && plan.contains("stream_records_in_order"),
+                "{plan}"
+            );
+        }
+        drop(copy);
+        std::fs::remove_file(&file).unwrap();
+    }
 }

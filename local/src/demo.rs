@@ -12,23 +12,28 @@ use shared::model::api_key::{ApiKey, ApiKeyRecord};
 use shared::model::assistant::Assistant;
 use shared::model::campaign::{Campaign, CampaignContact};
 use shared::model::contact::Contact;
+use shared::model::conversation::{Conversation, Message, NewMessage};
 use shared::model::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use shared::model::delivery::{NewDelivery, StoredDelivery};
 use shared::model::form::Form;
-use shared::model::id::{OrgId, with_ordinal};
+use shared::model::id::{ConversationId, OrgId, WebhookId, with_ordinal};
 use shared::model::intent::Intent;
 use shared::model::tag::{Link, Tag};
 use shared::model::time::Timestamp;
 use shared::model::user::User;
-use shared::model::webhook::Webhook;
+use shared::model::webhook::StoredWebhook;
 use shared::model::widget::Widget;
-use shared::table::entities::Entity;
-use shared::table::list::{APPEND_LIMIT, Row};
+use shared::table::entities::{Entity, Row};
+use shared::table::list::APPEND_LIMIT;
 use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
 use shared::table::{Table, TableError};
 use shared::tenant::Tenant;
 use uuid::Uuid;
 
 use crate::Trouble;
+
+/// The kinds that stand in lists, in the order in which they are loaded.
+const LISTS: [&str; 5] = ["users", "links", "webhooks", "conversations", "deliveries"];
 
 /// The demo set.
 #[derive(Debug, Deserialize)]
@@ -105,7 +110,7 @@ impl Organisation {
         }
         #[expect(clippy::disallowed_methods, reason = "the demo set is loaded by whoever runs the stack")]
         let table = Table::new(store.clone(), Tenant::operator(self.org_id));
-        let mut items = Vec::new();
+        let (mut items, mut listed) = (Vec::new(), BTreeMap::<_, Vec<Value>>::new());
         for (kind, templates) in &self.records {
             for template in templates {
                 let records = self.expand(template, time)?;
@@ -125,16 +130,25 @@ impl Organisation {
                     "forms" => items.extend(each(&table, records, |form: &Form| form.id)?),
                     "intents" => items.extend(each(&table, records, |intent: &Intent| intent.id)?),
                     "tags" => items.extend(each(&table, records, |tag: &Tag| tag.id)?),
-                    "webhooks" => items.extend(each(&table, records, |webhook: &Webhook| webhook.id)?),
                     "widgets" => items.extend(each(&table, records, |widget: &Widget| widget.id)?),
-                    "users" => append::<User>(&table, records).await?,
-                    "links" => append::<Link>(&table, records).await?,
+                    // What stands in a list comes after what it refers to.
+                    kind if LISTS.contains(&kind) => listed.entry(kind).or_default().extend(records),
                     other => return Err(Trouble(format!("demo set: no kind of record is called {other}"))),
                 }
             }
         }
         for batch in items.chunks(BATCH_WRITE_LIMIT) {
             store.put_batch(batch.to_vec()).await.map_err(trouble)?;
+        }
+        for kind in LISTS {
+            let records = listed.remove(kind).unwrap_or_default();
+            match kind {
+                "users" => append::<User>(&table, records).await?,
+                "links" => append::<Link>(&table, records).await?,
+                "webhooks" => append::<StoredWebhook>(&table, records).await?,
+                "conversations" => converse(&table, records).await?,
+                _ => deliver(&table, records).await?,
+            }
         }
         for (key, record) in &keys {
             store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
@@ -193,10 +207,10 @@ fn each<R: Entity>(table: &Table, records: Vec<Value>, id: impl Fn(&R) -> R::Id)
 }
 
 /// Appends what the list does not have yet: a load that died on its way is taken up where it stopped.
-async fn append<R: Row + Clone>(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+async fn append<R: Row<Of = (), Id: From<Uuid>> + Clone>(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     let rows = records.into_iter().map(record_of).collect::<Result<Vec<R>, _>>()?;
     loop {
-        let have = table.next_ordinal(R::LIST).await.map_err(trouble)?;
+        let have = table.next_ordinal::<R>(()).await.map_err(trouble)?;
         let left = u32::try_from(rows.len()).unwrap_or(u32::MAX).saturating_sub(have);
         if left == 0 {
             return Ok(());
@@ -204,6 +218,58 @@ async fn append<R: Row + Clone>(table: &Table, records: Vec<Value>) -> Result<()
         let row = |ordinal: u32| rows[ordinal as usize].clone();
         table.append(left.min(APPEND_LIMIT), row).await.map_err(trouble)?;
     }
+}
+
+/// A conversation of the demo set, with what is said in it.
+#[derive(Debug, Deserialize)]
+struct Spoken {
+    #[serde(flatten)]
+    conversation: Conversation,
+    messages: Vec<Message>,
+}
+
+/// Opens the conversations, has them said what is said in them, and closes those that are closed.
+async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    for (place, record) in records.into_iter().enumerate() {
+        if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
+            continue;
+        }
+        let Spoken { conversation, messages } = record_of(record)?;
+        let (id, now) = (conversation.id, conversation.created_at);
+        let opening = Conversation::open(id, conversation.fields.clone(), now);
+        let opened = table.open_conversation(None, |place| opening.at(place)).await.map_err(trouble)?;
+        opened.map_err(|needs| Trouble(format!("demo set: conversation {id}: no such {}", needs.field())))?;
+        for message in messages {
+            let Message { id: message_id, sender_type, message_type, text, .. } = message;
+            let new = NewMessage { sender_type, message_type, text };
+            table.add_message(id, message_id, &new, None, now).await.map_err(trouble)?;
+        }
+        if !conversation.is_open() {
+            table.close_conversation(id, id.0, now).await.map_err(trouble)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts deliveries of closed conversations, which are given up at once: nothing of the demo set is ever sent.
+async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    #[derive(Debug, Deserialize)]
+    struct GivenUp {
+        webhook_id: WebhookId,
+        conversation_id: ConversationId,
+        error: String,
+    }
+    for record in records {
+        let GivenUp { webhook_id, conversation_id, error } = record_of(record)?;
+        let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
+        let new = NewDelivery::closed(&closed);
+        for id in table.enqueue(webhook_id.into(), &[new], closed.created_at).await.map_err(trouble)? {
+            let was = StoredDelivery::new(id, new, closed.created_at);
+            let is = was.clone().dead(&error, closed.created_at);
+            table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
+        }
+    }
+    Ok(())
 }
 
 fn record_of<R: DeserializeOwned>(value: Value) -> Result<R, Trouble> {

@@ -2,6 +2,7 @@
 
 use shared::operation::Endpoint;
 use shared::operator::Task;
+use shared::schedule::Scheduled;
 use shared::stream::Consumer;
 
 /// The operations, in the order of the route table.
@@ -20,6 +21,23 @@ pub const ALL: &[Endpoint] = &[
     Endpoint::of::<delete_intent::DeleteIntent>(),
     Endpoint::of::<delete_form::DeleteForm>(),
     Endpoint::of::<delete_tag::DeleteTag>(),
+    Endpoint::of::<create_webhook::CreateWebhook>(),
+    Endpoint::of::<read_webhook::ReadWebhook>(),
+    Endpoint::of::<list_webhooks::ListWebhooks>(),
+    Endpoint::of::<update_webhook::UpdateWebhook>(),
+    Endpoint::of::<delete_webhook::DeleteWebhook>(),
+    Endpoint::of::<rotate_webhook_secret::RotateWebhookSecret>(),
+    Endpoint::of::<send_test_event::SendTestEvent>(),
+    Endpoint::of::<list_deliveries::ListDeliveries>(),
+    Endpoint::of::<redeliver::Redeliver>(),
+    Endpoint::of::<open_conversation::OpenConversation>(),
+    Endpoint::of::<add_message::AddMessage>(),
+    Endpoint::of::<close_conversation::CloseConversation>(),
+    Endpoint::of::<read_conversation::ReadConversation>(),
+    Endpoint::of::<list_conversations::ListConversations>(),
+    Endpoint::of::<read_campaign::ReadCampaign>(),
+    Endpoint::of::<list_campaign_contacts::ListCampaignContacts>(),
+    Endpoint::of::<cancel_campaign::CancelCampaign>(),
 ];
 
 /// The tasks of operators.
@@ -33,5 +51,14 @@ pub const TASKS: &[Task] = &[
 /// The functions on the table's stream.
 #[rustfmt::skip]
 pub const CONSUMERS: &[Consumer] = &[
+    Consumer::of::<conversation_closed::ConversationClosed>(),
+    Consumer::of::<send_delivery::SendDelivery>(),
     Consumer::of::<tag_deleted::TagDeleted>(),
+];
+
+/// The functions on a schedule alone.
+#[rustfmt::skip]
+pub const SCHEDULED: &[Scheduled] = &[
+    Scheduled::of::<release_deliveries::ReleaseDeliveries>(),
+    Scheduled::of::<send_campaigns::SendCampaigns>(),
 ];

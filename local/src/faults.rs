@@ -8,9 +8,12 @@ use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::database::http_client;
 
@@ -27,6 +30,8 @@ pub enum Fault {
     LoseRequest,
     /// The request does its work, and no answer comes.
     LoseAnswer,
+    /// The request does its work, and the connection breaks before the answer.
+    BreakAnswer,
     /// A transaction meets another one: nothing is done.
     Conflict,
     /// A batch is left half unprocessed.
@@ -44,6 +49,7 @@ struct State {
     plan: Option<Box<Plan>>,
     requests: Vec<String>,
     permissions: BTreeSet<String>,
+    lost: Arc<Notify>,
 }
 
 impl std::fmt::Debug for Faults {
@@ -68,7 +74,13 @@ impl Faults {
         self.state(|state| state.requests.clone())
     }
 
-    /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` and so on.
+    /// Waits until a request or an answer has been lost since the plan was set: the moment for a process to die.
+    pub async fn lost(&self) {
+        self.state(|state| Arc::clone(&state.lost)).notified().await;
+    }
+
+    /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an
+    /// index of it, and so on.
     pub fn permissions(&self) -> BTreeSet<String> {
         self.state(|state| state.permissions.clone())
     }
@@ -116,6 +128,7 @@ impl HttpConnector for FaultyConnector {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let action = target.rsplit('.').next().unwrap_or_default().to_owned();
         let inner = self.inner.clone();
+        let lost = self.faults.state(|state| Arc::clone(&state.lost));
         match self.faults.decide(&action, request.body().bytes()) {
             Fault::None => inner.call(request),
             Fault::Throttle => answer(
@@ -139,21 +152,28 @@ impl HttpConnector for FaultyConnector {
                 let kind = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
                 answer(400, &json!({"__type": kind, "message": "Transaction is ongoing for the item"}))
             }
-            Fault::LoseRequest => HttpConnectorFuture::new(std::future::pending()),
+            Fault::LoseRequest => HttpConnectorFuture::new(async move {
+                lost.notify_one();
+                std::future::pending().await
+            }),
             Fault::LoseAnswer => HttpConnectorFuture::new(async move {
                 inner.call(request).await?;
+                lost.notify_one();
                 std::future::pending().await
+            }),
+            Fault::BreakAnswer => HttpConnectorFuture::new(async move {
+                inner.call(request).await?;
+                Err(ConnectorError::io("the connection broke".into()))
             }),
             Fault::Unprocessed => {
                 let held_back = hold_back_half(&mut request);
                 HttpConnectorFuture::new(async move {
                     let mut response = inner.call(request).await?;
                     if let Some((name, value)) = held_back {
-                        let body = std::mem::replace(response.body_mut(), SdkBody::empty());
-                        let mut document: Value = body
-                            .bytes()
-                            .and_then(|bytes| serde_json::from_slice(bytes).ok())
-                            .unwrap_or_else(|| json!({}));
+                        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+                        let body = ByteStream::new(body).collect().await;
+                        let body = body.map_err(|error| ConnectorError::io(error.into()))?.into_bytes();
+                        let mut document: Value = serde_json::from_slice(&body).unwrap_or_else(|_| json!({}));
                         document[name] = value;
                         *response.body_mut() = SdkBody::from(document.to_string());
                         response.headers_mut().remove("content-length");
@@ -166,12 +186,13 @@ impl HttpConnector for FaultyConnector {
     }
 }
 
-/// A transaction needs the permission of each of its parts, and none of its own.
+/// A transaction needs the permission of each of its parts, and none of its own; what reads an index, that of the index.
 fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
-    if action != "TransactWriteItems" {
-        return vec![format!("dynamodb:{action}")];
-    }
     let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
+    if !action.starts_with("Transact") {
+        let index = document["IndexName"].as_str().map(|index| format!(" index/{index}"));
+        return vec![format!("dynamodb:{action}{}", index.unwrap_or_default())];
+    }
     let parts = document["TransactItems"].as_array().into_iter().flatten();
     let kinds = parts.filter_map(|part| part.as_object()?.keys().next());
     kinds
@@ -206,4 +227,30 @@ fn hold_back_half(request: &mut HttpRequest) -> Option<(&'static str, Value)> {
 fn answer(status: u16, body: &Value) -> HttpConnectorFuture {
     let status = StatusCode::try_from(status).unwrap_or_else(|_| StatusCode::try_from(500).expect("500 is a status"));
     HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body.to_string()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_those_that_iam_asks_for() {
+        let condition = json!({"ConditionExpression": "attribute_exists(pk)", "ReturnValues": "ALL_NEW"});
+        let transaction = json!({"TransactItems": [{"Put": condition}, {"ConditionCheck": condition}, {"Update": {}}]});
+        for (action, body, wanted) in [
+            ("BatchGetItem", json!({"RequestItems": {}}), vec!["dynamodb:BatchGetItem"]),
+            ("Query", json!({"KeyConditionExpression": "pk = :pk"}), vec!["dynamodb:Query"]),
+            ("Query", json!({"IndexName": "Due"}), vec!["dynamodb:Query index/Due"]),
+            ("UpdateItem", condition.clone(), vec!["dynamodb:UpdateItem"]),
+            ("PutItem", condition.clone(), vec!["dynamodb:PutItem"]),
+            (
+                "TransactWriteItems",
+                transaction,
+                vec!["dynamodb:PutItem", "dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
+            ),
+            ("TransactGetItems", json!({"TransactItems": [{"Get": {}}]}), vec!["dynamodb:GetItem"]),
+        ] {
+            assert_eq!(permissions(action, Some(body.to_string().as_bytes())), wanted, "{action}");
+        }
+    }
 }

@@ -20,8 +20,11 @@ use shared::event::{HttpRequest, HttpResponse};
 use shared::meter::Cost;
 use shared::operation::Endpoint;
 use shared::routes;
+use shared::schedule::EventContext;
+use shared::stream::{BatchOutcome, Event, StreamEvent};
 use tokio::net::TcpListener;
 
+use crate::lambda::{Failed, Function};
 use crate::template::{Template, TemplateRoute, function_name};
 use crate::{Trouble, endpoints};
 
@@ -149,29 +152,68 @@ impl Gateway {
 
     /// Invokes `function`, named as in the template or as its package, as Lambda's own API does.
     pub async fn invoke_by_name(&self, function: &str, payload: &[u8]) -> Answer {
-        let name = function_name(function);
         let plain = |status: u16, body: String, headers: &[(&str, &str)]| Answer {
             status,
             headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             body,
             cost: Cost::default(),
         };
-        if let Some(task) = endpoints::TASKS.iter().find(|task| task.name == name) {
-            return match task.invoke(&self.service, payload).await {
-                Ok(body) => plain(200, body, &[]),
-                Err(refusal) => {
-                    let body = json!({"errorType": refusal.kind, "errorMessage": refusal.message});
-                    plain(200, body.to_string(), &[("x-amz-function-error", "Unhandled")])
-                }
-            };
+        match self.run(&function_name(function), payload).await {
+            Some(Ok(body)) => plain(200, body, &[]),
+            Some(Err(failed)) => plain(200, failed.to_json().to_string(), &[("x-amz-function-error", "Unhandled")]),
+            None => {
+                let body = json!({"Message": format!("Function not found, or no event: {function}")});
+                plain(404, body.to_string(), &[])
+            }
         }
-        let (Some(endpoint), Ok(event)) = (endpoint(&name), serde_json::from_slice(payload)) else {
-            let body = json!({"Message": format!("Function not found, or no event: {function}")});
-            return plain(404, body.to_string(), &[]);
-        };
-        let Answer { status, headers, body, .. } = self.invoke(endpoint, event).await;
-        let proxy = json!({"statusCode": status, "headers": headers, "body": body, "isBase64Encoded": false});
-        plain(200, proxy.to_string(), &[])
+    }
+
+    /// Runs the function `name` as its binary would, whatever its kind; none where there is no such function, or the payload is no event
+    /// of an operation.
+    async fn run(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
+        let cx = EventContext { service: &self.service };
+        if let Some(task) = endpoints::TASKS.iter().find(|task| task.name == name) {
+            let answer = task.invoke(&self.service, payload).await;
+            return Some(answer.map_err(|refusal| Failed::new(refusal.kind, refusal.message)));
+        }
+        if let Some(consumer) = endpoints::CONSUMERS.iter().find(|consumer| consumer.name == name) {
+            let outcome = match serde_json::from_slice(payload) {
+                Ok(Event { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
+                Ok(Event { records: None }) => {
+                    let ticked = consumer.tick(&cx).await.map(|()| BatchOutcome::default());
+                    ticked.map_err(|error| Failed::new("Error", error))
+                }
+                Err(error) => Err(Failed::new("Error", error)),
+            };
+            return Some(outcome.map(|outcome| json!(outcome).to_string()));
+        }
+        if let Some(scheduled) = endpoints::SCHEDULED.iter().find(|scheduled| scheduled.name == name) {
+            let ticked = scheduled.tick(&cx).await;
+            return Some(ticked.map(|()| Value::Null.to_string()).map_err(|error| Failed::new("Error", error)));
+        }
+        let Answer { status, headers, body, .. } =
+            self.invoke(endpoint(name)?, serde_json::from_slice(payload).ok()?).await;
+        Some(Ok(json!({"statusCode": status, "headers": headers, "body": body, "isBase64Encoded": false}).to_string()))
+    }
+
+    /// The function `name`, as whatever causes events invokes it: the stream or a schedule.
+    ///
+    /// # Errors
+    /// [`Trouble`] where there is none of that name that takes events.
+    pub fn event_function(self: &Arc<Self>, name: &str) -> Result<Function, Trouble> {
+        let consumers = endpoints::CONSUMERS.iter().map(|consumer| consumer.name);
+        let mut names = consumers.chain(endpoints::SCHEDULED.iter().map(|scheduled| scheduled.name));
+        let name = names
+            .find(|known| *known == name)
+            .ok_or_else(|| Trouble(format!("no function {name} that takes events is built into this program")))?;
+        let gateway = Arc::clone(self);
+        Ok(Arc::new(move |payload| {
+            let gateway = Arc::clone(&gateway);
+            Box::pin(async move {
+                let missing = || Err(Failed::new("ResourceNotFoundException", name));
+                gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing)
+            })
+        }))
     }
 
     /// The endpoint that the template gives `method` and `path` to.

@@ -2,16 +2,24 @@
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
 //! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
-//! - [`stream`] hands changes of the table to the functions on its stream, by Lambda's rules.
-//! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose.
+//! - [`stream`] hands changes of the table to the functions on its stream, [`schedule`] invokes those that look for what is due;
+//!   [`event_source`] and [`event_filter`] are Lambda's rules for the former, [`lambda`] an invocation of either.
+//! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose, [`receiver`] a customer's server; [`fault_run`]
+//!   does both at once, and looks whether everything arrives.
 
 pub mod database;
 pub mod demo;
 pub mod endpoints;
+pub mod event_filter;
+pub mod event_source;
+pub mod fault_run;
 pub mod faults;
 pub mod gateway;
+pub mod lambda;
 pub mod payment_provider;
 pub mod prices;
+pub mod receiver;
+pub mod schedule;
 pub mod stream;
 pub mod template;
 
@@ -25,9 +33,11 @@ use shared::auth::KeyCache;
 use shared::config::Config;
 use shared::context::{Clock, Ids, Service};
 use shared::table::store::Store;
+use shared::webhook::address::Reach;
+use shared::webhook::network::{Network, SystemLookup};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use dynoxide::Database;
 
@@ -35,6 +45,7 @@ use crate::database::Data;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::payment_provider::PaymentProvider;
+use crate::schedule::Schedules;
 use crate::stream::Stream;
 use crate::template::Template;
 
@@ -52,7 +63,7 @@ pub struct Settings {
     pub demo: Option<PathBuf>,
     /// Where the database is kept.
     pub data: Data,
-    /// Whether changes are written to the table's stream. Each then costs a look at all that came before.
+    /// Whether changes are written to the table's stream.
     pub stream: bool,
     /// Where the gateway listens.
     pub gateway: SocketAddr,
@@ -72,6 +83,10 @@ pub struct Settings {
     pub faults: Faults,
     /// How long an attempt of a call may take.
     pub attempt: Duration,
+    /// What a widget's campaigns may send in a second.
+    pub sends_per_second: u32,
+    /// Where events may be sent.
+    pub network: Network,
 }
 
 impl Settings {
@@ -92,6 +107,9 @@ impl Settings {
             ids: Ids::Random,
             faults: Faults::default(),
             attempt: Duration::from_secs(1),
+            sends_per_second: 10,
+            // Whoever tries it has a receiver on this machine; nowhere else may events be sent there.
+            network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
         }
     }
 }
@@ -106,6 +124,8 @@ pub struct Stack {
     pub gateway: Arc<Gateway>,
     /// The table's stream, and the functions on it.
     pub stream: Arc<Stream>,
+    /// The functions that have a schedule.
+    pub schedules: Arc<Schedules>,
     /// The database itself.
     pub database: Database,
     /// The SDK, without faults.
@@ -142,6 +162,7 @@ impl Stack {
         let config = Config {
             table_name: database::TABLE_NAME.to_owned(),
             payment_api_base: address(&provider_listener)?,
+            sends_per_second: settings.sends_per_second,
             cors_allow_origin: None,
             api_base_url: Some(url.clone()),
         };
@@ -160,18 +181,20 @@ impl Stack {
             clock: settings.clock,
             ids: settings.ids.clone(),
             keys: KeyCache::default(),
+            network: settings.network,
         };
         // The gateway's own ids are its own: they must not move those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Arc::new(Gateway::new(&template, service, request_ids, settings.record, settings.log)?);
-        let stream = Arc::new(Stream::new(database.clone(), &template)?);
+        let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
+        let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
         let serving = Arc::clone(&gateway).serve(gateway_listener, stopped(stop.subscribe()));
         tasks.push(tokio::spawn(async move {
             if let Err(trouble) = serving.await {
                 eprintln!("{trouble}");
             }
         }));
-        Ok(Self { url, dynamodb_url, gateway, stream, database, client, payment_provider, stop, tasks })
+        Ok(Self { url, dynamodb_url, gateway, stream, schedules, database, client, payment_provider, stop, tasks })
     }
 
     /// Answers `call` as the gateway would, without a socket.
@@ -184,7 +207,33 @@ impl Stack {
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
     pub async fn settle(&self) -> Result<(), Trouble> {
-        self.stream.drain(&self.gateway.service).await
+        self.stream.drain().await
+    }
+
+    /// Invokes `function` as its schedule would.
+    ///
+    /// # Errors
+    /// [`Trouble`] where there is none of that name that takes events, and what it says where it fails.
+    pub async fn tick(&self, function: &str) -> Result<(), Trouble> {
+        let ticked = schedule::tick(&self.gateway.event_function(function)?).await;
+        ticked.map_err(|failed| Trouble(format!("{function}: {failed}")))
+    }
+
+    /// Invokes all functions that have a schedule once, at the same time.
+    ///
+    /// # Errors
+    /// [`Trouble`] names one that failed.
+    pub async fn minute(&self) -> Result<(), Trouble> {
+        self.schedules.minute().await
+    }
+
+    /// From now on, for as long as what is returned is kept, the functions on the stream and on schedules run by themselves.
+    #[must_use]
+    pub fn background(&self) -> Background {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.stream).run(std::future::pending()));
+        tasks.spawn(Arc::clone(&self.schedules).run(std::future::pending()));
+        Background(tasks)
     }
 
     /// Stops listening, lets what is under way finish, for a moment at most, and ends.
@@ -196,6 +245,16 @@ impl Stack {
                 abort.abort();
             }
         }
+    }
+}
+
+/// What goes on without a request. Ends when it is dropped.
+pub struct Background(JoinSet<()>);
+
+impl Background {
+    /// Breaks off what is under way, and ends.
+    pub async fn stop(mut self) {
+        self.0.shutdown().await;
     }
 }
 

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use local::database::Data;
@@ -72,16 +71,10 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
     let stack = Stack::start(settings).await?;
     introduce(&stack, demo.as_ref());
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
-    loop {
-        tokio::select! {
-            interrupted = &mut interrupted => break interrupted.map_err(|error| Trouble(error.to_string()))?,
-            // As often as Lambda asks a stream for news.
-            () = tokio::time::sleep(Duration::from_millis(250)) => stack.settle().await?,
-        }
-    }
+    let background = stack.background();
+    tokio::signal::ctrl_c().await.map_err(|error| Trouble(error.to_string()))?;
     println!("stopping");
+    background.stop().await;
     stack.stop().await;
     Ok(())
 }

@@ -1,195 +1,334 @@
-//! The table's stream to the functions on it, by Lambda's rules: filters, batches, retries, bisection, partial failures, age.
-//!
-//! The rules are read from the template's event sources, so that what happens here is what happens when deployed.
+//! The table's stream, and the functions that read it, each on its own and by the rules of its event source.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dynoxide::Database;
+use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use shared::context::{Clock, Service};
-use shared::stream::{Consumer, StreamEvent};
-use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-use crate::template::{EventSource, Template};
-use crate::{Trouble, database, endpoints};
+use crate::event_source::{Mapping, StreamFaults};
+use crate::lambda::Function;
+use crate::template::Template;
+use crate::{Trouble, database};
 
 /// The most records that are read at once.
 const READ_LIMIT: usize = 1000;
 
+/// How often Lambda asks a stream for news.
+const POLL: Duration = Duration::from_millis(250);
+
 /// The stream, and how far each function on it has read.
 pub struct Stream {
-    database: Database,
-    readers: Mutex<Vec<Reader>>,
+    readers: Vec<Arc<Reader>>,
 }
 
 struct Reader {
-    source: EventSource,
-    consumer: &'static Consumer,
-    /// Sequence number of the last record that was read.
-    position: Option<String>,
-    /// Where Lambda would send what it gave up.
-    given_up: Vec<Value>,
+    database: Database,
+    mapping: Arc<Mapping>,
+    /// The iterator that reads on; none before the first read.
+    place: Mutex<Option<String>>,
 }
 
 impl Stream {
-    /// The stream of `database`, with the readers that `template` has.
+    /// The stream of `database`, with the readers that `template` has; `function` finds them by their names.
     ///
     /// # Errors
-    /// [`Trouble`] where the template has a function on the stream that is not built.
-    pub fn new(database: Database, template: &Template) -> Result<Self, Trouble> {
-        let reader = |source: &EventSource| {
-            let consumer = endpoints::CONSUMERS.iter().find(|consumer| consumer.name == source.function);
-            let missing =
-                || Trouble(format!("the template's function {} is not built into this program", source.function));
-            let consumer = consumer.ok_or_else(missing)?;
-            Ok(Reader { source: source.clone(), consumer, position: None, given_up: Vec::new() })
-        };
-        let readers = template.sources.iter().map(reader).collect::<Result<_, _>>()?;
-        Ok(Self { database, readers: Mutex::new(readers) })
+    /// [`Trouble`] where there is no such function.
+    pub fn new(
+        database: &Database,
+        template: &Template,
+        function: impl Fn(&str) -> Result<Function, Trouble>,
+    ) -> Result<Self, Trouble> {
+        let readers = template.sources.iter().map(|source| {
+            let mapping = Arc::new(Mapping::new(source.clone(), function(&source.function)?));
+            Ok(Arc::new(Reader { database: database.clone(), mapping, place: Mutex::default() }))
+        });
+        Ok(Self { readers: readers.collect::<Result<_, _>>()? })
     }
 
-    /// Hands over all that has changed, until nothing is left; what the functions change in turn included.
+    /// Hands over all that has changed, until nothing is left; what the functions change in turn included. May be called while
+    /// [`Self::run`] runs.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
-    pub async fn drain(&self, service: &Service) -> Result<(), Trouble> {
-        let mut readers = self.readers.lock().await;
-        loop {
-            let mut quiet = true;
-            for reader in readers.iter_mut() {
-                quiet &= !reader.advance(&self.database, service).await?;
+    pub async fn drain(&self) -> Result<(), Trouble> {
+        while self.drain_readers(|_| true).await? {}
+        Ok(())
+    }
+
+    /// Hands over all that has changed to one function alone.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read.
+    pub async fn drain_for(&self, function: &str) -> Result<(), Trouble> {
+        self.drain_readers(|name| name == function).await.map(drop)
+    }
+
+    /// Whether one of these readers found anything.
+    async fn drain_readers(&self, wanted: impl Fn(&str) -> bool) -> Result<bool, Trouble> {
+        let readers = self.readers.iter().filter(|reader| wanted(reader.mapping.name()));
+        join_all(readers.map(|reader| reader.drain())).await.into_iter().try_fold(false, |any, found| Ok(any | found?))
+    }
+
+    /// Hands over what changes, as it changes, until `stop` resolves. What is under way then is broken off, and comes again with the
+    /// next [`Self::run`] or [`Self::drain`].
+    pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
+        let mut tasks = JoinSet::new();
+        for reader in &self.readers {
+            tasks.spawn(Arc::clone(reader).poll());
+            for lane in 0..reader.mapping.lanes() {
+                tasks.spawn(Arc::clone(&reader.mapping).attend(lane));
             }
-            if quiet {
-                return Ok(());
-            }
+        }
+        stop.await;
+        tasks.shutdown().await;
+    }
+
+    /// From now on this goes wrong between the stream and each function on it.
+    pub fn set_faults(&self, faults: &StreamFaults) {
+        for reader in &self.readers {
+            reader.mapping.set_faults(faults.clone());
         }
     }
 
-    /// What was given up, for good: the records of each batch that ran out of attempts or of time.
-    pub async fn given_up(&self) -> Vec<Value> {
-        self.readers.lock().await.iter().flat_map(|reader| reader.given_up.clone()).collect()
+    /// What was given up, for good: the records that ran out of attempts or of time.
+    pub fn given_up(&self) -> Vec<Value> {
+        self.readers.iter().flat_map(|reader| reader.mapping.given_up()).collect()
     }
 }
 
 impl Reader {
-    /// Reads on and hands over; false where there was nothing new.
-    async fn advance(&mut self, database: &Database, service: &Service) -> Result<bool, Trouble> {
-        let records =
-            read(database, self.position.as_deref()).map_err(|error| Trouble(format!("the stream: {error}")))?;
-        let Some(last) = records.last() else { return Ok(false) };
-        self.position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
-        let wanted: Vec<Value> = records.into_iter().filter(|record| self.source.lets_through(record)).collect();
-        for batch in wanted.chunks(self.source.batch_size) {
-            self.deliver(batch, service).await;
-        }
-        Ok(true)
+    /// Reads on; false where there was nothing new.
+    fn advance(&self) -> Result<bool, Trouble> {
+        // Read and handed over under one lock: however many read, the mapping gets all records, once and in their order.
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let iterator = match place.take() {
+            Some(iterator) => iterator,
+            None => match beginning(&self.database)? {
+                Some(iterator) => iterator,
+                None => return Ok(false),
+            },
+        };
+        *place = Some(iterator.clone());
+        let request = from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?;
+        let answer = self.database.get_records(request).map_err(trouble)?;
+        *place = answer.next_shard_iterator;
+        let records = answer.records.into_iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        let records = records.map_err(trouble)?;
+        let any = !records.is_empty();
+        self.mapping.take(records);
+        Ok(any)
     }
 
-    /// Hands over a batch until it is handled or given up. What was handled before a failure does not come again; of the rest, where the
-    /// source says so, each half goes its own way.
-    async fn deliver(&mut self, batch: &[Value], service: &Service) {
-        let mut parts = vec![(batch.to_vec(), 0)];
-        while let Some((mut part, attempts)) = parts.pop() {
-            let too_old = |record: &Value| age(record) > self.source.max_age_seconds;
-            let (expired, fresh): (Vec<_>, Vec<_>) = part.drain(..).partition(too_old);
-            self.given_up.extend(expired);
-            let Some(failed_at) = self.invoke(&fresh, service).await else { continue };
-            let rest = fresh[failed_at..].to_vec();
-            if attempts >= self.source.max_retries {
-                self.given_up.extend(rest);
-            } else if self.source.bisects && rest.len() > 1 {
-                let second = rest[rest.len().div_ceil(2)..].to_vec();
-                let first = rest[..rest.len().div_ceil(2)].to_vec();
-                parts.push((second, attempts + 1));
-                parts.push((first, attempts + 1));
-            } else {
-                parts.push((rest, attempts + 1));
+    async fn drain(&self) -> Result<bool, Trouble> {
+        let mut any = false;
+        loop {
+            let news = self.advance()?;
+            // Also where there is no news: something may be left from a run that was stopped.
+            self.mapping.work_off().await;
+            if !news {
+                return Ok(any);
+            }
+            any = true;
+        }
+    }
+
+    async fn poll(self: Arc<Self>) {
+        loop {
+            match self.advance() {
+                Ok(true) => tokio::task::yield_now().await,
+                Ok(false) => sleep(POLL).await,
+                Err(trouble) => {
+                    eprintln!("{}: {trouble}", self.mapping.name());
+                    sleep(POLL).await;
+                }
             }
         }
     }
-
-    /// Invokes the function; the index of the first record that it did not handle, if any.
-    async fn invoke(&self, records: &[Value], service: &Service) -> Option<usize> {
-        if records.is_empty() {
-            return None;
-        }
-        // Through text, as Lambda would: what cannot be read fails as a whole.
-        let event = json!({"Records": records}).to_string();
-        let Ok(event) = serde_json::from_str::<StreamEvent>(&event) else { return Some(0) };
-        let outcome = self.consumer.handle(service, &event).await;
-        let failed = outcome.batch_item_failures.first()?;
-        records.iter().position(|record| record["dynamodb"]["SequenceNumber"] == failed.item_identifier.as_str())
-    }
 }
 
-impl EventSource {
-    /// Whether one of the filters fits `record`; without filters all do.
-    pub fn lets_through(&self, record: &Value) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| fits(filter, record))
-    }
+/// An iterator at the oldest record; none where the table has no stream.
+fn beginning(database: &Database) -> Result<Option<String>, Trouble> {
+    let streams = database.list_streams(from(json!({"TableName": database::TABLE_NAME}))?).map_err(trouble)?;
+    let Some(stream) = streams.streams.first() else { return Ok(None) };
+    let description = database.describe_stream(from(json!({"StreamArn": stream.stream_arn}))?).map_err(trouble)?;
+    let Some(shard) = description.stream_description.shards.first() else { return Ok(None) };
+    let wanted =
+        json!({"StreamArn": stream.stream_arn, "ShardId": shard.shard_id, "ShardIteratorType": "TRIM_HORIZON"});
+    Ok(database.get_shard_iterator(from(wanted)?).map_err(trouble)?.shard_iterator)
 }
 
-/// Event filtering: an object's members all fit, and of an array one does. Of the operators, those that the template uses.
-fn fits(filter: &Value, value: &Value) -> bool {
-    match filter {
-        Value::Object(members) => members.iter().all(|(name, filter)| fits(filter, &value[name])),
-        Value::Array(rules) => rules.iter().any(|rule| match rule.as_object() {
-            None => rule == value,
-            Some(operator) => operator.iter().all(|(name, wanted)| match name.as_str() {
-                "prefix" => value.as_str().zip(wanted.as_str()).is_some_and(|(text, prefix)| text.starts_with(prefix)),
-                "exists" => value.is_null() != (*wanted == json!(true)),
-                _ => false,
-            }),
-        }),
-        _ => false,
-    }
+fn from<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
+    serde_json::from_value(value).map_err(trouble)
 }
 
-/// Seconds since the change.
-fn age(record: &Value) -> i64 {
-    let created = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
-    #[expect(clippy::cast_possible_truncation, reason = "seconds since 1970 fit")]
-    let created = created as i64;
-    Clock::System.now().unix_seconds() - created
-}
-
-fn read(database: &Database, after: Option<&str>) -> Result<Vec<Value>, String> {
-    let text = |error: dynoxide::DynoxideError| error.to_string();
-    let streams = database.list_streams(from(json!({"TableName": database::TABLE_NAME}))?).map_err(text)?;
-    let Some(stream) = streams.streams.first() else { return Ok(Vec::new()) };
-    let description = database.describe_stream(from(json!({"StreamArn": stream.stream_arn}))?).map_err(text)?;
-    let Some(shard) = description.stream_description.shards.first() else { return Ok(Vec::new()) };
-    let kind = if after.is_some() { "AFTER_SEQUENCE_NUMBER" } else { "TRIM_HORIZON" };
-    let mut wanted = json!({"StreamArn": stream.stream_arn, "ShardId": shard.shard_id, "ShardIteratorType": kind});
-    if let Some(after) = after {
-        wanted["SequenceNumber"] = after.into();
-    }
-    let iterator = database.get_shard_iterator(from(wanted)?).map_err(text)?.shard_iterator;
-    let records = database.get_records(from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?).map_err(text)?;
-    let records = serde_json::to_value(records.records).map_err(|error| error.to_string())?;
-    Ok(if let Value::Array(records) = records { records } else { Vec::new() })
-}
-
-fn from<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| error.to_string())
+fn trouble(error: impl std::fmt::Display) -> Trouble {
+    Trouble(format!("the stream: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::MutexGuard;
 
-    #[test]
-    fn filters_fit_as_lambda_s_do() {
-        let record = json!({"eventName": "REMOVE", "dynamodb": {"Keys": {"sk": {"S": "TAG"}}}});
-        for (filter, wanted) in [
-            (json!({"eventName": ["REMOVE"]}), true),
-            (json!({"eventName": ["INSERT", "REMOVE"]}), true),
-            (json!({"eventName": ["INSERT"]}), false),
-            (json!({"eventName": ["REMOVE"], "dynamodb": {"Keys": {"sk": {"S": ["TAG"]}}}}), true),
-            (json!({"eventName": ["REMOVE"], "dynamodb": {"Keys": {"sk": {"S": ["FORM"]}}}}), false),
-            (json!({"dynamodb": {"Keys": {"sk": {"S": [{"prefix": "TA"}]}}}}), true),
-            (json!({"dynamodb": {"NewImage": {"status": [{"exists": false}]}}}), true),
-            (json!({"dynamodb": {"NewImage": {"status": [{"exists": true}]}}}), false),
-        ] {
-            assert_eq!(fits(&filter, &record), wanted, "{filter}");
+    use tokio::sync::{Barrier, Notify};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::database::{Data, TABLE_NAME, open};
+
+    /// Two functions: `copy` on the items that begin with A, and `see` on all.
+    const TEMPLATE: &str = r#"
+Resources:
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
+      BillingMode: PAY_PER_REQUEST
+      StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}
+  CopyFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Events:
+        Changed:
+          Type: DynamoDB
+          Properties:
+            BatchSize: 10
+            MaximumRetryAttempts: 3
+            MaximumRecordAgeInSeconds: 3600
+            FilterCriteria: {Filters: [{Pattern: '{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"A"}]}}}}'}]}
+  SeeFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Events:
+        Changed:
+          Type: DynamoDB
+          Properties: {BatchSize: 100, MaximumRetryAttempts: 3, MaximumRecordAgeInSeconds: 3600}
+"#;
+
+    struct Setting {
+        database: Database,
+        stream: Arc<Stream>,
+        seen: Arc<Mutex<Vec<String>>>,
+    }
+
+    fn put(database: &Database, pk: &str) {
+        let item = json!({"TableName": TABLE_NAME, "Item": {"pk": {"S": pk}}});
+        database.put_item(from(item).unwrap()).unwrap();
+    }
+
+    fn keys(payload: &str) -> Vec<String> {
+        let event: Value = serde_json::from_str(payload).unwrap();
+        let key = |record: &Value| record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap().to_owned();
+        event["Records"].as_array().unwrap().iter().map(key).collect()
+    }
+
+    /// `copy` makes a B of each A, and `see` notes what it sees.
+    fn setting() -> Setting {
+        let template = Template::parse(TEMPLATE).unwrap();
+        let (database, seen) = (open(&Data::Memory, &template).unwrap(), Arc::<Mutex<Vec<String>>>::default());
+        let stream = Stream::new(&database, &template, |name| {
+            let (name, database, seen) = (name.to_owned(), database.clone(), Arc::clone(&seen));
+            Ok(Arc::new(move |payload: String| {
+                match &name[..] {
+                    "copy" => keys(&payload).iter().for_each(|key| put(&database, &key.replace('A', "B"))),
+                    _ => noted(&seen).extend(keys(&payload)),
+                }
+                Box::pin(std::future::ready(Ok("null".into())))
+            }))
+        });
+        Setting { database, stream: Arc::new(stream.unwrap()), seen }
+    }
+
+    fn noted<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
+        seen.lock().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_drain_hands_over_all_changes_once_and_what_they_cause() {
+        let Setting { database, stream, seen } = setting();
+        let wanted: Vec<String> = (0..2500).map(|number| format!("C{number}")).collect();
+        for pk in &wanted {
+            put(&database, pk);
         }
+        stream.drain().await.unwrap();
+        assert_eq!(*noted(&seen), wanted);
+        noted(&seen).clear();
+        put(&database, "A1");
+        stream.drain().await.unwrap();
+        assert_eq!(*noted(&seen), ["A1", "B1"]);
+        stream.drain().await.unwrap();
+        assert_eq!(noted(&seen).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn one_function_alone_may_be_given_what_changed() {
+        let Setting { database, stream, seen } = setting();
+        put(&database, "A1");
+        stream.drain_for("copy").await.unwrap();
+        assert_eq!(noted(&seen).len(), 0);
+        stream.drain_for("see").await.unwrap();
+        assert_eq!(*noted(&seen), ["A1", "B1"]);
+    }
+
+    #[tokio::test]
+    async fn functions_do_not_wait_for_each_other() {
+        let template = Template::parse(TEMPLATE).unwrap();
+        let (database, meeting) = (open(&Data::Memory, &template).unwrap(), Arc::new(Barrier::new(2)));
+        // Neither ends before both have begun.
+        let stream = Stream::new(&database, &template, |_| {
+            let meeting = Arc::clone(&meeting);
+            Ok(Arc::new(move |_| {
+                let meeting = Arc::clone(&meeting);
+                Box::pin(async move {
+                    meeting.wait().await;
+                    Ok("null".into())
+                })
+            }))
+        });
+        put(&database, "A1");
+        timeout(Duration::from_mins(1), stream.unwrap().drain()).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn in_the_background_changes_are_handed_over_as_they_come() {
+        let Setting { database, stream, seen } = setting();
+        put(&database, "A1");
+        let enough = async || {
+            while noted(&seen).len() < 4 {
+                if noted(&seen).len() == 2 {
+                    put(&database, "A2");
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let stop = Notify::new();
+        let watch = async {
+            enough().await;
+            stop.notify_one();
+        };
+        let both = async { tokio::join!(Arc::clone(&stream).run(stop.notified()), watch) };
+        timeout(Duration::from_mins(1), both).await.unwrap();
+        put(&database, "C3");
+        stream.drain().await.unwrap();
+        let mut all = noted(&seen).clone();
+        all.sort();
+        all.dedup();
+        assert_eq!(all, ["A1", "A2", "B1", "B2", "C3"]);
+        assert_eq!(stream.given_up(), Vec::<Value>::new());
+    }
+
+    #[tokio::test]
+    async fn a_table_without_a_stream_has_nothing_to_hand_over() {
+        let mut template = Template::parse(TEMPLATE).unwrap();
+        template.without_stream();
+        let database = open(&Data::Memory, &template).unwrap();
+        let stream = Stream::new(&database, &template, |_| Ok(Arc::new(|_| panic!("it was invoked")))).unwrap();
+        put(&database, "A1");
+        stream.drain().await.unwrap();
     }
 }

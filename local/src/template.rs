@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::Trouble;
+use crate::{Trouble, event_filter};
 
 /// What the local stack takes from the template.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Template {
     pub routes: Vec<TemplateRoute>,
     /// Every function's place on the table's stream.
     pub sources: Vec<EventSource>,
+    /// Every function's schedule.
+    pub schedules: Vec<ScheduleSource>,
     /// Each function's statements: what it may do, and on what.
     pub permissions: BTreeMap<String, Vec<Permission>>,
 }
@@ -31,12 +33,29 @@ pub struct EventSource {
     pub batch_size: usize,
     /// The filters' patterns.
     pub filters: Vec<Value>,
+    /// How long a batch waits to be full.
+    pub window_seconds: u64,
+    /// How many batches of a shard are worked on at once.
+    pub lanes: usize,
     /// How often a batch comes again.
     pub max_retries: u64,
     /// Whether a failed batch comes again in halves.
     pub bisects: bool,
+    /// Whether the function's answer says how far it came.
+    pub reports_failures: bool,
     /// How old a record may get.
     pub max_age_seconds: i64,
+}
+
+/// A function's event source of type `Schedule` or `ScheduleV2`, unless it is switched off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleSource {
+    /// Kebab-case name of the function.
+    pub function: String,
+    /// Its rate.
+    pub every_seconds: u64,
+    /// How often an invocation that fails is repeated.
+    pub max_retries: usize,
 }
 
 /// A statement of a function's policy.
@@ -76,7 +95,7 @@ impl Template {
         }
     }
 
-    fn parse(text: &str) -> Result<Self, Trouble> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Trouble> {
         let document: serde_yaml_ng::Value =
             serde_yaml_ng::from_str(text).map_err(|error| Trouble(error.to_string()))?;
         let document = json_of(document);
@@ -96,6 +115,7 @@ impl Template {
             .collect();
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
+        let schedules = schedules(of_type("AWS::Serverless::Function"))?;
         let permissions = of_type("AWS::Serverless::Function")
             .map(|(id, function)| (function_name(id), permissions(&function["Properties"]["Policies"])))
             .collect();
@@ -105,6 +125,7 @@ impl Template {
             ttl_attribute: properties["TimeToLiveSpecification"]["AttributeName"].as_str().map(str::to_owned),
             routes,
             sources,
+            schedules,
             permissions,
         })
     }
@@ -121,24 +142,72 @@ fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Resu
         let events = function["Properties"]["Events"].as_object().into_iter().flat_map(Map::values);
         for event in events.filter(|event| event["Type"] == "DynamoDB") {
             let properties = &event["Properties"];
-            let number =
-                |name: &str| properties[name].as_u64().ok_or_else(|| Trouble(format!("{id}: its {name} is missing")));
+            let trouble = |what: &str| Trouble(format!("{id}: {what}"));
+            // Without a bound, one bad record would keep a shard waiting for a day.
+            let number = |name: &str| {
+                properties[name].as_u64().ok_or_else(|| trouble(&format!("its {name} is missing, or without bound")))
+            };
+            let filter = |filter: &Value| {
+                let pattern = serde_json::from_str(&text_of(&filter["Pattern"]))
+                    .map_err(|error| trouble(&format!("a filter: {error}")))?;
+                event_filter::check(&pattern).map_err(|unknown| trouble(&unknown.0))?;
+                Ok(pattern)
+            };
             let patterns = properties["FilterCriteria"]["Filters"].as_array().into_iter().flatten();
-            let filter = |filter: &Value| serde_json::from_str(&text_of(&filter["Pattern"]));
+            let response_types = properties["FunctionResponseTypes"].as_array().into_iter().flatten();
+            let lanes = properties["ParallelizationFactor"].as_u64().unwrap_or(1);
             sources.push(EventSource {
                 function: function_name(id),
                 batch_size: usize::try_from(number("BatchSize")?).unwrap_or(usize::MAX).max(1),
-                filters: patterns
-                    .map(filter)
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| Trouble(format!("{id}: a filter: {error}")))?,
+                filters: patterns.map(filter).collect::<Result<_, _>>()?,
+                window_seconds: properties["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or_default(),
+                lanes: usize::try_from(lanes).unwrap_or(1).clamp(1, 10),
                 max_retries: number("MaximumRetryAttempts")?,
                 bisects: properties["BisectBatchOnFunctionError"] == true,
+                reports_failures: response_types.into_iter().any(|kind| kind == "ReportBatchItemFailures"),
                 max_age_seconds: i64::try_from(number("MaximumRecordAgeInSeconds")?).unwrap_or(i64::MAX),
             });
         }
     }
     Ok(sources)
+}
+
+fn schedules<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<Vec<ScheduleSource>, Trouble> {
+    let mut schedules = Vec::new();
+    for (id, function) in functions {
+        let events = function["Properties"]["Events"].as_object().into_iter().flat_map(Map::values);
+        for event in events {
+            let properties = &event["Properties"];
+            let rate = match event["Type"].as_str() {
+                Some("Schedule") => &properties["Schedule"],
+                Some("ScheduleV2") => &properties["ScheduleExpression"],
+                _ => continue,
+            };
+            if properties["Enabled"] == false || properties["State"] == "DISABLED" {
+                continue;
+            }
+            let rate = text_of(rate);
+            let every_seconds =
+                seconds(&rate).ok_or_else(|| Trouble(format!("{id}: its schedule {rate} is no rate(…)")))?;
+            // Lambda's own number, where the template says nothing.
+            let retries = function["Properties"]["EventInvokeConfig"]["MaximumRetryAttempts"].as_u64().unwrap_or(2);
+            let max_retries = usize::try_from(retries).unwrap_or(usize::MAX);
+            schedules.push(ScheduleSource { function: function_name(id), every_seconds, max_retries });
+        }
+    }
+    Ok(schedules)
+}
+
+/// `rate(5 minutes)` as 300.
+fn seconds(rate: &str) -> Option<u64> {
+    let (count, unit) = rate.trim().strip_prefix("rate(")?.strip_suffix(')')?.split_once(' ')?;
+    let unit = match unit.trim().trim_end_matches('s') {
+        "minute" => 60,
+        "hour" => 60 * 60,
+        "day" => 24 * 60 * 60,
+        _ => return None,
+    };
+    count.trim().parse::<u64>().ok().filter(|count| *count > 0)?.checked_mul(unit)
 }
 
 fn permissions(policies: &Value) -> Vec<Permission> {
@@ -235,5 +304,78 @@ mod tests {
         let route = TemplateRoute { function: "do-this".into(), method: "GET".into(), path: "/x/".into() };
         assert_eq!(template.routes, [route]);
         assert_eq!(template.table["StreamSpecification"]["StreamEnabled"], true);
+    }
+
+    /// A template with these events of one function.
+    fn with_events(events: &str) -> Result<Template, Trouble> {
+        Template::parse(&format!(
+            "Resources:\n  Table: {{Type: 'AWS::DynamoDB::Table', Properties: {{}}}}\n  DoThisFunction:\n    Type: \
+             AWS::Serverless::Function\n    Properties:\n      Events:\n{events}"
+        ))
+    }
+
+    #[test]
+    fn schedules_are_read_unless_they_are_switched_off() {
+        let template = with_events(
+            "        A: {Type: Schedule, Properties: {Schedule: rate(1 minute), Enabled: true}}\n        B: {Type: \
+             ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), State: ENABLED}}\n        C: {Type: Schedule, \
+             Properties: {Schedule: rate(1 day), Enabled: false}}\n        D: {Type: ScheduleV2, Properties: \
+             {ScheduleExpression: rate(1 day), State: DISABLED}}\n",
+        )
+        .unwrap();
+        let schedule = |every_seconds| ScheduleSource { function: "do-this".into(), every_seconds, max_retries: 2 };
+        assert_eq!(template.schedules, [schedule(60), schedule(7200)]);
+        for rate in ["cron(0 * * * ? *)", "rate(0 minutes)", "rate(1 week)", "rate(minute)"] {
+            let event = format!("        A: {{Type: Schedule, Properties: {{Schedule: {rate:?}}}}}\n");
+            let trouble = with_events(&event).unwrap_err().to_string();
+            assert_eq!(trouble, format!("DoThisFunction: its schedule {rate} is no rate(…)"));
+        }
+    }
+
+    #[test]
+    fn sources_are_read_with_all_their_rules() {
+        let source = |more: &str| {
+            format!(
+                "        A:\n          Type: DynamoDB\n          Properties:\n            BatchSize: 10\n            \
+                 MaximumRetryAttempts: 3\n            MaximumRecordAgeInSeconds: 60\n{more}"
+            )
+        };
+        let plain = EventSource {
+            function: "do-this".into(),
+            batch_size: 10,
+            filters: vec![],
+            window_seconds: 0,
+            lanes: 1,
+            max_retries: 3,
+            bisects: false,
+            reports_failures: false,
+            max_age_seconds: 60,
+        };
+        assert_eq!(with_events(&source("")).unwrap().sources, vec![plain.clone()]);
+        let all = "            MaximumBatchingWindowInSeconds: 2\n            ParallelizationFactor: 4\n            \
+                   BisectBatchOnFunctionError: true\n            FunctionResponseTypes: [ReportBatchItemFailures]\n            \
+                   FilterCriteria: {Filters: [{Pattern: '{\"eventName\":[\"REMOVE\"]}'}, {Pattern: '{}'}]}\n";
+        let full = EventSource {
+            filters: vec![json!({"eventName": ["REMOVE"]}), json!({})],
+            window_seconds: 2,
+            lanes: 4,
+            bisects: true,
+            reports_failures: true,
+            ..plain
+        };
+        assert_eq!(with_events(&source(all)).unwrap().sources, [full]);
+        for (more, wanted) in [
+            ("            FilterCriteria: {Filters: [{Pattern: '{'}]}\n", "DoThisFunction: a filter: EOF"),
+            (
+                "            FilterCriteria: {Filters: [{Pattern: '{\"a\":[{\"numeric\":[\">\",1]}]}'}]}\n",
+                "DoThisFunction: the filter rule numeric",
+            ),
+        ] {
+            let trouble = with_events(&source(more)).unwrap_err().to_string();
+            assert!(trouble.starts_with(wanted), "{trouble}");
+        }
+        let unbounded = source("").replace("Attempts: 3", "Attempts: -1");
+        let trouble = with_events(&unbounded).unwrap_err().to_string();
+        assert_eq!(trouble, "DoThisFunction: its MaximumRetryAttempts is missing, or without bound");
     }
 }

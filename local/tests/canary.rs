@@ -7,6 +7,8 @@ use local::gateway::Call;
 use local::{Settings, Stack};
 use shared::context::Clock;
 use shared::lambda::tracing::subscriber::fmt::MakeWriter;
+use shared::lambda::tracing::subscriber::util::SubscriberInitExt;
+use shared::lambda::tracing::{Dispatch, Level};
 use shared::model::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::model::id::{ApiKeyId, OrgId};
 use shared::model::time::Timestamp;
@@ -18,8 +20,25 @@ const CANARY: &str = "in-CANARYCANARYCANARYCANARYCANARYCANARYCANARYx";
 /// What a key has behind the part that may be shown.
 const SONG: &str = "RYCANARY";
 
+/// Whatever is logged by this thread while it is listened to.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Listens from now on, for as long as what is returned is kept.
+    pub fn listen(&self, level: Level) -> impl Sized {
+        let lines =
+            || shared::lambda::tracing::subscriber::fmt().with_max_level(level).with_writer(self.clone()).finish();
+        // Of a single one, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
+        let second = Dispatch::new(lines());
+        (SubscriberInitExt::set_default(lines()), second)
+    }
+
+    /// What was logged.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -43,11 +62,7 @@ impl<'a> MakeWriter<'a> for Log {
 #[tokio::test]
 async fn the_canary_is_found_nowhere() {
     let log = Log::default();
-    let subscriber = shared::lambda::tracing::subscriber::fmt()
-        .with_max_level(shared::lambda::tracing::Level::TRACE)
-        .with_writer(log.clone())
-        .finish();
-    let _guard = shared::lambda::tracing::subscriber::util::SubscriberInitExt::set_default(subscriber);
+    let _guard = log.listen(Level::TRACE);
     let faults = local::faults::Faults::default();
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let stack = Stack::start(Settings { faults: faults.clone(), clock: clock.clone(), ..settings() }).await.unwrap();
@@ -70,8 +85,10 @@ async fn the_canary_is_found_nowhere() {
             clock.set(Timestamp::from_unix_millis(NOW + 6000));
         }
         for route in routes::ALL {
-            let good = valid_call(route, 'a', CANARY);
-            let headers = [("authorization".to_owned(), format!("Bearer {CANARY}"))].into();
+            // An idempotency key is as secret as the other one. Sent twice, it opens what is kept under it.
+            let idempotency_key = ("idempotency-key".to_owned(), format!("{SONG}{}", route.name));
+            let good = Call { headers: [idempotency_key.clone()].into(), ..valid_call(route, 'a', CANARY) };
+            let headers = [("authorization".to_owned(), format!("Bearer {CANARY}")), idempotency_key].into();
             let bearer = Call { query: String::new(), headers, ..good.clone() };
             let broken = Call { body: b"{".to_vec(), ..good.clone() };
             let elsewhere = call("PUT", &good.path, CANARY);
@@ -84,7 +101,7 @@ async fn the_canary_is_found_nowhere() {
     faults.plan(|_, _| local::faults::Fault::ServerError);
     answers += &format!("{:?}\n", stack.answer(&valid_call(&routes::DELETE_TAG, 'a', CANARY)).await);
     let table = format!("{:?}", everything(&stack).await);
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     assert!(log.contains("operation=\"delete-tag\""), "the log is not listened to");
     assert!(answers.contains("Data deleted successfully"), "the canary opened nothing");
     // The SDK's own trace lines hold what it sends: the hash is there, the key is not.

@@ -73,6 +73,17 @@ fn the_template_has_the_routes() {
 }
 
 #[test]
+fn the_template_has_the_events_of_each_function() {
+    let template = Template::read(&root().join("template.yaml")).unwrap();
+    let sources: BTreeSet<_> = template.sources.into_iter().map(|source| source.function).collect();
+    assert_eq!(sources, packages_of("Consumer").into_iter().collect(), "the functions on the stream");
+    let scheduled: BTreeSet<_> = template.schedules.into_iter().map(|schedule| schedule.function).collect();
+    let ticks = |name: &String| read(&format!("functions/{name}/src/lib.rs")).contains("async fn tick(");
+    let wanted = names_in("functions").into_iter().filter(ticks).collect();
+    assert_eq!(scheduled, wanted, "the functions on a schedule");
+}
+
+#[test]
 fn the_template_builds_each_function_from_its_folder() {
     let template = read("template.yaml");
     for name in &names_in("functions") {
@@ -91,16 +102,17 @@ fn the_template_builds_each_function_from_its_folder() {
 fn there_is_a_package_for_each_route_and_each_is_made_alike() {
     let packages = names_in("functions");
     assert!(names().all(|name| packages.contains(name)), "a route has no package");
-    let (tasks, consumers) = (packages_of("Task"), packages_of("Consumer"));
+    let (tasks, consumers, scheduled) = (packages_of("Task"), packages_of("Consumer"), packages_of("Scheduled"));
     assert_eq!(local::endpoints::TASKS.iter().map(|task| task.name).collect::<Vec<_>>(), tasks);
     assert_eq!(local::endpoints::CONSUMERS.iter().map(|consumer| consumer.name).collect::<Vec<_>>(), consumers);
+    assert_eq!(local::endpoints::SCHEDULED.iter().map(|task| task.name).collect::<Vec<_>>(), scheduled);
     assert_eq!(
         packages.len(),
-        names().count() + tasks.len() + consumers.len(),
-        "a package runs none of the three kinds"
+        names().count() + tasks.len() + consumers.len() + scheduled.len(),
+        "a package runs none of the four kinds"
     );
     let pattern = |name: &str, text: &str| {
-        text.replace(name, "{name}").replace(&name.replace('-', "_"), "{crate}").replace(&camel_case(name), "{Type}")
+        text.replace(name, "{name}").replace(&name.replace('-', "_"), "{name}").replace(&camel_case(name), "{Type}")
     };
     let operations = names().map(str::to_owned).collect::<Vec<_>>();
     let alike = [
@@ -108,6 +120,7 @@ fn there_is_a_package_for_each_route_and_each_is_made_alike() {
         ("src/main.rs", &operations),
         ("src/main.rs", &tasks),
         ("src/main.rs", &consumers),
+        ("src/main.rs", &scheduled),
     ];
     for (file, names) in alike {
         let of = |name: &String| pattern(name, &read(&format!("functions/{name}/{file}")));
@@ -135,10 +148,8 @@ fn a_handler_fits_thirty_lines() {
 
 #[test]
 fn the_endpoints_are_those_of_the_route_table() {
-    let constant = |endpoint: &Endpoint| endpoint.route;
-    assert_eq!(local::endpoints::ALL.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
-    let (tasks, consumers) = (packages_of("Task"), packages_of("Consumer"));
-    let packages = names().map(str::to_owned).chain(tasks.iter().chain(&consumers).cloned());
+    let (tasks, consumers, scheduled) = (packages_of("Task"), packages_of("Consumer"), packages_of("Scheduled"));
+    let packages = names().map(str::to_owned).chain([&tasks, &consumers, &scheduled].into_iter().flatten().cloned());
     let dependencies: String =
         packages.map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
@@ -151,6 +162,10 @@ fn the_endpoints_are_those_of_the_route_table() {
     generated_between("local/src/endpoints.rs", ("pub const TASKS: &[Task] = &[", "];"), &tasks);
     let consumers: String = consumers.iter().map(|name| line("Consumer", name)).collect();
     generated_between("local/src/endpoints.rs", ("pub const CONSUMERS: &[Consumer] = &[", "];"), &consumers);
+    let scheduled: String = scheduled.iter().map(|name| line("Scheduled", name)).collect();
+    generated_between("local/src/endpoints.rs", ("pub const SCHEDULED: &[Scheduled] = &[", "];"), &scheduled);
+    let constant = |endpoint: &Endpoint| endpoint.route;
+    assert_eq!(local::endpoints::ALL.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
 }
 
 #[test]

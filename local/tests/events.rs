@@ -14,6 +14,9 @@ use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, root, settings,
 fn cases() -> Vec<(&'static str, Call)> {
     let widget = |number| format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, number));
     let agency = |number, rest: &str| format!("/api/v1/agency/billing/{}/{rest}", id('a', kind::AGENCY, number));
+    let webhook = |number, rest: &str| format!("/api/v1/outbound_webhook/{}{rest}", id('a', kind::WEBHOOK, number));
+    let conversation =
+        |number, rest: &str| format!("/api/v1/conversation/{}{rest}", id('a', kind::CONVERSATION, number));
     let tag = |id: &str| format!("/api/v1/tag/{id}");
     let unknown = format!(r#"{{"contact_ids":["{}","{}"]}}"#, id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1));
     let silent = format!(r#"{{"contact_ids":["{}"]}}"#, id('a', kind::CONTACT, 1));
@@ -49,6 +52,32 @@ fn cases() -> Vec<(&'static str, Call)> {
                 query: format!("api_key={ACME}&page=0&size=101"),
                 ..call("GET", "/api/v1/user/get_agent_list/", "")
             },
+        ),
+        (
+            "create-webhook.not-public",
+            post("/api/v1/outbound_webhook", ACME, r#"{"endpoint":"https://169.254.169.254/latest"}"#),
+        ),
+        ("send-test-event.disabled", post(&webhook(0, "/test"), ACME, "")),
+        (
+            "open-conversation.unknown-contact",
+            post(
+                "/api/v1/conversation",
+                ACME,
+                format!(
+                    r#"{{"assistant_id":"{}","contact_id":"{}"}}"#,
+                    id('a', kind::ASSISTANT, 1),
+                    id('b', kind::CONTACT, 1)
+                ),
+            ),
+        ),
+        (
+            "add-message.closed",
+            post(&conversation(0, "/message"), ACME, r#"{"sender_type":"user","text":"One more thing"}"#),
+        ),
+        ("close-conversation.closed", post(&conversation(0, "/close"), ACME, "")),
+        (
+            "list-conversations.open-ones",
+            Call { query: format!("api_key={ACME}&status=open"), ..call("GET", "/api/v1/conversation", "") },
         ),
         ("setup-payment-webhook.not-configured", call("GET", &agency(2, "setup_payment_webhook"), ACME)),
         ("delete-tag.not-found", call("DELETE", &tag(&id('b', kind::TAG, 1)), ACME)),

@@ -11,8 +11,13 @@ use local::{Settings, Stack};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use shared::context::{Clock, Ids};
+use shared::model::id::OrgId;
 use shared::model::time::Timestamp;
 use shared::routes::Route;
+use shared::table::Table;
+use shared::table::store::{BATCH_WRITE_LIMIT, Store};
+use shared::tenant::Tenant;
+use uuid::Uuid;
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
@@ -58,6 +63,37 @@ pub async fn stack() -> Stack {
     Stack::start(settings()).await.unwrap()
 }
 
+/// A stack, and the hand on its clock: how many milliseconds it is after the test's beginning.
+pub async fn stack_with_clock() -> (Stack, impl Fn(i64)) {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let stack = Stack::start(Settings { clock: clock.clone(), ..settings() }).await.unwrap();
+    (stack, move |millis| clock.set(Timestamp::from_unix_millis(NOW + millis)))
+}
+
+/// Acme's part of the table: for what no operation does.
+pub fn acme(stack: &Stack) -> Table {
+    #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
+    let tenant = Tenant::operator(OrgId(Uuid::from_u128(0x0190_0000_0000_7000_8000_a000_0000_0001)));
+    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant)
+}
+
+/// Has Acme have at least `count` contacts.
+pub async fn add_contacts(stack: &Stack, count: u32) {
+    let contact = |number: u32| {
+        let id = id('a', kind::CONTACT, number);
+        let text = |value: &str| AttributeValue::S(value.to_owned());
+        let pk = format!("ORG#01900000-0000-7000-8000-a00000000001#CONTACT#{id}");
+        [("pk", text(&pk)), ("sk", text("CONTACT")), ("id", text(&id))]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
+    };
+    let items: Vec<_> = (0..count).map(contact).collect();
+    let store = Store::new(stack.client.clone(), TABLE_NAME.into());
+    for batch in items.chunks(BATCH_WRITE_LIMIT) {
+        store.put_batch(batch.to_vec()).await.unwrap();
+    }
+}
+
 /// A path of this test run's own.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
@@ -83,6 +119,10 @@ pub mod kind {
     pub const CAMPAIGN: u8 = 9;
     pub const AGENCY: u8 = 10;
     pub const WEBHOOK: u8 = 11;
+    pub const USER: u8 = 12;
+    pub const LINK: u8 = 13;
+    pub const CONVERSATION: u8 = 15;
+    pub const MESSAGE: u8 = 16;
 }
 
 pub fn call(method: &str, path: &str, key: &str) -> Call {
@@ -106,6 +146,11 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         "widget_id" => id(organisation, kind::WIDGET, 1),
         "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
         "agency_id" => id(organisation, kind::AGENCY, 1),
+        "campaign_id" => id(organisation, kind::CAMPAIGN, 0),
+        "conversation_id" => id(organisation, kind::CONVERSATION, 1),
+        // A delivery has the id of what it tells of, but for its place.
+        "delivery_id" => id(organisation, kind::CONVERSATION, 0),
+        "webhook_id" => id(organisation, kind::WEBHOOK, 1),
         other => panic!("the demo set has no {other}: add one, and its id here"),
     }
 }
@@ -125,6 +170,10 @@ pub fn valid_body(route: &Route, organisation: char) -> String {
             r#"{"name":"Pro","description":"All of it","bots_count":5,"queries_count":1000,"words_count":50000,"voice_seconds":3600,"premium_support":true}"#.into()
         }
         "run-campaign" => format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
+        "create-webhook" => r#"{"endpoint":"https://93.184.215.14/hooks","name":"Events"}"#.into(),
+        "update-webhook" => r#"{"name":"Renamed"}"#.into(),
+        "open-conversation" => format!(r#"{{"assistant_id":"{}"}}"#, id(organisation, kind::ASSISTANT, 1)),
+        "add-message" => r#"{"sender_type":"user","text":"Until when are you open?"}"#.into(),
         _ => String::new(),
     }
 }

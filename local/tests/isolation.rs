@@ -2,6 +2,7 @@
 
 use local::Stack;
 use local::gateway::{Answer, Call};
+use serde_json::{Value, json};
 use shared::routes;
 
 use crate::fixture::{ACME, GLOBEX, call, data, demo_id, everything, id, kind, path, post, stack, valid_body};
@@ -42,23 +43,32 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
     assert_eq!(everything(&stack).await, before);
 }
 
+/// The body around an id.
+type Around<'a> = &'a dyn Fn(&str) -> Value;
+
 #[tokio::test]
-async fn another_s_id_in_a_body_answers_like_nobody_s() {
+async fn another_s_id_in_a_body_answers_like_nobody_s_and_changes_nothing() {
     let stack = warm_stack().await;
+    let assistant = id('a', kind::ASSISTANT, 1);
     let widget = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
-    let cases = [
-        ("/api/v1/assistant", kind::WEBHOOK, "webhook_id", false),
-        (widget.as_str(), kind::CONTACT, "contact_ids", true),
+    let conversation = "/api/v1/conversation";
+    // Where the id stands, of what kind it is, and the body around it.
+    let cases: [(&str, u8, Around<'_>); 5] = [
+        ("/api/v1/assistant", kind::WEBHOOK, &|id| json!({"webhook_id": id})),
+        (&widget, kind::CONTACT, &|id| json!({"contact_ids": [id]})),
+        (conversation, kind::ASSISTANT, &|id| json!({"assistant_id": id})),
+        (conversation, kind::WIDGET, &|id| json!({"assistant_id": assistant, "widget_id": id})),
+        (conversation, kind::CONTACT, &|id| json!({"assistant_id": assistant, "contact_id": id})),
     ];
-    for (path, kind, field, list) in cases {
-        let body =
-            |id: &str| if list { format!(r#"{{"{field}":["{id}"]}}"#) } else { format!(r#"{{"{field}":"{id}"}}"#) };
-        let others = visible(stack.answer(&post(path, ACME, body(&id('b', kind, 1)))).await);
-        let nobodys = visible(stack.answer(&post(path, ACME, body(NOBODYS))).await);
-        assert_eq!(others, nobodys, "{path}");
-        assert_eq!(others.status, 422, "{path} {}", others.body);
-        let own = stack.answer(&post(path, ACME, body(&id('a', kind, 1)))).await;
-        assert!(own.status < 300, "{path} {}", own.body);
+    for (path, kind, body) in cases {
+        let send = async |id: &str| visible(stack.answer(&post(path, ACME, body(id).to_string())).await);
+        let before = everything(&stack).await;
+        let (others, nobodys) = (send(&id('b', kind, 1)).await, send(NOBODYS).await);
+        assert_eq!(others, nobodys, "{path} {kind}");
+        assert_eq!(others.status, 422, "{path} {kind} {}", others.body);
+        assert_eq!(everything(&stack).await, before, "{path} {kind}");
+        let own = send(&id('a', kind, 1)).await;
+        assert!(own.status < 300, "{path} {kind} {}", own.body);
     }
 }
 
@@ -81,13 +91,36 @@ async fn a_body_that_names_another_organisation_is_forbidden() {
 #[tokio::test]
 async fn lists_hold_the_organisation_s_own_rows_only() {
     let stack = stack().await;
-    for (path, acme, globex) in [("/api/v1/user/get_agent_list/", 120, 3), ("/api/v1/link_tag_entity/list", 250, 2)] {
-        for (key, total) in [(ACME, acme), (GLOBEX, globex)] {
-            let page = data(&stack.answer(&call("GET", path, key)).await);
-            assert_eq!(page["total"], total, "{path}");
-            let prefix = if key == ACME { "01900000-0000-7000-8000-a" } else { "01900000-0000-7000-8000-b" };
+    // Which of its assistants an organisation asks for is told in the query, and so may be another's.
+    let of = |organisation| format!("&assistant_id={}", id(organisation, kind::ASSISTANT, 1));
+    for (organisation, key, totals) in [('a', ACME, [120, 250, 2, 2, 1, 3]), ('b', GLOBEX, [3, 2, 2, 2, 1, 3])] {
+        let others = if organisation == 'a' { 'b' } else { 'a' };
+        let (deliveries, contacts) = (&routes::LIST_DELIVERIES, &routes::LIST_CAMPAIGN_CONTACTS);
+        let paths = [
+            "/api/v1/user/get_agent_list/".to_owned(),
+            "/api/v1/link_tag_entity/list".to_owned(),
+            "/api/v1/outbound_webhook/list".to_owned(),
+            "/api/v1/conversation".to_owned(),
+            path(deliveries, |name| demo_id(organisation, name)),
+            path(contacts, |name| demo_id(organisation, name)),
+        ];
+        let lists = paths.iter().zip(totals).map(|(path, total)| (path.as_str(), String::new(), total));
+        let filtered = [
+            ("/api/v1/conversation", "&status=open".to_owned(), 1),
+            ("/api/v1/conversation", "&status=closed".to_owned(), 1),
+            ("/api/v1/conversation", of(organisation), 2),
+            ("/api/v1/conversation", of(others), 0),
+            ("/api/v1/conversation", format!("{}&status=open", of(others)), 0),
+            ("/api/v1/conversation", format!("{}&status=closed", of(others)), 0),
+        ];
+        for (path, query, total) in lists.chain(filtered) {
+            let mut call = call("GET", path, key);
+            call.query += &query;
+            let page = data(&stack.answer(&call).await);
+            assert_eq!(page["total"], total, "{path}{query}");
+            let prefix = format!("01900000-0000-7000-8000-{organisation}");
             for row in page["items"].as_array().unwrap() {
-                assert!(row["id"].as_str().unwrap().starts_with(prefix), "{row}");
+                assert!(row["id"].as_str().unwrap().starts_with(&prefix), "{row}");
             }
         }
     }

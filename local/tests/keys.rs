@@ -1,12 +1,10 @@
 //! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
 
+use local::Stack;
 use local::gateway::Answer;
-use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::context::Clock;
-use shared::model::time::Timestamp;
 
-use crate::fixture::{ACME, NOW, call, everything, failure, json, settings, stack};
+use crate::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};
 
 const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
 
@@ -18,13 +16,6 @@ async fn issue(stack: &Stack, payload: Value) -> Value {
     let answer = invoke(stack, "IssueApiKeyFunction", &payload).await;
     assert!(!answer.headers.contains_key("x-amz-function-error"), "{}", answer.body);
     json(&answer)
-}
-
-/// A stack, and the hand on its clock.
-async fn stack_with_clock() -> (Stack, impl Fn(i64)) {
-    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-    let stack = Stack::start(Settings { clock: clock.clone(), ..settings() }).await.unwrap();
-    (stack, move |millis| clock.set(Timestamp::from_unix_millis(NOW + millis)))
 }
 
 /// The status of a list read with `key`.

@@ -16,8 +16,9 @@ use shared::model::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::model::tag::{EntityType, Link};
 use shared::model::time::Timestamp;
 use shared::page::{Page, PageQuery};
+use shared::table::entities::Row as _;
 use shared::table::entities::{list_block, list_head, list_row, list_section};
-use shared::table::list::{APPEND_LIMIT, List, REMOVE_LIMIT};
+use shared::table::list::{APPEND_LIMIT, REMOVE_LIMIT};
 use shared::table::store::{Item, Store, to_item};
 use shared::table::{Table, TableError};
 use shared::tenant::Tenant;
@@ -78,7 +79,7 @@ async fn same(table: &Table, plain: &[Link]) {
     for size in [1, 3, 100] {
         let pages = i64::try_from(plain.len()).unwrap() / size + 2;
         for page in (1..=pages).step_by(if size == 1 { 7 } else { 1 }) {
-            let found: Page<Link> = table.page(&query(page, size)).await.unwrap();
+            let found: Page<Link> = table.page((), &query(page, size)).await.unwrap();
             let start = usize::try_from((page - 1) * size).unwrap();
             let wanted: Vec<_> = plain.iter().skip(start).take(usize::try_from(size).unwrap()).cloned().collect();
             assert_eq!(found.items, wanted, "page {page} of {size}");
@@ -105,7 +106,7 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
     let mut plain: Vec<Link> = Vec::new();
     for (number, step) in (0..).zip(steps) {
         match step {
-            Step::Append(count) => plain.extend(table.append(*count, link(number)).await.unwrap()),
+            Step::Append(count) => plain.extend(table.append::<Link>(*count, link(number)).await.unwrap()),
             Step::Remove(places) => {
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -116,12 +117,12 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
                 let mut places: Vec<usize> = places.iter().map(|place| (place * plain.len() as f64) as usize).collect();
                 places.sort_unstable();
                 places.dedup();
-                let ids: Vec<Uuid> = places.iter().filter_map(|place| Some(plain.get(*place)?.id.0)).collect();
+                let ids: Vec<LinkId> = places.iter().filter_map(|place| Some(plain.get(*place)?.id)).collect();
                 if ids.is_empty() {
                     continue;
                 }
-                table.remove_rows::<Link>(&ids, &[]).await.unwrap();
-                plain.retain(|row| !ids.contains(&row.id.0));
+                table.remove_rows::<Link>((), &ids, &[]).await.unwrap();
+                plain.retain(|row| !ids.contains(&row.id));
             }
         }
     }
@@ -179,11 +180,12 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
             let table = cold_function(&stack);
             let mut mine: Vec<Link> = Vec::new();
             for round in 0..15 {
-                let rows = table.append(1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await.unwrap();
+                let rows =
+                    table.append::<Link>(1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await.unwrap();
                 mine.extend(rows);
                 if round % 3 == worker % 3 {
                     let gone = mine.remove(mine.len() / 2);
-                    table.remove_rows::<Link>(&[gone.id.0], &[]).await.unwrap();
+                    table.remove_rows::<Link>((), &[gone.id], &[]).await.unwrap();
                 }
             }
             mine
@@ -201,25 +203,25 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
 async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
     let stack = empty_stack(Faults::default()).await;
     let (table, _) = function(&stack);
-    let rows = table.append(5, link(1)).await.unwrap();
-    let foreign = with_ordinal(Uuid::from_u128(u128::MAX), 2);
-    let absent = with_ordinal(rows[0].id.0, 99);
+    let rows = table.append::<Link>(5, link(1)).await.unwrap();
+    let foreign = LinkId(with_ordinal(Uuid::from_u128(u128::MAX), 2));
+    let absent = LinkId(with_ordinal(rows[0].id.0, 99));
     for stranger in [foreign, absent] {
-        let result = table.remove_rows::<Link>(&[rows[0].id.0, stranger], &[]).await;
+        let result = table.remove_rows::<Link>((), &[rows[0].id, stranger], &[]).await;
         assert!(matches!(result, Err(TableError::Missing)), "{result:?}");
-        assert!(matches!(table.get_row::<Link>(stranger).await, Err(TableError::Missing)));
+        assert!(matches!(table.get::<Link>(stranger).await, Err(TableError::Missing)));
     }
     same(&table, &rows).await;
-    assert_eq!(table.get_row::<Link>(rows[2].id.0).await.unwrap(), rows[2]);
-    table.remove_rows::<Link>(&[rows[2].id.0], &[]).await.unwrap();
-    assert!(matches!(table.remove_rows::<Link>(&[rows[2].id.0], &[]).await, Err(TableError::Missing)));
+    assert_eq!(table.get::<Link>(rows[2].id).await.unwrap(), rows[2]);
+    table.remove_rows::<Link>((), &[rows[2].id], &[]).await.unwrap();
+    assert!(matches!(table.remove_rows::<Link>((), &[rows[2].id], &[]).await, Err(TableError::Missing)));
 }
 
 /// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends
 /// and removals leave it. The rows elsewhere are left out: nothing reads them.
 async fn long_list(stack: &Stack, rows: u32, removed: impl Fn(u32) -> bool, present: &[std::ops::Range<u32>]) {
     const BLOCK: u32 = 1024;
-    let (tenant, list) = (tenant(), List::Links.as_str());
+    let (tenant, list) = (tenant(), &Link::list(()));
     let number = |value: u32| AttributeValue::N(value.to_string());
     let mut items: Vec<Item> = Vec::new();
     let mut head = list_head(&tenant, list).attributes();
@@ -257,7 +259,7 @@ async fn cost_of(stack: &Stack, rank: u64, first: u32) -> Cost {
     const SIZE: u64 = 50;
     let (table, meter) = function(stack);
     let page = i64::try_from(rank / SIZE + 1).unwrap();
-    let found: Page<Link> = table.page(&query(page, 50)).await.unwrap();
+    let found: Page<Link> = table.page((), &query(page, 50)).await.unwrap();
     assert_eq!(ordinal(found.items[0].id.0), first, "the page begins with another row");
     let mut cost = meter.cost();
     let bytes: usize = found.items.iter().map(|row| 200 + row.entity_id.len()).sum();

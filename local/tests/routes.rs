@@ -1,18 +1,60 @@
 //! What is particular to each operation; mirrors `functions/`.
 
+/// What holds for every list of the demo set.
+macro_rules! is_a_list {
+    ($list:expr) => {
+        #[tokio::test]
+        async fn every_page_has_its_rows_oldest_first_and_its_seven_keys() {
+            $list.has_every_page().await;
+        }
+
+        #[tokio::test]
+        async fn next_page_leads_to_every_row_once() {
+            $list.is_walked_from_page_to_page().await;
+        }
+
+        #[tokio::test]
+        async fn page_and_size_have_defaults_and_many_forms() {
+            $list.reads_page_and_size_in_every_form().await;
+        }
+
+        #[tokio::test]
+        async fn page_and_size_have_bounds() {
+            $list.refuses_what_is_no_page().await;
+        }
+    };
+}
+
+mod add_message;
+mod cancel_campaign;
+mod close_conversation;
 mod create_agency;
 mod create_agency_billing_plan;
 mod create_assistant;
+mod create_webhook;
 mod delete_campaign_contact;
 mod delete_datasource_file;
 mod delete_form;
 mod delete_intent;
 mod delete_linked_assistant_datasource;
 mod delete_tag;
+mod delete_webhook;
 mod get_agent_list;
+mod list_campaign_contacts;
+mod list_conversations;
+mod list_deliveries;
+mod list_webhooks;
+mod open_conversation;
+mod read_campaign;
+mod read_conversation;
 mod read_link_tag_entity_list;
+mod read_webhook;
+mod redeliver;
+mod rotate_webhook_secret;
 mod run_campaign;
+mod send_test_event;
 mod setup_payment_webhook;
+mod update_webhook;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +65,7 @@ use serde_json::{Value, json};
 use shared::model::api_key::ApiKey;
 use shared::table::store::from_item;
 
-use crate::fixture::{ACME, call, data, empty, everything, id, json, stack};
+use crate::fixture::{ACME, call, data, empty, everything, id, json, kind, post, stack};
 
 /// Acme's organisation.
 const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
@@ -36,6 +78,13 @@ const FRESH: [&str; 2] = ["019c1912-fa00-7000-8000-000000000000", "019c1912-fa00
 
 /// When the demo set was made.
 const DEMO_TIME: &str = "2026-01-01T00:00:00.000Z";
+
+/// When every test takes place.
+const TEST_TIME: &str = "2026-02-01T12:00:00.000Z";
+
+/// What makes `uuid_parsing` of the text `x`.
+const NO_UUID: &str = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by \
+                       [0-9a-fA-F-], found `x` at 1";
 
 /// Partition key and sort key.
 type Key = (String, String);
@@ -85,24 +134,82 @@ fn issue(loc: &Value, kind: &str, msg: &str) -> Value {
     json!({"loc": loc, "msg": msg, "type": kind})
 }
 
+/// What a request is answered whose path's `parameter` names nothing.
+fn not_found(parameter: &str) -> (u16, Value) {
+    (404, json!([issue(&json!(["path", parameter]), "not_found", "Not found")]))
+}
+
+/// What a request is answered that the state of what its path's `parameter` names forbids.
+fn conflict(parameter: &str, kind: &str, msg: &str) -> (u16, Value) {
+    (409, json!([issue(&json!(["path", parameter]), kind, msg)]))
+}
+
+/// What a request is answered whose body's `field` is wrong.
+fn wrong(field: &str, kind: &str, msg: &str) -> (u16, Value) {
+    (422, json!([issue(&json!(["body", field]), kind, msg)]))
+}
+
+/// Nothing gone, nothing new.
+fn nothing() -> (Items, Items) {
+    (Items::new(), Items::new())
+}
+
+/// The items of a set that has the ordinals `places` and no others, all of them in the first block's first number.
+fn set(name: &str, places: &[u32]) -> Items {
+    let bits: u64 = places.iter().map(|place| 1_u64 << place).sum();
+    let (section, block) =
+        (key(&format!("SET#{name}"), "SECTION#00000000"), key(&format!("SET#{name}#BLOCKS"), "00000000"));
+    let section_item = json!({"pk": section.0, "sk": section.1, "b0": places.len()});
+    let block_item = json!({"pk": block.0, "sk": block.1, "w0": bits});
+    [(section, section_item), (block, block_item)].into()
+}
+
+/// The head of a list whose next ordinal is `next`.
+fn head(list: &str, next: u32) -> Items {
+    let key = key(&format!("LIST#{list}"), "HEAD");
+    let item = json!({"pk": key.0, "sk": key.1, "next_ordinal": next});
+    [(key, item)].into()
+}
+
+/// The key of a row of a list.
+fn row(list: &str, place: u32) -> Key {
+    key(&format!("LIST#{list}#ROWS"), &format!("{place:010}"))
+}
+
+/// A campaign to Acme's first `contacts` contacts, and the ids of its own.
+async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) {
+    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
+    let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let answer = stack.answer(&post(&path, ACME, json!({"contact_ids": ids}).to_string())).await;
+    let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();
+    let ids = (1..=contacts).map(|place| format!("{}{place:08x}", &campaign[..28])).collect();
+    (campaign, ids)
+}
+
 /// A delete at `path` answers `record`, removes the item at `key` and nothing else, and finds nothing the second time.
 async fn deletes(path: &str, record: Value, key: Key, parameter: &str) {
+    deletes_with(path, record, &[key], Items::new(), parameter).await;
+}
+
+/// The same where items at more keys are gone or changed, and there are `new` ones.
+async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, parameter: &str) {
     let stack = stack().await;
     let before = items(&stack).await;
     let answer = stack.answer(&call("DELETE", path, ACME)).await;
     let wanted = json!({"message": "Data deleted successfully", "meta": {}, "data": record});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
-    let (gone, new) = changes(&stack, &before).await;
-    assert_eq!((gone.into_keys().collect(), new), (vec![key], Items::new()));
-    let again = stack.answer(&call("DELETE", path, ACME)).await;
-    let wanted = format!(r#"{{"detail":[{{"loc":["path","{parameter}"],"msg":"Not found","type":"not_found"}}]}}"#);
-    assert_eq!((again.status, again.body), (404, wanted));
+    let (gone_now, new_now) = changes(&stack, &before).await;
+    assert_eq!((gone_now.into_keys().collect::<Vec<_>>().as_slice(), new_now), (gone, new));
+    assert_eq!(detail(&stack.answer(&call("DELETE", path, ACME)).await), not_found(parameter));
 }
 
-/// A list of Acme's demo set: where it answers, the kind of its ids, how many rows it has.
+/// A list of Acme's demo set: where it answers, where in the answer it stands, the kind of its ids, the number of the first one, how
+/// many rows it has.
 struct List {
     path: &'static str,
+    at: &'static str,
     kind: u8,
+    first: u32,
     total: u64,
 }
 
@@ -115,7 +222,9 @@ impl List {
 
     /// The page object, of its items the ids only.
     async fn page(&self, stack: &Stack, query: &str) -> Value {
-        let mut page = data(&self.answer(stack, query).await);
+        let answer = self.answer(stack, query).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let mut page = json(&answer).pointer(self.at).unwrap().clone();
         page["items"] = page["items"].as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
         page
     }
@@ -123,7 +232,7 @@ impl List {
     /// The ids of the rows from `first` on, `count` at most.
     fn ids(&self, first: u64, count: u64) -> Vec<String> {
         let rows = first..self.total.min(first.saturating_add(count));
-        rows.map(|row| id('a', self.kind, u32::try_from(row).unwrap())).collect()
+        rows.map(|row| id('a', self.kind, self.first + u32::try_from(row).unwrap())).collect()
     }
 
     async fn has_every_page(&self) {
@@ -131,7 +240,7 @@ impl List {
         let huge = u64::try_from(i64::MAX).unwrap();
         for size in [1, 7, 50, 99, 100] {
             let pages = self.total.div_ceil(size);
-            for page in [1, 2, pages - 1, pages, pages + 1, huge] {
+            for page in [1, 2, pages.max(2) - 1, pages, pages + 1, huge] {
                 let wanted = json!({
                     "items": self.ids((page - 1).saturating_mul(size), size),
                     "total": self.total,
@@ -150,7 +259,7 @@ impl List {
         let answer = self.answer(&stack().await, "").await;
         let body = json(&answer);
         assert_eq!((answer.status, &body["message"], &body["meta"]), (200, &json!(""), &json!({})));
-        assert_eq!(body["data"]["items"][0], row);
+        assert_eq!(body.pointer(self.at).unwrap()["items"][0], row);
     }
 
     async fn is_walked_from_page_to_page(&self) {

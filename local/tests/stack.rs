@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod campaigns;
 mod canary;
 mod command;
 mod contract;
@@ -9,12 +10,16 @@ mod cost;
 mod events;
 mod faults;
 mod fixture;
+mod idempotency;
 mod isolation;
 mod keys;
 mod lists;
 mod matrix;
 mod operations;
+mod outbox;
 mod permissions;
 mod routes;
+mod sending;
 mod storage;
 mod stream;
+mod verify;

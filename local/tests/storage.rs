@@ -1,11 +1,13 @@
 //! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
 
+use local::gateway::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use serde_json::Value;
+use serde_json::{Value, json};
+use shared::routes::{self, Route};
 
-use crate::fixture::{ACME, call, failure, member, post, stack};
+use crate::fixture::{ACME, call, demo_id, failure, json, member, post, stack, valid_call};
 
 /// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
 fn json_text() -> impl Strategy<Value = String> {
@@ -84,7 +86,7 @@ async fn texts_come_back_equal() {
 #[tokio::test]
 async fn the_largest_body_fits_an_item() {
     let stack = stack().await;
-    let limit = shared::routes::CREATE_ASSISTANT.body_limit;
+    let limit = routes::CREATE_ASSISTANT.body_limit;
     let frame = r#"{"attributes":{"x":""}}"#.len();
     let body = format!(r#"{{"attributes":{{"x":"{}"}}}}"#, "é".repeat((limit - frame) / 2));
     let answer = stack.answer(&post("/api/v1/assistant", ACME, body.clone())).await;
@@ -92,10 +94,52 @@ async fn the_largest_body_fits_an_item() {
     assert_eq!(member(&member(&answer.body, "data"), "attributes"), member(&body, "attributes"));
 }
 
+/// Texts that bodies of the new operations hold: where they are sent, the rest of the body, the field.
+fn texts() -> Vec<(&'static Route, Value, &'static str)> {
+    let conversation = json!({"assistant_id": demo_id('a', "assistant_id")});
+    vec![
+        (&routes::CREATE_WEBHOOK, json!({"endpoint": "https://93.184.215.14/"}), "name"),
+        (&routes::UPDATE_WEBHOOK, json!({"enabled": false}), "name"),
+        (&routes::OPEN_CONVERSATION, conversation.clone(), "device_type"),
+        (&routes::OPEN_CONVERSATION, conversation, "attributes"),
+        (&routes::ADD_MESSAGE, json!({"sender_type": "user"}), "text"),
+    ]
+}
+
+#[tokio::test]
+async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_of() {
+    let keyed = |call: Call| {
+        let headers = [("idempotency-key".to_owned(), "largest".to_owned())].into();
+        Call { headers, ..call }
+    };
+    for (route, rest, field) in texts() {
+        // Characters of one to four bytes, as they are and as escapes, and some that are printed longer than they are.
+        for character in
+            ["x", "é", "€", "😀", r"\u00e9", r"\u20ac", r"\ud83d\ude00", r"\u0001", r"\n", r#"\""#, "\u{7f}"]
+        {
+            let (begin, end) = if field == "attributes" { (r#"{"":""#, r#""}"#) } else { ("\"", "\"") };
+            let mut body = rest.to_string();
+            body.truncate(body.len() - 1);
+            body += &format!(r#","{field}":{begin}"#);
+            let room = route.body_limit - body.len() - end.len() - 1;
+            body += &format!("{}{end}}}", character.repeat(room / character.len()));
+            let stack = stack().await;
+            let call = keyed(Call { body: body.clone().into(), ..valid_call(route, 'a', ACME) });
+            let first = stack.answer(&call).await;
+            assert_eq!(first.status, route.success, "{} {field} {character}", route.name);
+            let sent: Value = serde_json::from_str(&body).unwrap();
+            assert!(json(&first)["data"][field] == sent[field], "{} {field} {character}", route.name);
+            let again = stack.answer(&call).await;
+            assert!(again.body == first.body || route.method == "PUT", "{} {field} {character}", route.name);
+            assert!(again.cost.calls == 1 || route.method == "PUT", "{} {:?}", route.name, again.cost);
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_stays_within_what_lambda_passes_on() {
     let stack = stack().await;
-    let limit = shared::routes::CREATE_ASSISTANT.body_limit;
+    let limit = routes::CREATE_ASSISTANT.body_limit;
     let body = format!(r#"{{"voice_languages":[1{}]}}"#, ",1".repeat(limit / 2 - 20));
     let answer = stack.answer(&post("/api/v1/assistant", ACME, body)).await;
     assert_eq!(answer.status, 422);
@@ -114,7 +158,7 @@ async fn nothing_that_can_be_sent_makes_a_500() {
     let stack = stack().await;
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let bytes = prop::collection::vec(any::<u8>(), 0..200);
-    for route in shared::routes::ALL {
+    for route in routes::ALL {
         for _ in 0..12 {
             let body = bytes.new_tree(&mut runner).unwrap().current();
             let text = json_text().new_tree(&mut runner).unwrap().current();

@@ -1,5 +1,8 @@
 //! What follows from a change: the functions on the table's stream, by Lambda's rules.
 
+use std::time::Duration;
+
+use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -7,6 +10,7 @@ use shared::model::id::{LinkId, OrgId, TagId, with_ordinal};
 use shared::model::tag::{EntityType, Link};
 use shared::model::time::Timestamp;
 use shared::routes;
+use shared::schedule::EventContext;
 use shared::stream::StreamEvent;
 use shared::table::Table;
 use shared::tenant::Tenant;
@@ -33,7 +37,7 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
         updated_at: Timestamp::from_unix_millis(NOW),
         created_by_id: None,
     };
-    acme.append(1, link).await.unwrap()
+    acme.append::<Link>(1, link).await.unwrap()
 }
 
 #[tokio::test]
@@ -46,7 +50,7 @@ async fn a_deleted_tag_s_links_leave_the_list_and_no_others() {
     assert_eq!((&left["total"], &left["items"]), (&json!(1), &json!(kept)));
     assert_eq!(links(&stack, GLOBEX).await["total"], 2);
     assert!(!format!("{:?}", everything(&stack).await).contains("TAG#01900000-0000-7000-8000-a00100000001"));
-    assert_eq!(stack.stream.given_up().await, Vec::<Value>::new());
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
 }
 
 #[tokio::test]
@@ -58,7 +62,8 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
     let key = json!({"pk": {"S": "ORG#01900000-0000-7000-8000-a00000000001#TAG#01900000-0000-7000-8000-a00100000001"}, "sk": {"S": "TAG"}});
     let record = json!({"eventName": "REMOVE", "dynamodb": {"Keys": key, "SequenceNumber": "1"}});
     let event: StreamEvent = serde_json::from_value(json!({"Records": [record, record]})).unwrap();
-    let outcome = local::endpoints::CONSUMERS[0].handle(&stack.gateway.service, &event).await;
+    let cx = EventContext { service: &stack.gateway.service };
+    let outcome = local::endpoints::CONSUMERS[0].handle(&cx, &event).await;
     assert!(outcome.batch_item_failures.is_empty());
     assert_eq!(links(&stack, ACME).await["items"], json!(kept));
     assert_eq!(everything(&stack).await.len(), once.len() + 2, "the link and what points to it");
@@ -75,22 +80,83 @@ async fn what_fails_half_way_goes_on_where_it_stopped() {
     stack.settle().await.unwrap();
     faults.end();
     assert_eq!(links(&stack, ACME).await["items"], json!(kept));
-    assert_eq!(stack.stream.given_up().await, Vec::<Value>::new());
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
 }
 
 #[tokio::test]
 async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
     let faults = Faults::default();
     let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    // What the demo set has for the other functions on the stream is out of the way.
+    stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     faults.plan(|_, _| Fault::Throttle);
     stack.settle().await.unwrap();
     faults.end();
-    let given_up = stack.stream.given_up().await;
+    let given_up = stack.stream.given_up();
     assert_eq!(given_up.len(), 1);
     assert_eq!(given_up[0]["eventName"], "REMOVE");
     assert_eq!(links(&stack, ACME).await["total"], 250);
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'b', GLOBEX)).await);
     stack.settle().await.unwrap();
     assert_eq!(links(&stack, GLOBEX).await["total"], 0);
+}
+
+#[tokio::test]
+async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
+    for seed in 0..5 {
+        let stack = Stack::start(streaming()).await.unwrap();
+        let random = fastrand::Rng::with_seed(seed);
+        let delay = Duration::from_millis(5);
+        stack.stream.set_faults(&StreamFaults {
+            redelivered: 0.5,
+            split: 0.5,
+            delayed: 0.5,
+            delay,
+            killed: 0.2,
+            random,
+        });
+        let kept = one_more_link(&stack).await;
+        data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
+        stack.settle().await.unwrap();
+        assert_eq!(links(&stack, ACME).await["items"], json!(kept), "seed {seed}");
+        assert_eq!(stack.stream.given_up(), Vec::<Value>::new(), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn in_the_background_the_links_follow_by_themselves() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let background = stack.background();
+    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'b', GLOBEX)).await);
+    let gone = async {
+        while links(&stack, GLOBEX).await["total"] != 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), gone).await.unwrap();
+    background.stop().await;
+    stack.stop().await;
+}
+
+#[tokio::test]
+async fn a_function_on_the_stream_may_be_invoked_by_its_name() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let answer = async |payload: &str| {
+        let answer = stack.gateway.invoke_by_name("TagDeletedFunction", payload.as_bytes()).await;
+        (answer.status, answer.headers.contains_key("x-amz-function-error"), answer.body)
+    };
+    let nothing = (200, false, json!({"batchItemFailures": []}).to_string());
+    assert_eq!(answer(r#"{"Records": []}"#).await, nothing);
+    assert_eq!(answer(r#"{"source": "aws.events"}"#).await, nothing);
+    assert!(answer("{").await.1, "what is no JSON is a failure");
+}
+
+#[tokio::test]
+async fn a_function_is_invoked_as_its_schedule_would() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    stack.tick("tag-deleted").await.unwrap();
+    let trouble = stack.tick("delete-tag").await.unwrap_err();
+    assert_eq!(trouble.to_string(), "no function delete-tag that takes events is built into this program");
+    stack.minute().await.unwrap();
 }

@@ -9,6 +9,8 @@ pub struct Config {
     pub table_name: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
+    /// `SENDS_PER_SECOND`: what a widget's campaigns may send.
+    pub sends_per_second: u32,
     /// `CORS_ALLOW_ORIGIN`: whose pages may read the answers; unset, nobody's.
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: where the API answers, without a trailing slash and without `/api/v1`. Unset, the gateway's own word counts.
@@ -39,12 +41,17 @@ fn level_of(name: &str) -> LevelFilter {
     if name == "FATAL" { LevelFilter::ERROR } else { name.parse().unwrap_or(LevelFilter::INFO) }
 }
 
-/// A variable that must be set is not.
+/// A variable that must be set is not, or not to what it must be.
 #[derive(Debug, thiserror::Error)]
-#[error("the environment variable {0} is not set")]
+#[error("the environment variable {0} is not set as it must be")]
 pub struct Unset(&'static str);
 
 impl Config {
+    /// What a widget's campaigns may send in a second: at least one, or they would never end.
+    pub fn rate(&self) -> u32 {
+        self.sends_per_second.max(1)
+    }
+
     /// Reads the environment.
     ///
     /// # Errors
@@ -53,6 +60,7 @@ impl Config {
         Ok(Self {
             table_name: required("TABLE_NAME")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
+            sends_per_second: number("SENDS_PER_SECOND")?,
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
         })
@@ -61,6 +69,10 @@ impl Config {
 
 fn required(name: &'static str) -> Result<String, Unset> {
     variable(name).ok_or(Unset(name))
+}
+
+fn number(name: &'static str) -> Result<u32, Unset> {
+    required(name)?.parse().map_err(|_| Unset(name))
 }
 
 fn variable(name: &str) -> Option<String> {

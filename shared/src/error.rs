@@ -43,6 +43,12 @@ pub enum Error {
     /// The input is not valid; every issue is listed.
     #[error("invalid input")]
     Invalid(Issues),
+    /// The idempotency key came with another request before.
+    #[error("idempotency key reused")]
+    IdempotencyKeyReused,
+    /// The first request with this idempotency key is still being carried out.
+    #[error("idempotency key in use")]
+    IdempotencyKeyInUse,
     /// The database did not answer in time, or throttled, after all retries.
     #[error("unavailable: {0}")]
     Unavailable(String),
@@ -102,6 +108,11 @@ impl Location {
         Self::nowhere().name("query")
     }
 
+    /// The header `name`, in lower case: `["header", name]`.
+    pub fn header(name: &'static str) -> Self {
+        Self::nowhere().name("header").name(name)
+    }
+
     /// The body: `["body"]`.
     pub fn body() -> Self {
         Self::nowhere().name("body")
@@ -156,9 +167,9 @@ impl Error {
             Self::MissingKey | Self::InvalidKey => 401,
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
-            Self::Conflict { .. } => 409,
+            Self::Conflict { .. } | Self::IdempotencyKeyInUse => 409,
             Self::TooLarge(_) => 413,
-            Self::Invalid(_) => 422,
+            Self::Invalid(_) | Self::IdempotencyKeyReused => 422,
             Self::Internal(_) => 500,
             Self::PaymentProvider(_) => 502,
             Self::Unavailable(_) => 503,
@@ -169,7 +180,7 @@ impl Error {
     pub const fn header(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::MissingKey | Self::InvalidKey => Some(("www-authenticate", "Bearer")),
-            Self::Unavailable(_) => Some(("retry-after", "1")),
+            Self::Unavailable(_) | Self::IdempotencyKeyInUse => Some(("retry-after", "1")),
             _ => None,
         }
     }
@@ -177,6 +188,7 @@ impl Error {
     /// What the caller is told: never a cause.
     pub fn detail(self) -> Detail {
         let key = || Location::query().name("api_key");
+        let idempotency_key = || Location::header("idempotency-key");
         let nowhere = Location::nowhere();
         let issue = match self {
             Self::Invalid(detail) => return Detail { detail },
@@ -188,6 +200,11 @@ impl Error {
             Self::TooLarge(limit) => {
                 Location::body().issue("payload_too_large", format!("Body should have at most {limit} bytes"))
             }
+            Self::IdempotencyKeyReused => {
+                idempotency_key().issue("idempotency_key_reused", "The idempotency key was used for another request")
+            }
+            Self::IdempotencyKeyInUse => idempotency_key()
+                .issue("idempotency_key_in_use", "The first request with this idempotency key is still running"),
             Self::Unavailable(_) => nowhere.issue("unavailable", "The service is busy, try again shortly"),
             Self::PaymentProvider(_) => {
                 nowhere.issue("payment_provider_error", "The payment provider failed or refused the request")
@@ -200,6 +217,11 @@ impl Error {
     /// A single validation issue.
     pub fn invalid(issue: Issue) -> Self {
         Self::Invalid(vec![issue])
+    }
+
+    /// The body's field `name` names a record that is not there.
+    pub fn unknown_in_body(name: &'static str) -> Self {
+        Self::invalid(Location::body().name(name).issue("not_found", "Not found"))
     }
 
     /// The request names an organisation that is not the key's.
@@ -243,7 +265,7 @@ impl<T> OnMissing<T> for Result<T, TableError> {
 
     fn on_missing_in_body(self, name: &'static str) -> Result<T> {
         self.map_err(|error| match error {
-            TableError::Missing => Error::invalid(Location::body().name(name).issue("not_found", "Not found")),
+            TableError::Missing => Error::unknown_in_body(name),
             other => other.into(),
         })
     }

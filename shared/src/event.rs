@@ -19,6 +19,8 @@ pub struct HttpRequest {
     pub query: Vec<(String, String)>,
     /// The `Authorization` header.
     pub authorization: Option<String>,
+    /// The `Idempotency-Key` header. What is not text in it is replaced by a character that no key has.
+    pub idempotency_key: Option<String>,
     /// As sent; `None` where there was none.
     pub body: Option<Vec<u8>>,
     /// API Gateway's id of the request; it answers with the same one.
@@ -72,6 +74,7 @@ impl HttpRequest {
                     path,
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                     authorization: authorization(&headers),
+                    idempotency_key: idempotency_key(&headers),
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
@@ -90,6 +93,7 @@ impl HttpRequest {
                     path,
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                     authorization: authorization(&event.headers),
+                    idempotency_key: idempotency_key(&event.headers),
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
@@ -109,6 +113,11 @@ fn authorization(headers: &lambda_http::http::HeaderMap) -> Option<String> {
     headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
+/// A value that is no text is malformed, which is not the same as absent: the caller has asked for something.
+fn idempotency_key(headers: &lambda_http::http::HeaderMap) -> Option<String> {
+    headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
 fn bytes(is_base64: bool, text: String) -> Vec<u8> {
     use base64::Engine as _;
     if !is_base64 {
@@ -122,4 +131,59 @@ fn bytes(is_base64: bool, text: String) -> Vec<u8> {
 fn base_url(domain: Option<&str>, full_path: Option<&str>, path: &str) -> String {
     let prefix = full_path.and_then(|full| full.strip_suffix(path)).unwrap_or_default();
     format!("https://{}{prefix}", domain.unwrap_or("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn keys(event: &Value) -> Option<String> {
+        let event: LambdaRequest = serde_json::from_str(&event.to_string()).unwrap();
+        let request = HttpRequest::from_event(event, "");
+        assert_eq!(request.path, "/x", "the event is not read");
+        request.idempotency_key
+    }
+
+    fn v1(headers: &Value, several: &Value) -> Value {
+        json!({
+            "httpMethod": "POST",
+            "path": "/x",
+            "headers": headers,
+            "multiValueHeaders": several,
+            "requestContext": {"httpMethod": "POST", "requestId": "r"},
+        })
+    }
+
+    fn v2(headers: &Value) -> Value {
+        json!({
+            "version": "2.0",
+            "rawPath": "/x",
+            "headers": headers,
+            "requestContext": {"http": {"method": "POST", "path": "/x"}, "requestId": "r"},
+        })
+    }
+
+    #[test]
+    fn an_idempotency_key_is_found_in_both_formats_however_its_name_is_written() {
+        for name in ["idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"] {
+            for (value, wanted) in
+                [("a", "a"), ("", ""), ("a b", "a b"), ("\u{e9}", "\u{e9}"), ("a\u{fffd}", "a\u{fffd}")]
+            {
+                let wanted = Some(wanted.to_owned());
+                assert_eq!(keys(&v1(&json!({name: value}), &json!(null))), wanted, "{name} {value}");
+                assert_eq!(keys(&v1(&json!(null), &json!({name: [value]}))), wanted, "{name} {value}");
+                assert_eq!(keys(&v2(&json!({name: value}))), wanted, "{name} {value}");
+            }
+        }
+        assert_eq!(keys(&v1(&json!({"accept": "*/*"}), &json!(null))), None);
+        assert_eq!(keys(&v2(&json!({"accept": "*/*"}))), None);
+    }
+
+    #[test]
+    fn a_request_never_prints_its_headers() {
+        let request = HttpRequest { idempotency_key: Some("hidden".into()), ..HttpRequest::default() };
+        assert!(!format!("{request:?}").contains("hidden"));
+    }
 }

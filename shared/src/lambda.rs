@@ -9,7 +9,7 @@ use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::auth::KeyCache;
@@ -18,8 +18,10 @@ use crate::context::{Clock, Ids, Service};
 use crate::event::HttpRequest;
 use crate::operation::Endpoint;
 use crate::operator::Task;
-use crate::stream::{Consumer, StreamEvent};
+use crate::schedule::{EventContext, Scheduled};
+use crate::stream::{BatchOutcome, Consumer, Event, StreamEvent};
 use crate::table::store::Store;
+use crate::webhook::network::Network;
 
 /// What keeps a function from starting at all.
 pub type Fatal = lambda_runtime::Error;
@@ -51,13 +53,27 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
     })
 }
 
-/// Serves `consumer` until Lambda ends the process.
+/// Serves `consumer` until Lambda ends the process: batches of the stream, and the ticks of its schedule where it has one.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, event: LambdaEvent<StreamEvent>| {
-        Ok::<_, Fatal>(consumer.handle(service, &event.payload).await)
+    serve(&async move |service: &Service, event: LambdaEvent<Event>| {
+        let cx = EventContext { service };
+        match event.payload.records {
+            Some(records) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
+            None => consumer.tick(&cx).await.map(|()| BatchOutcome::default()).map_err(Fatal::from),
+        }
+    })
+}
+
+/// Serves `scheduled` until Lambda ends the process.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_scheduled(scheduled: Scheduled) -> Result<(), Fatal> {
+    serve(&async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
+        scheduled.tick(&EventContext { service }).await.map_err(Fatal::from)
     })
 }
 
@@ -94,7 +110,14 @@ async fn start() -> Result<Service, Fatal> {
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
-    Ok(Service { config, store, clock: Clock::System, ids: Ids::Random, keys: KeyCache::default() })
+    Ok(Service {
+        config,
+        store,
+        clock: Clock::System,
+        ids: Ids::Random,
+        keys: KeyCache::default(),
+        network: Network::public(),
+    })
 }
 
 /// Region, credentials and endpoint as every AWS tool finds them; time limits below the functions' own.

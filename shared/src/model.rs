@@ -6,9 +6,14 @@
 pub mod agency;
 pub mod api_key;
 pub mod assistant;
+pub mod bytes;
 pub mod campaign;
+pub mod claim;
 pub mod contact;
+pub mod conversation;
 pub mod datasource;
+pub mod delivery;
+pub mod event;
 pub mod form;
 pub mod id;
 pub mod intent;

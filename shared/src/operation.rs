@@ -4,21 +4,19 @@
 //! so that everything else is compiled once, here, and not once per binary.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::time::Instant;
 
-use futures_util::FutureExt as _;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::auth::authenticate;
 use crate::context::{Context, Service};
-use crate::error::{Error, Issues, Location, Result};
+use crate::error::{Error, Issue, Issues, Location, Result};
 use crate::event::{HttpRequest, HttpResponse};
-use crate::meter::Meter;
+use crate::idempotency::{self, IdempotencyKey, Work, caught};
+use crate::meter::{Cost, Meter};
 use crate::model::api_key::Role;
-use crate::response::{Reply, envelope, envelope_schema};
+use crate::response::{Answer, Reply, envelope, envelope_schema};
 use crate::routes::{Access, Route};
 use crate::table::Table;
 use crate::validation::{Input, Source, settle};
@@ -56,16 +54,16 @@ pub struct Request<O: Operation> {
 pub struct Endpoint {
     /// Its line in the route table.
     pub route: &'static Route,
-    handle: Handle,
+    prepare: fn(&Sources<'_>) -> Result<Work>,
     describe: fn() -> Description,
 }
-
-type Handle = for<'a> fn(&'a Context<'a>, Sources<'a>) -> Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
 /// What a request brought, not yet read.
 struct Sources<'a> {
     path: Source<'a>,
     query: Source<'a>,
+    /// What is wrong with the headers.
+    header: Option<Issue>,
     body: Option<&'a [u8]>,
 }
 
@@ -87,11 +85,9 @@ impl Endpoint {
     pub const fn of<O: Operation>() -> Self {
         Self {
             route: O::ROUTE,
-            handle: |cx, sources| {
-                Box::pin(async move {
-                    let reply = O::handle(cx, read::<O>(&sources)?).await?;
-                    envelope(&reply)
-                })
+            prepare: |sources| {
+                let request = read::<O>(sources)?;
+                Ok(Box::new(|cx| Box::pin(async { envelope(&O::handle(cx, request).await?) })))
             },
             describe: || Description {
                 path: O::Path::schema(),
@@ -111,11 +107,9 @@ impl Endpoint {
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter) = (Instant::now(), Meter::default());
         // A panic is a defect, and still no reason to leave the caller without the body that it can parse.
-        let outcome = AssertUnwindSafe(self.attempt(service, request, &meter)).catch_unwind().await;
-        let result = outcome.unwrap_or_else(|panic| Err(Error::Internal(panic_message(&*panic))));
-        let cause = result.as_ref().err().map(ToString::to_string);
-        let response = self.response(service, result, &request.request_id, &meter);
-        let (status, cost) = (response.status_code, response.cost);
+        let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Answer::from);
+        let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
+        let response = response(service, answer, &request.request_id, cost);
         tracing::info!(
             request_id = request.request_id,
             operation = self.route.name,
@@ -131,7 +125,7 @@ impl Endpoint {
         response
     }
 
-    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<String> {
+    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Answer> {
         let store = service.store.metered(meter.clone());
         let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
         if self.route.access == Access::Write && caller.role == Role::ReadOnly {
@@ -149,40 +143,48 @@ impl Endpoint {
         }
         let decoded: Vec<_> =
             parameters.into_iter().map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect();
+        // The other methods need no key: what they do, they may do twice.
+        let key = request.idempotency_key.as_deref().filter(|_| self.route.method == "POST");
+        let (key, header) = match key.map(IdempotencyKey::parse).transpose() {
+            Ok(key) => (key, None),
+            Err(issue) => (None, Some(issue)),
+        };
         let sources = Sources {
             path: Source::text(Location::path(), decoded.iter().map(|(name, value)| (*name, value.as_ref()))),
             query: Source::text(
                 Location::query(),
                 request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
             ),
+            header,
             body,
         };
+        let work = (self.prepare)(&sources)?;
         let base_url = service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone());
-        let cx = Context { caller, table: Table::new(store, caller.tenant), base_url, service };
-        (self.handle)(&cx, sources).await
-    }
-
-    fn response(&self, service: &Service, result: Result<String>, request_id: &str, meter: &Meter) -> HttpResponse {
-        let mut headers =
-            BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
-        // With a proxy integration the gateway adds no headers: the function has to.
-        headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
-        let (status_code, body) = match result {
-            Ok(body) => (self.route.success, body),
-            Err(error) => {
-                headers.extend(error.header().map(|(name, value)| (name, value.to_owned())));
-                (error.status(), serde_json::to_string(&error.detail()).unwrap_or_default())
-            }
-        };
-        HttpResponse { status_code, headers, body, is_base64_encoded: false, cost: meter.cost() }
+        let cx = Context::new(caller, Table::new(store, caller.tenant), base_url, service);
+        let success = self.route.success;
+        match key {
+            None => Ok(Answer::new(success, work(&cx).await?)),
+            // In a box, so that a request without a key does not have to make room for it.
+            Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
+        }
     }
 }
 
-/// Path, query and body, with the issues of all three in one answer.
+fn response(service: &Service, answer: Answer, request_id: &str, cost: Cost) -> HttpResponse {
+    let mut headers =
+        BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
+    // With a proxy integration the gateway adds no headers: the function has to.
+    headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
+    headers.extend(answer.header.map(|(name, value)| (name, value.to_owned())));
+    HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
+}
+
+/// Path, query and body, with all issues in one answer, those of the headers before the body's.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     let mut issues = Issues::new();
     let path = O::Path::read(&sources.path, &mut issues);
     let query = O::Query::read(&sources.query, &mut issues);
+    issues.extend(sources.header.clone());
     let body = if O::Body::EXPECTED {
         match Source::body(sources.body) {
             Ok(source) => O::Body::read(&source, &mut issues),
@@ -196,9 +198,4 @@ fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     };
     let request = path.zip(query).zip(body).map(|((path, query), body)| Request { path, query, body });
     settle(request, issues)
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("no message"))
 }

@@ -67,6 +67,14 @@ impl PageQuery {
     }
 }
 
+impl<R> Page<R> {
+    /// The same page of what `of` makes of each record.
+    pub fn map<S>(self, of: impl FnMut(R) -> S) -> Page<S> {
+        let Self { items, total, page, size, pages, previous_page, next_page } = self;
+        Page { items: items.into_iter().map(of).collect(), total, page, size, pages, previous_page, next_page }
+    }
+}
+
 impl<R: Schema> Schema for Page<R> {
     fn schema() -> Value {
         crate::schema::object(vec![

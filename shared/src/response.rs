@@ -91,6 +91,32 @@ impl<A: Reply, B: Reply<Data = A::Data>> Reply for Either<A, B> {
     }
 }
 
+/// What a request is answered, before the gateway's headers are put on. It does not print itself: the body may tell a secret.
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// JSON.
+    pub body: String,
+    /// The header that goes with a failure, if one does.
+    pub header: Option<(&'static str, &'static str)>,
+    /// Why it failed, for the log.
+    pub cause: Option<String>,
+}
+
+impl Answer {
+    /// An answer with nothing but status and body.
+    pub const fn new(status: u16, body: String) -> Self {
+        Self { status, body, header: None, cause: None }
+    }
+}
+
+impl From<Error> for Answer {
+    fn from(error: Error) -> Self {
+        let (status, header, cause) = (error.status(), error.header(), Some(error.to_string()));
+        Self { status, body: serde_json::to_string(&error.detail()).unwrap_or_default(), header, cause }
+    }
+}
+
 /// The envelope around `reply`, as JSON.
 ///
 /// # Errors

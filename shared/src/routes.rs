@@ -45,7 +45,7 @@ macro_rules! routes {
             };
         )*
 
-        /// Every route, in the order of the specification's summary.
+        /// Every route: those of the specification's summary, in its order, then those beyond it.
         pub const ALL: &[&Route] = &[$(&$constant),*];
     };
 }
@@ -66,6 +66,23 @@ routes! {
     DELETE_INTENT                       "delete-intent"                     DELETE "/api/v1/intent/{intent_id}"                                 Write  200     256;
     DELETE_FORM                         "delete-form"                       DELETE "/api/v1/form/{form_id}"                                     Write  200     256;
     DELETE_TAG                          "delete-tag"                        DELETE "/api/v1/tag/{tag_id}"                                       Write  200     256;
+    CREATE_WEBHOOK                      "create-webhook"                    POST   "/api/v1/outbound_webhook"                                                Write  201     256;
+    READ_WEBHOOK                        "read-webhook"                      GET    "/api/v1/outbound_webhook/{webhook_id}"                                   Read   200     256;
+    LIST_WEBHOOKS                       "list-webhooks"                     GET    "/api/v1/outbound_webhook/list"                                           Read   200     256;
+    UPDATE_WEBHOOK                      "update-webhook"                    PUT    "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
+    DELETE_WEBHOOK                      "delete-webhook"                    DELETE "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
+    ROTATE_WEBHOOK_SECRET               "rotate-webhook-secret"             POST   "/api/v1/outbound_webhook/{webhook_id}/rotate_secret"                     Write  200     256;
+    SEND_TEST_EVENT                     "send-test-event"                   POST   "/api/v1/outbound_webhook/{webhook_id}/test"                              Write  200     256;
+    LIST_DELIVERIES                     "list-deliveries"                   GET    "/api/v1/outbound_webhook/{webhook_id}/logs"                              Read   200     256;
+    REDELIVER                           "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;
+    OPEN_CONVERSATION                   "open-conversation"                 POST   "/api/v1/conversation"                                                    Write  201     256;
+    ADD_MESSAGE                         "add-message"                       POST   "/api/v1/conversation/{conversation_id}/message"                          Write  201     256;
+    CLOSE_CONVERSATION                  "close-conversation"                POST   "/api/v1/conversation/{conversation_id}/close"                            Write  200     256;
+    READ_CONVERSATION                   "read-conversation"                 GET    "/api/v1/conversation/{conversation_id}"                                  Read   200     256;
+    LIST_CONVERSATIONS                  "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
+    READ_CAMPAIGN                       "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
+    LIST_CAMPAIGN_CONTACTS              "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
+    CANCEL_CAMPAIGN                     "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
 }
 
 impl Route {

@@ -1,36 +1,45 @@
 //! Functions on the table's stream: what one sees of a change, and the answer that says how far a batch has come.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_dynamo::{AttributeValue, Item};
 
-use crate::context::Service;
-use crate::error::Result;
-use crate::table::Table;
-use crate::table::entities::Key;
-use crate::tenant::Tenant;
+use crate::error::{Error, Result, chain};
+use crate::schedule::EventContext;
+use crate::table::entities::{Key, PK, SK};
 
-/// A function that handles changes of the table one by one. A change may come more than once: handling it again changes nothing.
+/// A function that handles changes of the table. A change may come more than once: handling it again changes nothing.
 pub trait StreamConsumer: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
 
-    /// What is particular to it. An error has the change, and all that follow it in the batch, come again.
-    fn handle(cx: &StreamContext<'_>, change: &Change) -> impl Future<Output = Result<()>> + Send;
+    /// What is particular to it. The changes stand in the order of the stream.
+    fn handle(cx: &EventContext<'_>, batch: &[Change]) -> impl Future<Output = Handled> + Send;
+
+    /// What it does every minute, where the template gives it a schedule as well.
+    fn tick(_: &EventContext<'_>) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
-/// What a consumer may touch.
+/// Whether all of a batch was handled.
+pub type Handled = Result<(), Unhandled>;
+
+/// Where a batch stopped: this change, and all behind it, come again.
 #[derive(Debug)]
-pub struct StreamContext<'a> {
-    /// The process's own.
-    pub service: &'a Service,
+pub struct Unhandled {
+    /// Its place in the batch.
+    pub at: usize,
+    /// Why.
+    pub cause: Error,
 }
 
-impl StreamContext<'_> {
-    /// The part of the table of the organisation whose item changed.
-    pub fn table(&self, tenant: Tenant) -> Table {
-        Table::new(self.service.store.clone(), tenant)
+impl Unhandled {
+    /// The batch stopped at the change `at`.
+    pub fn at(at: usize, cause: impl Into<Error>) -> Self {
+        Self { at, cause: cause.into() }
     }
 }
 
@@ -40,6 +49,14 @@ pub struct StreamEvent {
     /// In the order of the stream.
     #[serde(rename = "Records")]
     pub records: Vec<Change>,
+}
+
+/// What a function on the stream is invoked with: a batch, or the tick of its schedule, which has no records.
+#[derive(Debug, Deserialize)]
+pub struct Event {
+    /// In the order of the stream.
+    #[serde(rename = "Records")]
+    pub records: Option<Vec<Change>>,
 }
 
 /// A change of an item.
@@ -54,15 +71,9 @@ pub struct Change {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Images {
-    keys: HashMap<String, StringAttribute>,
+    keys: Item,
+    new_image: Option<Item>,
     sequence_number: String,
-}
-
-/// The keys of this table are text.
-#[derive(Debug, Deserialize)]
-struct StringAttribute {
-    #[serde(rename = "S")]
-    s: String,
 }
 
 impl Change {
@@ -73,9 +84,20 @@ impl Change {
 
     /// The item's key.
     pub fn key(&self) -> Key {
-        let text =
-            |name| self.dynamodb.keys.get(name).map(|value: &StringAttribute| value.s.clone()).unwrap_or_default();
-        Key { pk: text("pk"), sk: text("sk") }
+        let text = |name: &str| match self.dynamodb.keys.get(name) {
+            Some(AttributeValue::S(text)) => text.clone(),
+            _ => String::new(),
+        };
+        Key { pk: text(PK), sk: text(SK) }
+    }
+
+    /// The record that the item now holds; none where it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the item holds something else.
+    pub fn record<R: DeserializeOwned>(&self) -> Result<Option<R>> {
+        let record = self.dynamodb.new_image.clone().map(serde_dynamo::from_item).transpose();
+        record.map_err(|error| Error::Internal(chain(&error)))
     }
 }
 
@@ -101,27 +123,34 @@ pub struct Consumer {
     /// Kebab-case name.
     pub name: &'static str,
     handle: Handle,
+    tick: crate::schedule::Tick,
 }
 
-type Handle = for<'a> fn(&'a StreamContext<'a>, &'a Change) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+type Handle = for<'a> fn(&'a EventContext<'a>, &'a [Change]) -> Pin<Box<dyn Future<Output = Handled> + Send + 'a>>;
 
 impl Consumer {
     /// `C`, without its type.
     pub const fn of<C: StreamConsumer>() -> Self {
-        Self { name: C::NAME, handle: |cx, change| Box::pin(C::handle(cx, change)) }
+        Self { name: C::NAME, handle: |cx, batch| Box::pin(C::handle(cx, batch)), tick: |cx| Box::pin(C::tick(cx)) }
     }
 
-    /// Handles a batch in its order, as far as it goes.
-    pub async fn handle(&self, service: &Service, event: &StreamEvent) -> BatchOutcome {
-        let cx = StreamContext { service };
-        for change in &event.records {
-            if let Err(error) = (self.handle)(&cx, change).await {
-                tracing::error!(consumer = self.name, sequence_number = change.dynamodb.sequence_number, %error, "change");
-                let item_identifier = change.dynamodb.sequence_number.clone();
-                return BatchOutcome { batch_item_failures: vec![ItemFailure { item_identifier }] };
-            }
-        }
-        tracing::info!(consumer = self.name, changes = event.records.len(), "batch");
-        BatchOutcome::default()
+    /// Handles a batch, as far as it goes.
+    pub async fn handle(&self, cx: &EventContext<'_>, event: &StreamEvent) -> BatchOutcome {
+        let Err(Unhandled { at, cause }) = (self.handle)(cx, &event.records).await else {
+            tracing::info!(consumer = self.name, changes = event.records.len(), "batch");
+            return BatchOutcome::default();
+        };
+        let first = event.records.get(at).or(event.records.first());
+        let item_identifier = first.map(|change| change.dynamodb.sequence_number.clone()).unwrap_or_default();
+        tracing::error!(consumer = self.name, sequence_number = item_identifier, %cause, "change");
+        BatchOutcome { batch_item_failures: vec![ItemFailure { item_identifier }] }
+    }
+
+    /// Does what it does every minute.
+    ///
+    /// # Errors
+    /// Whatever kept it from it.
+    pub async fn tick(&self, cx: &EventContext<'_>) -> Result<()> {
+        crate::schedule::log(self.name, (self.tick)(cx).await)
     }
 }

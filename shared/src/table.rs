@@ -1,8 +1,14 @@
-//! The single table: [`entities`] has every key, [`access`] every access pattern, [`list`] the lists, [`store`] the calls themselves.
+//! The single table: [`entities`] has every key, [`access`] the access patterns of most
+//! records, [`campaigns`], [`conversations`] and [`deliveries`] those of their own, [`list`] and [`sets`] the lists and what selects
+//! from them, [`store`] the calls themselves.
 
 pub mod access;
+pub mod campaigns;
+pub mod conversations;
+pub mod deliveries;
 pub mod entities;
 pub mod list;
+pub mod sets;
 pub mod store;
 
 pub use access::Table;

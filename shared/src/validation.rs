@@ -59,6 +59,8 @@ pub mod words {
     pub const ENUM: &str = "enum";
     /// The `type` of text that does not match a pattern.
     pub const PATTERN: &str = "string_pattern_mismatch";
+    /// The `type` of text with too many characters.
+    pub const TEXT_TOO_LONG: &str = "string_too_long";
     /// The `type` of a number below its least value.
     pub const TOO_SMALL: &str = "greater_than_equal";
     /// The `type` of a number above its greatest value.
@@ -285,6 +287,16 @@ impl<T: Parse> Parse for Vec<T> {
     }
 }
 
+/// Text of at most so many characters.
+pub fn bounded_text(raw: Raw<'_>, at: &Location, issues: &mut Issues, most: usize) -> Option<String> {
+    let text = String::parse(raw, at, issues)?;
+    if text.chars().count() > most {
+        issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {most} characters")));
+        return None;
+    }
+    Some(text)
+}
+
 /// An array whose number of items is bounded, before its items are looked at.
 pub fn bounded_list<T: Parse>(
     raw: Raw<'_>,
@@ -492,7 +504,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 }
 
 /// A set of named values, declared by [`input!`](crate::input).
-pub trait Input: Sized + Send {
+pub trait Input: Sized + Send + 'static {
     /// Whether there is anything to read at all; where not, a body is not even looked at.
     const EXPECTED: bool = true;
 

@@ -18,7 +18,7 @@ impl Operation for CreateAssistant {
             None => cx.table.put(assistant.id, &assistant).await?,
             Some(webhook) => cx
                 .table
-                .put_under::<Webhook, _>(webhook, assistant.id, &assistant)
+                .put_under::<StoredWebhook, _>(webhook, assistant.id, &assistant)
                 .await
                 .on_missing_in_body("webhook_id")?,
         }

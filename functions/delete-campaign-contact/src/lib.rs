@@ -18,11 +18,8 @@ impl Operation for DeleteCampaignContact {
     type Reply = Deleted<CampaignContact>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let removed = cx
-            .table
-            .remove::<CampaignContact>(request.path.campaign_contact_id)
-            .await
-            .on_missing("campaign_contact_id")?;
+        let id = request.path.campaign_contact_id;
+        let removed = cx.table.remove_campaign_contact(id).await.on_missing("campaign_contact_id")?;
         Ok(Deleted(removed))
     }
 }

@@ -12,6 +12,6 @@ impl Operation for GetAgentList {
     type Reply = Page<User>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(cx.table.page::<User>(&request.query).await?)
+        Ok(cx.table.page::<User>((), &request.query).await?)
     }
 }

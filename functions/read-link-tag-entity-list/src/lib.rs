@@ -12,6 +12,6 @@ impl Operation for ReadLinkTagEntityList {
     type Reply = Page<Link>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(cx.table.page::<Link>(&request.query).await?)
+        Ok(cx.table.page::<Link>((), &request.query).await?)
     }
 }

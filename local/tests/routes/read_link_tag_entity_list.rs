@@ -3,13 +3,11 @@
 use serde_json::json;
 
 use super::List;
+use crate::fixture::kind;
 
-const LIST: List = List { path: "/api/v1/link_tag_entity/list", kind: 13, total: 250 };
+const LIST: List = List { path: "/api/v1/link_tag_entity/list", at: "/data", kind: kind::LINK, first: 0, total: 250 };
 
-#[tokio::test]
-async fn every_page_has_its_rows_oldest_first_and_its_seven_keys() {
-    LIST.has_every_page().await;
-}
+is_a_list!(LIST);
 
 #[tokio::test]
 async fn a_link_has_all_fields_of_the_specification() {
@@ -23,21 +21,6 @@ async fn a_link_has_all_fields_of_the_specification() {
         "created_by_id": "01900000-0000-7000-8000-a00c00000000",
     }))
     .await;
-}
-
-#[tokio::test]
-async fn next_page_leads_to_every_row_once() {
-    LIST.is_walked_from_page_to_page().await;
-}
-
-#[tokio::test]
-async fn page_and_size_have_defaults_and_many_forms() {
-    LIST.reads_page_and_size_in_every_form().await;
-}
-
-#[tokio::test]
-async fn page_and_size_have_bounds() {
-    LIST.refuses_what_is_no_page().await;
 }
 
 #[tokio::test]

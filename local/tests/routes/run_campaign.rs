@@ -9,7 +9,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 use shared::context::Clock;
 
-use super::{FRESH, Items, NOBODYS, changes, detail, issue, items, key};
+use super::{FRESH, Items, NO_UUID, NOBODYS, TEST_TIME, changes, detail, issue, items, key, not_found, nothing, wrong};
 use crate::fixture::{ACME, data, id, json, kind, post, settings, stack};
 
 /// Widgets of the demo set. The SMS one has no opening message.
@@ -38,10 +38,6 @@ async fn campaign(stack: &Stack, answer: &Answer) -> Value {
     items(stack).await.remove(&key(&format!("CAMPAIGN#{id}"), "CAMPAIGN")).unwrap()
 }
 
-fn nothing() -> (Items, Items) {
-    (Items::new(), Items::new())
-}
-
 #[tokio::test]
 async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() {
     let stack = stack().await;
@@ -54,7 +50,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let wanted = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
 
-    let now = "2026-02-01T12:00:00.000Z";
+    let now = TEST_TIME;
     let (campaign_key, partition) =
         (key(&format!("CAMPAIGN#{}", FRESH[0]), "CAMPAIGN"), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
     let mut wanted = Items::from([(
@@ -71,6 +67,10 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
             "created_at": now,
             "updated_at": now,
+            // What finds it: it is to be sent, from its first contact on.
+            "next_place": 0,
+            "due_pk": "CAMPAIGN#0",
+            "due_at": now,
         }),
     )]);
     for (place, contact) in [a, b, c].into_iter().enumerate() {
@@ -181,10 +181,8 @@ async fn what_is_no_id_is_told_where_it_stands_and_before_what_is_not_there() {
     let stack = stack().await;
     let body = json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]});
     let not_text = "UUID input should be a string, bytes or UUID object";
-    let reason = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed \
-                  by [0-9a-fA-F-], found `x` at 1";
     let wanted = json!([
-        issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", reason),
+        issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", NO_UUID),
         issue(&json!(["body", "contact_ids", 2]), "uuid_type", not_text),
         issue(&json!(["body", "contact_ids", 4]), "uuid_type", not_text),
         issue(&json!(["body", "message"]), "string_type", "Input should be a valid string"),
@@ -208,8 +206,7 @@ async fn contacts_are_required_and_the_widget_comes_before_them() {
         let wanted = json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
         assert_eq!(detail(&run(&stack, CHAT, &body).await), (422, wanted), "{body}");
     }
-    let wanted = json!([issue(&json!(["path", "widget_id"]), "not_found", "Not found")]);
-    assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), (404, wanted));
+    assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), not_found("widget_id"));
 }
 
 #[tokio::test]
@@ -270,4 +267,24 @@ async fn what_was_refused_may_be_asked_again() {
     assert_eq!(run(&stack, SMS, &body).await.status, 422);
     assert_eq!(run(&stack, SMS, &body).await.status, 422);
     assert_eq!(run(&stack, CHAT, &body).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_message_has_at_most_65_536_characters_however_many_bytes_each_has() {
+    let stack = stack().await;
+    // In the body they are one, two, three, four and, as an escape, six and twelve bytes each.
+    for character in ["x", "é", "€", "😀", r"\u20ac", r"\ud83d\ude00"] {
+        let body = |count: usize| {
+            let (contact, message) = (contact(0), character.repeat(count));
+            format!(r#"{{"contact_ids":["{contact}"],"message":"{message}"}}"#)
+        };
+        let longest = campaign(&stack, &run(&stack, CHAT, body(65_536)).await).await;
+        assert_eq!(longest["message"].as_str().unwrap().chars().count(), 65_536, "{character}");
+        let before = items(&stack).await;
+        for count in [65_537, 500_000 / character.len(), 900_000 / character.len()] {
+            let wanted = wrong("message", "string_too_long", "String should have at most 65536 characters");
+            assert_eq!(detail(&run(&stack, CHAT, body(count.max(65_537))).await), wanted, "{character} {count}");
+        }
+        assert_eq!(changes(&stack, &before).await, nothing(), "{character}");
+    }
 }

@@ -12,10 +12,16 @@ use crate::model::id::{
 use crate::model::time::Timestamp;
 use crate::model::widget::Widget;
 use crate::schema::Schema;
-use crate::validation::{Parse, Raw, bounded_list, settle, words};
+use crate::validation::{Parse, Raw, bounded_list, bounded_text, settle, words};
 
 /// The most contacts of one run.
 pub const MAX_CONTACTS: usize = 10_000;
+
+/// The most characters of a campaign's message: of four bytes each they fit an item, with all else that is in it.
+pub const MAX_MESSAGE: usize = 65_536;
+
+/// Seconds within which a repeated request to run a campaign is a retry, and not another run.
+pub const SAME_RUN: i64 = 600;
 
 crate::choice! {
     /// How far a campaign is.
@@ -66,13 +72,29 @@ impl Schema for ContactIds {
     }
 }
 
+/// What is written to the contacts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignMessage(String);
+
+impl Parse for CampaignMessage {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        bounded_text(raw, at, issues, MAX_MESSAGE).map(Self)
+    }
+}
+
+impl Schema for CampaignMessage {
+    fn schema() -> Value {
+        json!({"type": "string", "maxLength": MAX_MESSAGE})
+    }
+}
+
 crate::input! {
     /// What run-campaign takes.
     pub struct NewCampaign {
         /// The contacts that receive it.
         pub contact_ids: ContactIds,
         /// What is written; a call ignores it.
-        pub message: Option<String> = None,
+        pub message: Option<CampaignMessage> = None,
         /// Whether a new thread begins; a call always begins one.
         pub start_new_conversation: bool = false,
     }
@@ -89,6 +111,13 @@ crate::record! {
         pub failed: u64,
         /// Stopped before it was sent.
         pub cancelled: u64,
+    }
+}
+
+impl Counts {
+    /// How many contacts there are.
+    pub const fn total(&self) -> u64 {
+        self.queued + self.sent + self.failed + self.cancelled
     }
 }
 
@@ -122,7 +151,7 @@ impl NewCampaign {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         context.update(widget.0.as_bytes());
         context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
-        let message = self.message.as_deref().unwrap_or_default();
+        let message = self.message.as_ref().map(|message| message.0.as_str()).unwrap_or_default();
         context.update(&(message.len() as u64).to_be_bytes());
         context.update(message.as_bytes());
         for contact in self.contact_ids.distinct() {
@@ -153,7 +182,8 @@ impl Campaign {
     /// [`Error::Invalid`] at the body's `message` where a chat would begin with silence.
     pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
         let calls = widget.widget_type.calls();
-        let message = if calls { None } else { new.message.as_ref().or(widget.opening_message.as_ref()).cloned() };
+        let said = new.message.as_ref().map(|message| &message.0);
+        let message = if calls { None } else { said.or(widget.opening_message.as_ref()).cloned() };
         if !calls && message.is_none() {
             let (kind, msg) = words::MISSING;
             return Err(Error::invalid(Location::body().name("message").issue(kind, msg)));
@@ -169,6 +199,27 @@ impl Campaign {
             created_at: now,
             updated_at: now,
         })
+    }
+}
+
+impl Campaign {
+    /// The answer to whoever wants to stop a campaign that has nothing left to send.
+    pub fn cannot_be_cancelled(&self) -> Error {
+        let at = Location::path().name("campaign_id");
+        if self.status == CampaignStatus::Cancelled {
+            return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
+        }
+        Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
+    }
+
+    /// This campaign as it is seen: one that has nothing left to send is completed.
+    #[must_use]
+    pub fn seen(mut self) -> Self {
+        let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
+        if under_way && self.counts.queued == 0 {
+            self.status = CampaignStatus::Completed;
+        }
+        self
     }
 }
 
@@ -219,6 +270,15 @@ crate::record! {
 }
 
 impl CampaignContact {
+    /// This contact as it is seen: what a campaign had not sent when it was cancelled is cancelled with it.
+    #[must_use]
+    pub fn seen_in(mut self, campaign: &Campaign) -> Self {
+        if campaign.status == CampaignStatus::Cancelled && self.status == ContactStatus::Queued {
+            self.status = ContactStatus::Cancelled;
+        }
+        self
+    }
+
     /// The contacts of a new campaign, none of them sent yet.
     pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
         let queued = |(place, contact_id): (u32, &ContactId)| Self {

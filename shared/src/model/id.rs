@@ -74,12 +74,18 @@ ids! {
     DatasourceId;
     /// A file of a data source.
     DatasourceFileId;
+    /// A delivery.
+    DeliveryId;
+    /// What events are delivered to: a webhook, or a widget's connector.
+    EndpointId;
     /// A form.
     FormId;
     /// An intent.
     IntentId;
     /// A link between a tag and an entity.
     LinkId;
+    /// A message of a conversation.
+    MessageId;
     /// A plan that a user is billed by.
     UserBillingPlanId;
     /// A role of a user.
@@ -92,6 +98,18 @@ ids! {
     WebhookId;
     /// A widget.
     WidgetId;
+}
+
+impl From<WebhookId> for EndpointId {
+    fn from(id: WebhookId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<WidgetId> for EndpointId {
+    fn from(id: WidgetId) -> Self {
+        Self(id.0)
+    }
 }
 
 /// A UUID of version 7 (RFC 9562) for something that happened at `now`, so that the order of ids is the order of creation.

@@ -13,6 +13,9 @@ use crate::validation::{Parse, Raw, words};
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
+    /// Later than all others of the calendar's first ten thousand years.
+    pub const MAX: Self = Self(DateTime::from_timestamp_millis(253_402_300_799_999).unwrap());
+
     /// The instant `millis` milliseconds after 1970 began.
     pub fn from_unix_millis(millis: i64) -> Self {
         Self(DateTime::from_timestamp_millis(millis).unwrap_or_default())

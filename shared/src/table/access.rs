@@ -1,31 +1,25 @@
 //! One function per access pattern. A [`Table`] is one organisation's part of the table: there is no way to name another's.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use crate::model::agency::{Agency, StoredPaymentWebhook};
-use crate::model::campaign::{Campaign, CampaignContact, RunMarker};
-use crate::model::contact::Contact;
-use crate::model::id::{AgencyId, ContactId, TagId, WidgetId};
+use crate::model::bytes::Bytes;
+use crate::model::claim::Claim;
+use crate::model::id::{AgencyId, LinkId, TagId, WebhookId};
 use crate::model::tag::Link;
 use crate::model::time::Timestamp;
-use crate::model::widget::Widget;
+use crate::model::webhook::StoredWebhook;
 use crate::table::TableError;
-use crate::table::entities::{Entity, Fingerprint, Key, TTL, tag_link};
-use crate::table::list::REMOVE_LIMIT;
-use crate::table::store::{
-    BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Store, Write, from_item, key_of, to_item,
-};
+use crate::table::entities::{Entity, Fingerprint, Key, tag_link};
+use crate::table::list::{REMOVE_LIMIT, made_id};
+use crate::table::store::{Cancelled, Item, Store, Write, from_item, key_of, number, text, to_item, values};
 use crate::tenant::Tenant;
 
-/// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
-const CONCURRENT_BATCHES: usize = 8;
-
-/// Seconds within which a repeated request to run a campaign is a retry, and not another run.
-const SAME_REQUEST: i64 = 600;
+/// Changes that others may make at the same moment before one gives up.
+const ATTEMPTS: u32 = 32;
 
 /// One organisation's part of the table.
 #[derive(Debug, Clone)]
@@ -34,20 +28,9 @@ pub struct Table {
     pub(super) tenant: Tenant,
 }
 
-/// What must be known before a campaign runs.
-#[derive(Debug)]
-pub struct CampaignPreconditions {
-    /// The widget it runs through.
-    pub widget: Widget,
-    /// What the same request has made already.
-    pub earlier: Option<RunMarker>,
-    /// The contacts that are not there.
-    pub missing: HashSet<ContactId>,
-}
-
 /// What a pointer points to, and its own key.
-fn pointer(item: &Item) -> Option<(Uuid, Key)> {
-    Some((item.get("id")?.as_s().ok()?.parse().ok()?, key_of(item)?))
+fn pointer(item: &Item) -> Option<(LinkId, Key)> {
+    Some((LinkId(made_id(item).ok()?), key_of(item)?))
 }
 
 impl Table {
@@ -64,12 +47,29 @@ impl Table {
         self.find(id).await?.ok_or(TableError::Missing)
     }
 
+    /// The records of `ids`, in no order; those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_each<R: Entity<Id: Ord>>(&self, ids: &BTreeSet<R::Id>) -> Result<Vec<R>, TableError> {
+        let wanted: HashSet<(Key, Option<Uuid>)> = ids.iter().map(|id| (self.key::<R>(*id), R::proof(*id))).collect();
+        let keys: HashSet<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let proven = |item: &Item| {
+            let Some(key) = key_of(item) else { return false };
+            wanted.contains(&(key.clone(), None)) || wanted.contains(&(key, made_id(item).ok()))
+        };
+        self.store.get_all(&keys).await?.into_iter().filter(proven).map(from_item).collect()
+    }
+
     /// The record `id`, where there is one.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn find<R: Entity>(&self, id: R::Id) -> Result<Option<R>, TableError> {
-        self.store.get(&self.key::<R>(id)).await?.map(from_item).transpose()
+        let item = self.store.get(&self.key::<R>(id)).await?;
+        let proven = |item: &Item| R::proof(id).is_none_or(|id| item.get("id") == Some(&text(id)));
+        item.filter(proven).map(from_item).transpose()
     }
 
     /// Puts `record` under `id`. A fresh id makes it a creation, which may be repeated without a second effect.
@@ -90,8 +90,13 @@ impl Table {
         id: R::Id,
         record: &R,
     ) -> Result<(), TableError> {
-        let writes = [Write::Check(self.key::<Parent>(parent)), Write::Put(self.item(id, record)?)];
+        let writes = [self.require::<Parent>(parent), Write::put(self.item(id, record)?)];
         Ok(self.store.transact(&writes).await?)
+    }
+
+    /// The part of a transaction that requires the record `id` to be there.
+    pub(super) fn require<R: Entity>(&self, id: R::Id) -> Write {
+        Write::check(self.key::<R>(id), R::proof(id))
     }
 
     /// Removes the record `id` and returns what it was, in one conditional write.
@@ -110,11 +115,11 @@ impl Table {
         loop {
             let first = tag_link(&self.tenant, tag, 0);
             let pointers = self.store.query(&first.pk, &first.sk, Some(REMOVE_LIMIT)).await?;
-            let (ids, keys): (Vec<Uuid>, Vec<Key>) = pointers.iter().filter_map(pointer).unzip();
+            let (ids, keys): (Vec<LinkId>, Vec<Key>) = pointers.iter().filter_map(pointer).unzip();
             if ids.is_empty() {
                 return Ok(());
             }
-            match self.remove_rows::<Link>(&ids, &keys).await {
+            match self.remove_rows::<Link>((), &ids, &keys).await {
                 Err(TableError::Missing) => {}
                 result => {
                     result?;
@@ -123,7 +128,7 @@ impl Table {
             }
             // One of them has gone by other hands: each goes by itself, and of that one what still points to it.
             for (id, key) in ids.iter().zip(&keys) {
-                match self.remove_rows::<Link>(&[*id], std::slice::from_ref(key)).await {
+                match self.remove_rows::<Link>((), &[*id], std::slice::from_ref(key)).await {
                     Err(TableError::Missing) => match self.store.delete(key).await {
                         Ok(_) | Err(TableError::Missing) => {}
                         Err(error) => return Err(error),
@@ -148,95 +153,59 @@ impl Table {
         Ok((agency, items.next().map(from_item).transpose()?))
     }
 
-    /// All that must be known before a campaign runs, in one round trip.
+    /// Changes a webhook by `change`, again where somebody else changed it meanwhile. Of one request the change is made once.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is no such widget.
-    pub async fn campaign_preconditions(
+    /// [`TableError::Missing`] where there is none.
+    pub async fn change_webhook(
         &self,
-        widget: WidgetId,
-        fingerprint: Fingerprint,
-        contacts: &[ContactId],
-        now: Timestamp,
-    ) -> Result<CampaignPreconditions, TableError> {
-        // Not `try_join!`: what a request costs must not depend on which of them fails first.
-        let (widget, marker, missing) = futures_util::join!(
-            self.get::<Widget>(widget),
-            self.find::<RunMarker>(fingerprint),
-            self.missing_contacts(contacts),
-        );
-        let widget = widget?;
-        let earlier = marker?.filter(|marker| now.unix_seconds() < marker.ttl);
-        Ok(CampaignPreconditions { widget, earlier, missing: missing? })
+        id: WebhookId,
+        by: Uuid,
+        change: impl Fn(StoredWebhook) -> StoredWebhook + Sync,
+    ) -> Result<StoredWebhook, TableError> {
+        let mut known: StoredWebhook = self.get(id).await?;
+        for _ in 0..ATTEMPTS {
+            if known.changed_by == Some(by) {
+                return Ok(known);
+            }
+            let seen = known.version;
+            let changed = StoredWebhook { version: seen + 1, changed_by: Some(by), ..change(known) };
+            let values = values([(":id", text(id)), (":seen", number(seen))]);
+            match self.store.put_if(&self.item(id, &changed)?, "id = :id AND version = :seen", &values).await {
+                Ok(()) => return Ok(changed),
+                Err(Cancelled::Condition(_, stands)) => known = from_item(stands.ok_or(TableError::Missing)?)?,
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Err(TableError::Unavailable("others kept changing the webhook".into()))
     }
 
-    /// The contacts of `wanted` that are not there.
-    async fn missing_contacts(&self, wanted: &[ContactId]) -> Result<HashSet<ContactId>, TableError> {
-        let missing = self.absent(wanted, false).await?;
-        // A read at half the price may miss what was written a moment ago. Only what it missed is asked for again.
-        self.absent(&missing, true).await.map(HashSet::from_iter)
-    }
-
-    async fn absent(&self, wanted: &[ContactId], consistent: bool) -> Result<Vec<ContactId>, TableError> {
-        // Collected first: a stream over a lazy iterator of borrowing futures is not `Send` in the compiler's eyes.
-        let batches: Vec<_> =
-            wanted.chunks(BATCH_GET_LIMIT).map(|batch| self.absent_in_batch(batch, consistent)).collect();
-        let absent: Vec<Vec<_>> = stream::iter(batches).buffered(CONCURRENT_BATCHES).try_collect().await?;
-        Ok(absent.concat())
-    }
-
-    async fn absent_in_batch(&self, batch: &[ContactId], consistent: bool) -> Result<Vec<ContactId>, TableError> {
-        let keys: Vec<Key> = batch.iter().map(|id| self.key::<Contact>(*id)).collect();
-        let found: HashSet<Key> = self.store.existing(&keys, consistent).await?.into_iter().collect();
-        let absent = batch.iter().zip(&keys).filter(|(_, key)| !found.contains(*key)).map(|(id, _)| *id);
-        Ok(absent.collect())
-    }
-
-    /// Writes the contacts of a campaign that nothing refers to yet.
-    ///
-    /// # Errors
-    /// [`TableError`]: some may have been written. Without [`Table::commit_campaign`] they are never sent.
-    pub async fn stage_contacts(&self, contacts: &[CampaignContact]) -> Result<(), TableError> {
-        let batches: Vec<_> = contacts.chunks(BATCH_WRITE_LIMIT).map(|batch| self.stage_batch(batch)).collect();
-        stream::iter(batches).buffer_unordered(CONCURRENT_BATCHES).try_collect().await
-    }
-
-    async fn stage_batch(&self, batch: &[CampaignContact]) -> Result<(), TableError> {
-        let items = batch.iter().map(|contact| self.item(contact.id, contact)).collect::<Result<Vec<_>, _>>()?;
-        self.store.put_batch(items).await
-    }
-
-    /// Makes a staged campaign exist, unless the same request has made one in the meantime: then that one is the answer.
+    /// Puts `claim` at `key` where none is, or one that has had its time; returns the one that is in the way.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn commit_campaign(
-        &self,
-        campaign: &Campaign,
-        fingerprint: Fingerprint,
-        now: Timestamp,
-    ) -> Result<RunMarker, TableError> {
-        let ttl = now.plus_seconds(SAME_REQUEST).unix_seconds();
-        let marker = RunMarker { campaign_id: campaign.id, contacts: campaign.counts.queued, ttl };
-        let values = [
-            (":campaign_id", AttributeValue::S(marker.campaign_id.to_string())),
-            (":contacts", AttributeValue::N(marker.contacts.to_string())),
-            (":ttl", AttributeValue::N(marker.ttl.to_string())),
-            (":now", AttributeValue::N(now.unix_seconds().to_string())),
-        ];
-        let writes = [
-            Write::Update {
-                key: self.key::<RunMarker>(fingerprint),
-                expression: "SET campaign_id = :campaign_id, contacts = :contacts, #ttl = :ttl".into(),
-                condition: Some("attribute_not_exists(pk) OR #ttl <= :now"),
-                names: [("#ttl".to_owned(), TTL.to_owned())].into(),
-                values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-            },
-            Write::Put(self.item(campaign.id, campaign)?),
-        ];
-        match self.store.transact(&writes).await {
-            Ok(()) => Ok(marker),
-            Err(Cancelled::Condition(0, Some(earlier))) => from_item(earlier),
+    pub async fn claim(&self, key: Fingerprint, claim: &Claim, now: Timestamp) -> Result<Option<Claim>, TableError> {
+        let (condition, values) =
+            ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
+        match self.store.put_if(&self.item(key, claim)?, condition, &values).await {
+            Ok(()) => Ok(None),
+            Err(Cancelled::Condition(_, Some(other))) => from_item(other).map(Some),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Puts `claim` in the place of one that `holder` holds; false where that one is no longer there.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn replace_claim(&self, key: Fingerprint, claim: &Claim, holder: &Bytes) -> Result<bool, TableError> {
+        let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
+        match self.store.put_if(&self.item(key, claim)?, "holder = :holder", &values).await {
+            Ok(()) => Ok(true),
+            // Where an attempt's answer was lost, what is in the way may be this very claim.
+            Err(Cancelled::Condition(_, stood)) => {
+                Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
+            }
             Err(cancelled) => Err(cancelled.into()),
         }
     }
@@ -250,6 +219,8 @@ impl Table {
     /// # Errors
     /// [`TableError::Broken`] where it cannot be one.
     pub fn item<R: Entity>(&self, id: R::Id, record: &R) -> Result<Item, TableError> {
-        to_item(&self.key::<R>(id), record)
+        let mut item = to_item(&self.key::<R>(id), record)?;
+        item.extend(record.due_partition(id).map(|due_pk| ("due_pk".to_owned(), text(due_pk))));
+        Ok(item)
     }
 }

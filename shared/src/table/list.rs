@@ -16,76 +16,35 @@
 //!
 //! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::model::id::ordinal;
-use crate::model::tag::Link;
+use crate::model::time::Timestamp;
 use crate::page::{Page, PageQuery};
-use crate::table::entities::{Key, SK, list_block, list_head, list_row, list_section, tag_link};
-use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, to_item};
+use crate::table::entities::{Key, LIST_HEAD, Row, SK, TTL, list_block, list_head, list_row, list_section, made_by};
+use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, number, text, values};
 use crate::table::{Table, TableError};
 use crate::tenant::Tenant;
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
-const BLOCK: u32 = 1024;
+pub(super) const BLOCK: u32 = 1024;
 /// Blocks of a section.
-const SECTION: u32 = 32;
+pub(super) const SECTION: u32 = 32;
 /// The most rows that one append puts, each with a pointer, beside the head.
 pub const APPEND_LIMIT: u32 = 49;
 /// The most rows that one removal takes: each may have a pointer, and be in a block and a section of its own.
 pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
+/// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
+/// ([`MARKED`](crate::model::claim::MARKED)).
+const REMEMBERED: i64 = 3 * 86_400;
 /// Appends that may get ahead of this one before it gives up.
 const ATTEMPTS: u32 = 32;
 /// How much longer an append waits, at most, for each that got ahead of it.
 const CROWD: Duration = Duration::from_millis(8);
-
-crate::choice! {
-    /// The lists of an organisation.
-    pub enum List {
-        Users = "USER",
-        Links = "LINK",
-    }
-}
-
-/// A record that stands in a list: its id carries its ordinal.
-pub trait Row: Serialize + DeserializeOwned + Send + Sync {
-    /// The list.
-    const LIST: List;
-
-    /// Its identifier.
-    fn id(&self) -> Uuid;
-
-    /// A further item that comes and goes with it, and leads to it from elsewhere.
-    fn pointer(&self, _: &Tenant) -> Option<Key> {
-        None
-    }
-}
-
-impl Row for crate::model::user::User {
-    const LIST: List = List::Users;
-
-    fn id(&self) -> Uuid {
-        self.id.0
-    }
-}
-
-impl Row for Link {
-    const LIST: List = List::Links;
-
-    fn id(&self) -> Uuid {
-        self.id.0
-    }
-
-    fn pointer(&self, tenant: &Tenant) -> Option<Key> {
-        Some(tag_link(tenant, self.tag_id, ordinal(self.id.0)))
-    }
-}
 
 /// A list's head and sections, as one query reads them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -139,49 +98,105 @@ fn nth_row(block: u32, holes: &BTreeSet<u32>, rank: u32) -> Option<u32> {
 }
 
 /// The ordinal at which `block` begins.
-const fn first_ordinal(block: u32) -> u64 {
+pub(super) const fn first_ordinal(block: u32) -> u64 {
     block as u64 * BLOCK as u64
+}
+
+/// A transaction in the making that also appends to lists. Its lists' heads move on behind all else that it does, so that of several
+/// conditions that fail, those of the maker are told first.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    table: &'a Table,
+    writes: Vec<Write>,
+    /// By the partition key of its head, where each list stood, and where it is to stand.
+    heads: BTreeMap<String, (u32, u32)>,
+}
+
+impl Plan<'_> {
+    /// Whose part of the table it is about.
+    pub const fn tenant(&self) -> &Tenant {
+        &self.table.tenant
+    }
+
+    /// Adds an action, and returns its place.
+    pub fn write(&mut self, write: Write) -> usize {
+        self.writes.push(write);
+        self.writes.len() - 1
+    }
+
+    /// The ordinal of one more row in `R`'s list.
+    pub fn next<R: Row>(&mut self, of: R::Of) -> u32 {
+        let head = list_head(&self.table.tenant, &R::list(of));
+        let known = self.table.store.head_guess(&head.pk);
+        let (_, to) = self.heads.entry(head.pk).or_insert((known, known));
+        *to += 1;
+        *to - 1
+    }
+
+    /// Puts `row` under its ordinal, which came from [`Plan::next`], and whatever leads to it.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it cannot be an item.
+    pub fn put<R: Row>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
+        self.write(Write::put(self.table.item(id, row)?));
+        if let Some(pointer) = row.pointer(&self.table.tenant) {
+            let mut pointer = pointer.attributes();
+            pointer.insert("id".to_owned(), text(row.id()));
+            self.write(Write::put(pointer));
+        }
+        Ok(())
+    }
+
+    /// Notes that `origin` has made the record `id`, on condition that it has made none; returns the action's place.
+    pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> usize {
+        let mut marker = made_by(&self.table.tenant, origin).attributes();
+        marker.insert("id".to_owned(), text(id));
+        marker.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
+        self.write(Write::create(marker))
+    }
 }
 
 /// The transaction's part that moves the head from `from` to `to`.
 fn advance(head: Key, from: u32, to: u32) -> Write {
-    let number = |value: u32| AttributeValue::N(value.to_string());
-    let values = if from == 0 {
-        vec![(":to".to_owned(), number(to))]
-    } else {
-        vec![(":from".to_owned(), number(from)), (":to".to_owned(), number(to))]
-    };
     Write::Update {
         key: head,
         expression: "SET next_ordinal = :to".into(),
         condition: Some(if from == 0 { "attribute_not_exists(pk)" } else { "next_ordinal = :from" }),
-        names: HashMap::new(),
-        values: values.into_iter().collect(),
+        values: if from == 0 {
+            values([(":to", number(to))])
+        } else {
+            values([(":from", number(from)), (":to", number(to))])
+        },
     }
 }
 
 fn next_of(head: Option<&Item>) -> u32 {
-    head.and_then(|head| number(head.get("next_ordinal")?)).unwrap_or_default()
+    head.and_then(|head| read(head.get("next_ordinal")?)).unwrap_or_default()
 }
 
-fn number(value: &AttributeValue) -> Option<u32> {
+fn read(value: &AttributeValue) -> Option<u32> {
     value.as_n().ok()?.parse().ok()
+}
+
+/// The counts of blocks in the items of sections: `b0` of the section 2 is that of the block 64.
+pub(super) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
+    let mut counts = BTreeMap::new();
+    for item in sections {
+        let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
+        for (name, value) in item {
+            let block: Option<u32> = name.strip_prefix('b').and_then(|block| block.parse().ok());
+            if let (Some(section), Some(block), Some(count)) = (section, block, read(value)) {
+                counts.insert(section * SECTION + block, count);
+            }
+        }
+    }
+    counts
 }
 
 /// The index in the items of a head's partition: the head itself, then its sections.
 fn index_of(items: &[Item]) -> Index {
     let Some((head, sections)) = items.split_first() else { return Index::default() };
-    let mut holes = BTreeMap::new();
-    for item in sections {
-        let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
-        for (name, value) in item {
-            let block: Option<u32> = name.strip_prefix('b').and_then(|block| block.parse().ok());
-            if let (Some(section), Some(block), Some(count)) = (section, block, number(value)) {
-                holes.insert(section * SECTION + block, count);
-            }
-        }
-    }
-    Index { next: next_of(Some(head)), holes }
+    Index { next: next_of(Some(head)), holes: counts_of(sections) }
 }
 
 impl Table {
@@ -189,20 +204,21 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn page<R: Row>(&self, query: &PageQuery) -> Result<Page<R>, TableError> {
+    pub async fn page<R: Row>(&self, of: R::Of, query: &PageQuery) -> Result<Page<R>, TableError> {
+        let list = &R::list(of);
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
         let (index, mut rows) = if offset == 0 {
             // The first page begins at the first row, wherever that is.
-            futures_util::try_join!(self.index(R::LIST), self.rows(R::LIST, 0, size))?
+            futures_util::try_join!(self.index(list), self.rows(list, 0, size))?
         } else {
-            let index = self.index(R::LIST).await?;
+            let index = self.index(list).await?;
             let first = match index.locate(offset) {
                 None => None,
                 Some(Place::Ordinal(first)) => Some(first),
-                Some(Place::Block { block, rank }) => nth_row(block, &self.holes(R::LIST, block).await?, rank),
+                Some(Place::Block { block, rank }) => nth_row(block, &self.holes(list, block).await?, rank),
             };
             let rows = match first {
-                Some(first) => self.rows(R::LIST, first, size).await?,
+                Some(first) => self.rows(list, first, size).await?,
                 None => Vec::new(),
             };
             (index, rows)
@@ -213,80 +229,115 @@ impl Table {
         Ok(query.of(items, index.total()))
     }
 
+    /// Carries out the transaction that `plan` makes, again with other ordinals where others got ahead in one of its lists.
+    ///
+    /// # Errors
+    /// [`Cancelled::Condition`] where a condition of the plan's own failed, with the place of its action.
+    pub async fn carry_out<T>(
+        &self,
+        plan: impl Fn(&mut Plan<'_>) -> Result<T, TableError> + Sync,
+    ) -> Result<T, Cancelled> {
+        for attempt in 0..ATTEMPTS {
+            let mut made = Plan { table: self, writes: Vec::new(), heads: BTreeMap::new() };
+            let outcome = plan(&mut made).map_err(Cancelled::Failed)?;
+            let Plan { mut writes, heads, .. } = made;
+            let own = writes.len();
+            let head = |pk: &String| Key { pk: pk.clone(), sk: LIST_HEAD.to_owned() };
+            writes.extend(heads.iter().map(|(pk, (from, to))| advance(head(pk), *from, *to)));
+            match self.store.transact(&writes).await {
+                Ok(()) => {
+                    for (pk, (_, to)) in &heads {
+                        self.store.learn_head(pk, *to);
+                    }
+                    return Ok(outcome);
+                }
+                Err(Cancelled::Condition(at, stood)) if at >= own => {
+                    if let Some((pk, _)) = heads.iter().nth(at - own) {
+                        self.store.learn_head(pk, next_of(stood.as_ref()));
+                    }
+                    // The first miss is mere ignorance of where the head stands; from the second on there is a crowd.
+                    tokio::time::sleep(CROWD.mul_f64(f64::from(attempt) * fastrand::f64())).await;
+                }
+                Err(cancelled) => return Err(cancelled),
+            }
+        }
+        Err(Cancelled::Failed(TableError::Unavailable("other appends kept getting ahead".into())))
+    }
+
     /// Appends what `make` makes of each of `count` ordinals, at most [`APPEND_LIMIT`]. It may be asked again, for other ordinals.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn append<R: Row>(&self, count: u32, make: impl Fn(u32) -> R + Sync) -> Result<Vec<R>, TableError> {
-        let head = list_head(&self.tenant, R::LIST.as_str());
-        for attempt in 0..ATTEMPTS {
-            let next = self.store.head_guess(&head.pk);
-            let rows: Vec<R> = (next..next + count).map(&make).collect();
-            let mut writes = vec![advance(head.clone(), next, next + count)];
-            for row in &rows {
-                debug_assert!((next..next + count).contains(&ordinal(row.id())), "the id carries another ordinal");
-                writes.push(Write::Put(to_item(&self.row::<R>(row.id()), row)?));
-                if let Some(pointer) = row.pointer(&self.tenant) {
-                    let mut pointer = pointer.attributes();
-                    pointer.insert("id".to_owned(), AttributeValue::S(row.id().to_string()));
-                    writes.push(Write::Put(pointer));
-                }
+    pub async fn append<R: Row<Of = ()>>(
+        &self,
+        count: u32,
+        make: impl Fn(u32) -> R + Sync,
+    ) -> Result<Vec<R>, TableError>
+    where
+        R::Id: From<Uuid>,
+    {
+        let plan = |plan: &mut Plan<'_>| {
+            let rows: Vec<R> = (0..count).map(|_| make(plan.next::<R>(()))).collect();
+            rows.iter().try_for_each(|row| plan.put(row.id().into(), row))?;
+            Ok(rows)
+        };
+        Ok(self.carry_out(plan).await?)
+    }
+
+    /// Appends what `make` makes of an ordinal, unless `origin` has made a row before: then that one, as it was made, is the answer.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn append_once<R: Row<Of = ()>>(
+        &self,
+        origin: Option<Uuid>,
+        now: Timestamp,
+        make: impl Fn(u32) -> R + Sync,
+    ) -> Result<R, TableError>
+    where
+        R::Id: From<Uuid>,
+    {
+        let plan = |plan: &mut Plan<'_>| {
+            let row = make(plan.next::<R>(()));
+            if let Some(origin) = origin {
+                plan.made_by(origin, row.id(), now);
             }
-            match self.store.transact(&writes).await {
-                Ok(()) => {
-                    self.store.learn_head(&head.pk, next + count);
-                    return Ok(rows);
-                }
-                Err(Cancelled::Condition(0, stood)) => {
-                    self.store.learn_head(&head.pk, next_of(stood.as_ref()));
-                    // The first miss is mere ignorance of where the head stands; from the second on there is a crowd.
-                    tokio::time::sleep(CROWD.mul_f64(f64::from(attempt) * fastrand::f64())).await;
-                }
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+            plan.put(row.id().into(), &row)?;
+            Ok(row)
+        };
+        match self.carry_out(plan).await {
+            Err(Cancelled::Condition(_, Some(marker))) => Ok(make(ordinal(made_id(&marker)?))),
+            result => Ok(result?),
         }
-        Err(TableError::Unavailable("other appends kept getting ahead".into()))
     }
 
     /// The ordinal that the next row gets, which is how many have ever been appended.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn next_ordinal(&self, list: List) -> Result<u32, TableError> {
-        Ok(self.index(list).await?.next)
-    }
-
-    /// The row of the record `id`.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none.
-    pub async fn get_row<R: Row>(&self, id: Uuid) -> Result<R, TableError> {
-        let item = self.store.get(&self.row::<R>(id)).await?.ok_or(TableError::Missing)?;
-        let row: R = from_item(item)?;
-        // Another id may carry the same ordinal.
-        if row.id() == id { Ok(row) } else { Err(TableError::Missing) }
+    pub async fn next_ordinal<R: Row>(&self, of: R::Of) -> Result<u32, TableError> {
+        Ok(next_of(self.store.get(&list_head(&self.tenant, &R::list(of))).await?.as_ref()))
     }
 
     /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], and the items that point to them, all or none.
     ///
     /// # Errors
     /// [`TableError::Missing`] where one of them is not there.
-    pub async fn remove_rows<R: Row>(&self, ids: &[Uuid], pointers: &[Key]) -> Result<(), TableError> {
-        let list = R::LIST.as_str();
-        let mut writes: Vec<Write> = ids
-            .iter()
-            .map(|id| Write::Delete {
-                key: self.row::<R>(*id),
-                condition: Some("id = :id"),
-                values: [(":id".to_owned(), AttributeValue::S(id.to_string()))].into(),
-            })
-            .collect();
-        let pointer = |key: &Key| Write::Delete { key: key.clone(), condition: None, values: Item::new() };
-        writes.extend(pointers.iter().map(pointer));
+    pub async fn remove_rows<R: Row>(&self, of: R::Of, ids: &[R::Id], pointers: &[Key]) -> Result<(), TableError> {
+        let list = &R::list(of);
+        let mut writes = Vec::new();
         let mut blocks: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for id in ids {
-            blocks.entry(ordinal(*id) / BLOCK).or_default().push((ordinal(*id) % BLOCK).to_string());
+            let proof = R::proof(*id).unwrap_or_default();
+            writes.push(Write::Delete {
+                key: self.key::<R>(*id),
+                condition: Some("id = :id"),
+                values: values([(":id", text(proof))]),
+            });
+            blocks.entry(ordinal(proof) / BLOCK).or_default().push((ordinal(proof) % BLOCK).to_string());
         }
+        let pointer = |key: &Key| Write::Delete { key: key.clone(), condition: None, values: Item::new() };
+        writes.extend(pointers.iter().map(pointer));
         let mut sections: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
@@ -294,46 +345,45 @@ impl Table {
                 key: list_block(&self.tenant, list, block),
                 expression: "ADD holes :holes".into(),
                 condition: None,
-                names: HashMap::new(),
-                values: [(":holes".to_owned(), AttributeValue::Ns(holes))].into(),
+                values: values([(":holes", AttributeValue::Ns(holes))]),
             });
         }
         for (section, counts) in sections {
-            let count = |(block, holes): &(u32, usize)| {
-                ((format!(":b{block}"), AttributeValue::N(holes.to_string())), format!("b{block} :b{block}"))
-            };
+            let count =
+                |(block, holes): &(u32, usize)| ((format!(":b{block}"), number(holes)), format!("b{block} :b{block}"));
             let (values, additions): (Item, Vec<String>) = counts.iter().map(count).unzip();
             writes.push(Write::Update {
                 key: list_section(&self.tenant, list, section),
                 expression: format!("ADD {}", additions.join(", ")).into(),
                 condition: None,
-                names: HashMap::new(),
                 values,
             });
         }
         Ok(self.store.transact(&writes).await?)
     }
 
-    async fn index(&self, list: List) -> Result<Index, TableError> {
-        let head = list_head(&self.tenant, list.as_str());
+    async fn index(&self, list: &str) -> Result<Index, TableError> {
+        let head = list_head(&self.tenant, list);
         let items = self.store.query(&head.pk, &head.sk, None).await?;
         Ok(index_of(&items))
     }
 
-    async fn holes(&self, list: List, block: u32) -> Result<BTreeSet<u32>, TableError> {
-        let item = self.store.get(&list_block(&self.tenant, list.as_str(), block)).await?.unwrap_or_default();
+    async fn holes(&self, list: &str, block: u32) -> Result<BTreeSet<u32>, TableError> {
+        let item = self.store.get(&list_block(&self.tenant, list, block)).await?.unwrap_or_default();
         let set = item.get("holes").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
         Ok(set.iter().filter_map(|offset| offset.parse().ok()).collect())
     }
 
-    async fn rows(&self, list: List, first: u32, limit: usize) -> Result<Vec<Item>, TableError> {
-        let row = list_row(&self.tenant, list.as_str(), first);
+    async fn rows(&self, list: &str, first: u32, limit: usize) -> Result<Vec<Item>, TableError> {
+        let row = list_row(&self.tenant, list, first);
         self.store.query(&row.pk, &row.sk, Some(limit)).await
     }
+}
 
-    fn row<R: Row>(&self, id: Uuid) -> Key {
-        list_row(&self.tenant, R::LIST.as_str(), ordinal(id))
-    }
+/// The record that a marker says was made.
+pub(super) fn made_id(marker: &Item) -> Result<Uuid, TableError> {
+    let id = marker.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
+    id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
 }
 
 #[cfg(test)]

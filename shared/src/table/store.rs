@@ -10,13 +10,17 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, ConditionCheck, ConsumedCapacity, Delete, KeysAndAttributes, Put, PutRequest,
     ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
 };
+use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use crate::error::chain;
 use crate::meter::{Meter, Unit};
@@ -24,7 +28,7 @@ use crate::model::api_key::{ApiKeyRecord, KeyHash};
 use crate::model::id::{ApiKeyId, OrgId};
 use crate::model::time::Timestamp;
 use crate::table::TableError;
-use crate::table::entities::{Key, PK, SK, api_key, listed_api_key};
+use crate::table::entities::{DUE_INDEX, Key, PK, SK, api_key, listed_api_key};
 
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -56,13 +60,27 @@ pub struct Store {
 /// The next ordinal of the lists that this process appended to, as far as it knows.
 type Heads = Arc<Mutex<HashMap<String, u32>>>;
 
-/// One action of a transaction.
+/// One action of a transaction. In an expression `#name` stands for the attribute `name`, which may then be a word of DynamoDB's own.
 #[derive(Debug, Clone)]
 pub enum Write {
     /// Puts an item.
-    Put(Item),
-    /// Requires that an item is there.
-    Check(Key),
+    Put {
+        /// The item.
+        item: Item,
+        /// `ConditionExpression`.
+        condition: Option<&'static str>,
+        /// Values in it.
+        values: Item,
+    },
+    /// Requires something of an item.
+    Check {
+        /// The item.
+        key: Key,
+        /// `ConditionExpression`.
+        condition: &'static str,
+        /// Values in it.
+        values: Item,
+    },
     /// Changes an item.
     Update {
         /// The item.
@@ -71,8 +89,6 @@ pub enum Write {
         expression: Cow<'static, str>,
         /// `ConditionExpression`.
         condition: Option<&'static str>,
-        /// Names in both.
-        names: HashMap<String, String>,
         /// Values in both.
         values: Item,
     },
@@ -85,6 +101,59 @@ pub enum Write {
         /// Values in it.
         values: Item,
     },
+}
+
+impl Write {
+    /// Puts `item`, whatever was there before.
+    pub fn put(item: Item) -> Self {
+        Self::Put { item, condition: None, values: Item::new() }
+    }
+
+    /// Puts `item` where there is none yet.
+    pub fn create(item: Item) -> Self {
+        Self::Put { item, condition: Some("attribute_not_exists(pk)"), values: Item::new() }
+    }
+
+    /// Requires that the item of `key` is there, and has this id where one is given.
+    pub fn check(key: Key, id: Option<Uuid>) -> Self {
+        let values = id.map(|id| (":id".to_owned(), text(id))).into_iter().collect();
+        Self::Check { key, condition: if id.is_some() { "id = :id" } else { EXISTS }, values }
+    }
+}
+
+/// `value` as the text of an attribute.
+#[expect(clippy::needless_pass_by_value, reason = "most are copied, and the others are given as references")]
+pub fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+/// `value` as a number.
+#[expect(clippy::needless_pass_by_value, reason = "all are copied")]
+pub fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// No value, which an attribute may have.
+pub const fn null() -> AttributeValue {
+    AttributeValue::Null(true)
+}
+
+/// Values of an expression by their names.
+pub fn values<const N: usize>(values: [(&'static str, AttributeValue); N]) -> Item {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
+fn names<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<HashMap<String, String>> {
+    let starts = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
+    let end = |character: char| !character.is_ascii_alphanumeric() && character != '_';
+    let names: HashMap<_, _> =
+        starts.filter_map(|start| start.split(end).next()).map(|name| (format!("#{name}"), name.to_owned())).collect();
+    (!names.is_empty()).then_some(names)
+}
+
+fn some(values: &Item) -> Option<Item> {
+    (!values.is_empty()).then(|| values.clone())
 }
 
 /// Why a transaction did nothing.
@@ -142,7 +211,7 @@ impl Store {
         let mut listed = to_item(&listed_api_key(record.org_id, record.id), record)?;
         listed.insert(KEY_HASH.to_owned(), AttributeValue::S(hash.to_string()));
         let found = to_item(&api_key(hash), record)?;
-        Ok(self.transact(&[Write::Put(found), Write::Put(listed)]).await?)
+        Ok(self.transact(&[Write::put(found), Write::put(listed)]).await?)
     }
 
     /// Ends the API key `id` at `now`, unless it ended before, and returns what is kept of it.
@@ -160,8 +229,7 @@ impl Store {
                 key,
                 expression: "SET revoked_at = :now".into(),
                 condition: Some(EXISTS),
-                names: HashMap::new(),
-                values: [(":now".to_owned(), AttributeValue::S(now.to_string()))].into(),
+                values: values([(":now", text(now))]),
             };
             self.transact(&[end(api_key(&KeyHash::from_hex(hash))), end(listed)]).await?;
         }
@@ -173,7 +241,7 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub async fn api_keys_of(&self, org: OrgId) -> Result<Vec<ApiKeyRecord>, TableError> {
-        let first = listed_api_key(org, ApiKeyId(uuid::Uuid::nil()));
+        let first = listed_api_key(org, ApiKeyId(Uuid::nil()));
         self.query(&first.pk, &first.sk, None).await?.into_iter().map(from_item).collect()
     }
 
@@ -199,16 +267,84 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub async fn put(&self, item: Item) -> Result<(), TableError> {
+        Ok(self.put_where(&item, None, &Item::new()).await?)
+    }
+
+    /// Puts `item` where `condition` holds of what was there before.
+    ///
+    /// # Errors
+    /// [`Cancelled::Condition`] with what was there, where it does not. It may be `item` itself, where an attempt's answer was lost.
+    pub async fn put_if(&self, item: &Item, condition: &'static str, values: &Item) -> Result<(), Cancelled> {
+        self.put_where(item, Some(condition), values).await
+    }
+
+    async fn put_where(&self, item: &Item, condition: Option<&'static str>, values: &Item) -> Result<(), Cancelled> {
         let mut round = Backoff::default();
         loop {
             let call = self.client.put_item().table_name(&*self.table_name).set_item(Some(item.clone()));
+            let call = call.set_condition_expression(condition.map(str::to_owned));
+            let call = call.set_expression_attribute_names(names(condition));
+            let call = call.set_expression_attribute_values(some(values));
+            // Without a condition it must not be asked for.
+            let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+            let call = call.set_return_values_on_condition_check_failure(stood);
             let depth = self.meter.begin();
-            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-            self.meter.end(depth, Unit::Write, units(consumed));
-            match result {
-                Err(error) if is_conflict(&error) && round.wait().await => {}
-                result => return result.map(drop).map_err(|error| failure(&error)),
+            let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+                Ok(output) => {
+                    self.meter.end(depth, Unit::Write, units(output.consumed_capacity.as_ref()));
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let refused = match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(exception)) => Some(exception.item.clone()),
+                _ => None,
+            };
+            // A condition that fails is billed as the write it would have been; the answer does not say so.
+            self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
+            match refused {
+                Some(stood) => return Err(Cancelled::Condition(0, stood)),
+                None if is_conflict(&error) && round.wait().await => {}
+                None => return Err(Cancelled::Failed(failure(&error))),
+            }
+        }
+    }
+
+    /// Changes a single item on a condition, and returns what it is then.
+    ///
+    /// # Errors
+    /// [`Cancelled`]. Where an attempt's answer was lost, the condition may be found broken by that very attempt.
+    pub async fn update(
+        &self,
+        key: &Key,
+        expression: &str,
+        condition: &'static str,
+        values: &Item,
+    ) -> Result<Item, Cancelled> {
+        let mut round = Backoff::default();
+        loop {
+            let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
+            let call = call.update_expression(expression).condition_expression(condition);
+            let call = call.set_expression_attribute_names(names([expression, condition]));
+            let call = call.set_expression_attribute_values(some(values)).return_values(ReturnValue::AllNew);
+            let call = call.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            let depth = self.meter.begin();
+            let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+                Ok(output) => {
+                    self.meter.end(depth, Unit::Write, units(output.consumed_capacity.as_ref()));
+                    return Ok(output.attributes.unwrap_or_default());
+                }
+                Err(error) => error,
+            };
+            let refused = match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(exception)) => Some(exception.item.clone()),
+                _ => None,
+            };
+            self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
+            match refused {
+                Some(stood) => return Err(Cancelled::Condition(0, stood)),
+                None if is_conflict(&error) && round.wait().await => {}
+                None => return Err(Cancelled::Failed(failure(&error))),
             }
         }
     }
@@ -272,12 +408,49 @@ impl Store {
         }
     }
 
+    /// The keys of a secondary index's items whose sort key is not beyond `until`, the lowest first, at most `limit`. An index is
+    /// brought up to date a moment after its table.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn query_due(&self, partition: &str, until: &str, limit: i32) -> Result<Vec<Key>, TableError> {
+        let call = self.client.query().table_name(&*self.table_name).index_name(DUE_INDEX).limit(limit);
+        let call = call.key_condition_expression("due_pk = :due_pk AND due_at <= :until");
+        let call = call.expression_attribute_values(":due_pk", text(partition));
+        let call = call.expression_attribute_values(":until", text(until));
+        let depth = self.meter.begin();
+        let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
+        self.meter.end(depth, Unit::Read, units(consumed));
+        let output = result.map_err(|error| failure(&error))?;
+        Ok(output.items.unwrap_or_default().iter().filter_map(key_of).collect())
+    }
+
     /// Which of at most [`BATCH_GET_LIMIT`] keys have an item. Without `consistent`, an item written in the last second may be missed,
     /// at half the price.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn existing(&self, keys: &[Key], consistent: bool) -> Result<Vec<Key>, TableError> {
+        let items = self.batch_get(keys, consistent, Some("pk, sk")).await?;
+        Ok(items.iter().filter_map(key_of).collect())
+    }
+
+    /// The items of `keys` as they are now, in no order; those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_all(&self, keys: &[Key]) -> Result<Vec<Item>, TableError> {
+        let batches: Vec<_> = keys.chunks(BATCH_GET_LIMIT).map(|keys| self.batch_get(keys, true, None)).collect();
+        Ok(try_join_all(batches).await?.concat())
+    }
+
+    async fn batch_get(
+        &self,
+        keys: &[Key],
+        consistent: bool,
+        projection: Option<&str>,
+    ) -> Result<Vec<Item>, TableError> {
         let mut found = Vec::with_capacity(keys.len());
         let mut wanted: Vec<Item> = keys.iter().map(Key::attributes).collect();
         let mut round = Backoff::default();
@@ -285,7 +458,7 @@ impl Store {
             let request = KeysAndAttributes::builder()
                 .set_keys(Some(wanted))
                 .consistent_read(consistent)
-                .projection_expression("pk, sk")
+                .set_projection_expression(projection.map(str::to_owned))
                 .build()
                 .map_err(broken)?;
             let call = self.client.batch_get_item().request_items(&*self.table_name, request);
@@ -295,11 +468,13 @@ impl Store {
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
             self.meter.end(depth, Unit::Read, consumed.iter().map(|one| units(Some(one))).sum());
             let output = result.map_err(|error| failure(&error))?;
-            let items = output.responses.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
-            found.extend(items.iter().filter_map(key_of));
+            let mut items = output.responses.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
+            // An answer that holds as much as one may is no reason to wait.
+            let progress = !items.is_empty();
+            found.append(&mut items);
             let left = output.unprocessed_keys.unwrap_or_default().remove(&*self.table_name);
             wanted = left.map(|left| left.keys).unwrap_or_default();
-            if !wanted.is_empty() && !round.wait().await {
+            if !wanted.is_empty() && !progress && !round.wait().await {
                 return Err(TableError::Unavailable("keys were left unprocessed".into()));
             }
         }
@@ -359,25 +534,42 @@ impl Store {
     }
 
     fn action(&self, write: &Write) -> Result<TransactWriteItem, TableError> {
-        let (table, old) = (&*self.table_name, ReturnValuesOnConditionCheckFailure::AllOld);
+        let table = &*self.table_name;
+        // Without a condition it must not be asked for.
+        let old = |condition: Option<&'static str>| condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let action = TransactWriteItem::builder();
         Ok(match write {
-            Write::Put(item) => {
-                action.put(Put::builder().table_name(table).set_item(Some(item.clone())).build().map_err(broken)?)
-            }
-            Write::Check(key) => {
-                let check = ConditionCheck::builder().table_name(table).set_key(Some(key.attributes()));
-                action.condition_check(check.condition_expression(EXISTS).build().map_err(broken)?)
-            }
-            Write::Update { key, expression, condition, names, values } => action.update(
+            Write::Put { item, condition, values } => action.put(
+                Put::builder()
+                    .table_name(table)
+                    .set_item(Some(item.clone()))
+                    .set_condition_expression(condition.map(str::to_owned))
+                    .set_expression_attribute_names(names(*condition))
+                    .set_expression_attribute_values(some(values))
+                    .set_return_values_on_condition_check_failure(old(*condition))
+                    .build()
+                    .map_err(broken)?,
+            ),
+            Write::Check { key, condition, values } => action.condition_check(
+                ConditionCheck::builder()
+                    .table_name(table)
+                    .set_key(Some(key.attributes()))
+                    .condition_expression(*condition)
+                    .set_expression_attribute_names(names([*condition]))
+                    .set_expression_attribute_values(some(values))
+                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                    .build()
+                    .map_err(broken)?,
+            ),
+            Write::Update { key, expression, condition, values } => action.update(
                 Update::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
                     .update_expression(expression.as_ref())
                     .set_condition_expression(condition.map(str::to_owned))
-                    .set_expression_attribute_names((!names.is_empty()).then(|| names.clone()))
-                    .set_expression_attribute_values((!values.is_empty()).then(|| values.clone()))
-                    .return_values_on_condition_check_failure(old)
+                    .set_expression_attribute_names(names(condition.iter().copied().chain([expression.as_ref()])))
+                    .set_expression_attribute_values(some(values))
+                    .set_return_values_on_condition_check_failure(old(*condition))
                     .build()
                     .map_err(broken)?,
             ),
@@ -386,7 +578,9 @@ impl Store {
                     .table_name(table)
                     .set_key(Some(key.attributes()))
                     .set_condition_expression(condition.map(str::to_owned))
-                    .set_expression_attribute_values((!values.is_empty()).then(|| values.clone()))
+                    .set_expression_attribute_names(names(*condition))
+                    .set_expression_attribute_values(some(values))
+                    .set_return_values_on_condition_check_failure(old(*condition))
                     .build()
                     .map_err(broken)?,
             ),

@@ -1,0 +1,23 @@
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, and what became of each.
+
+use shared::prelude::*;
+
+pub struct ListCampaignContacts;
+
+input! {
+    pub struct ListCampaignContactsPath {
+        pub campaign_id: CampaignId,
+    }
+}
+
+impl Operation for ListCampaignContacts {
+    const ROUTE: &'static Route = &routes::LIST_CAMPAIGN_CONTACTS;
+    type Path = ListCampaignContactsPath;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<CampaignContact>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        cx.table.campaign_contacts(request.path.campaign_id, &request.query).await.on_missing("campaign_id")
+    }
+}

@@ -1,0 +1,24 @@
+//! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
+
+use shared::prelude::*;
+
+pub struct ReadConversation;
+
+input! {
+    pub struct ReadConversationPath {
+        pub conversation_id: ConversationId,
+    }
+}
+
+impl Operation for ReadConversation {
+    const ROUTE: &'static Route = &routes::READ_CONVERSATION;
+    type Path = ReadConversationPath;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Retrieved<Transcribed>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let found = cx.table.transcribed(request.path.conversation_id, &request.query).await;
+        Ok(Retrieved(found.on_missing("conversation_id")?))
+    }
+}

@@ -1,0 +1,7 @@
+//! Runs `read-conversation` under Lambda.
+
+use shared::operation::Endpoint;
+
+fn main() -> Result<(), shared::lambda::Fatal> {
+    shared::lambda::run(Endpoint::of::<read_conversation::ReadConversation>())
+}

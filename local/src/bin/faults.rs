@@ -1,0 +1,52 @@
+//! `cargo run --package local --bin faults`: closes conversations and sends campaigns while everything goes wrong that may.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use local::fault_run::{Options, run};
+
+/// Closes conversations and sends campaigns while endpoints, database, stream and functions fail, and looks whether everything arrives.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// What the plan and the dice are made of [default: another one each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Conversations that are closed
+    #[arg(long)]
+    conversations: Option<usize>,
+    /// Contacts of campaigns
+    #[arg(long)]
+    contacts: Option<usize>,
+    /// Conversations closed in a second
+    #[arg(long)]
+    pace: Option<u32>,
+    /// The shortened form that `cargo test` runs, of which nothing is measured
+    #[arg(long)]
+    quick: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let usual = if arguments.quick { Options::short(&root, seed) } else { Options::full(&root, seed) };
+    let options = Options {
+        conversations: arguments.conversations.unwrap_or(usual.conversations),
+        contacts: arguments.contacts.unwrap_or(usual.contacts),
+        pace: arguments.pace.unwrap_or(usual.pace),
+        ..usual
+    };
+    println!("{} conversations, {} contacts, seed {seed}", options.conversations, options.contacts);
+    match run(&options, |act, took| println!("{:7.1} s  {act}", took.as_secs_f64())).await {
+        Ok(report) => {
+            print!("\n{report}");
+            if report.holds() && report.is_prompt() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(trouble) => {
+            eprintln!("faults, seed {seed}: {trouble}");
+            ExitCode::from(2)
+        }
+    }
+}

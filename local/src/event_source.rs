@@ -1,0 +1,656 @@
+//! Lambda's event source mapping: how a function gets the records of a stream, by the rules that the template has for it.
+//!
+//! Filters, batches, lanes, retries, bisection, partial failures, age: what happens here is what happens when deployed. AWS's guide
+//! leaves open how often the rest of a batch comes again after a partial failure. As with a split, it counts as no retry here: a retry
+//! is the same batch once more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::context::Clock;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::event_filter;
+use crate::lambda::{self, Failed, Function};
+use crate::template::EventSource;
+
+/// How long Lambda waits before a batch comes again, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// A function's place on a stream.
+pub struct Mapping {
+    source: EventSource,
+    function: Function,
+    lanes: Vec<Lane>,
+    faults: Mutex<StreamFaults>,
+    given_up: Mutex<Vec<Value>>,
+}
+
+/// Batches of a lane come one after another, and all changes of an item come by the same lane.
+#[derive(Default)]
+struct Lane {
+    work: Mutex<Work>,
+    /// Held by whoever invokes the function.
+    turn: tokio::sync::Mutex<()>,
+    news: Notify,
+}
+
+/// What a lane has to do. It is kept here until it is done, and not by the task that does it, which may be stopped at any time.
+#[derive(Default)]
+struct Work {
+    /// Records that are in no batch yet.
+    waiting: VecDeque<Value>,
+    /// What is left of the batch under way, the next part last.
+    parts: Vec<Part>,
+}
+
+/// A batch, or what is left of one.
+#[derive(Clone)]
+struct Part {
+    records: Vec<Value>,
+    /// How often it came again.
+    retries: u64,
+}
+
+/// What goes wrong between a stream and a function, each with a probability from 0 to 1. By default nothing does.
+#[derive(Debug, Clone, Default)]
+pub struct StreamFaults {
+    /// A batch that was handled comes again.
+    pub redelivered: f64,
+    /// A batch comes in two.
+    pub split: f64,
+    /// A batch comes late.
+    pub delayed: f64,
+    /// How late at most.
+    pub delay: Duration,
+    /// The function's process dies in the middle.
+    pub killed: f64,
+    /// Where chance comes from.
+    pub random: fastrand::Rng,
+}
+
+impl Mapping {
+    /// `function` on a stream, by the rules of `source`.
+    pub fn new(source: EventSource, function: Function) -> Self {
+        let lanes = (0..source.lanes.max(1)).map(|_| Lane::default()).collect();
+        Self { source, function, lanes, faults: Mutex::default(), given_up: Mutex::default() }
+    }
+
+    /// Kebab-case name of the function.
+    pub fn name(&self) -> &str {
+        &self.source.function
+    }
+
+    /// How many batches the function may work on at once.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// From now on this goes wrong.
+    pub fn set_faults(&self, faults: StreamFaults) {
+        *lock(&self.faults) = faults;
+    }
+
+    /// What was given up, for good: the records that ran out of attempts or of time. Lambda would say so to the source's destination.
+    pub fn given_up(&self) -> Vec<Value> {
+        lock(&self.given_up).clone()
+    }
+
+    /// The next records of the stream: those that the filters let through wait, each in its lane.
+    pub fn take(&self, records: impl IntoIterator<Item = Value>) {
+        for record in records.into_iter().filter(|record| self.source.lets_through(record)) {
+            let lane = &self.lanes[self.lane_of(&record)];
+            lock(&lane.work).waiting.push_back(record);
+            lane.news.notify_one();
+        }
+    }
+
+    /// Has all that waits handled or given up. What fails comes again at once.
+    pub async fn work_off(&self) {
+        join_all(self.lanes.iter().map(async |lane| while self.step(lane, Duration::ZERO).await {})).await;
+    }
+
+    /// Attends to a lane for as long as it is let. What fails comes again after a while.
+    pub async fn attend(self: Arc<Self>, lane: usize) {
+        let lane = &self.lanes[lane];
+        loop {
+            if lock(&lane.work).parts.is_empty() {
+                lane.gather(&self.source).await;
+            }
+            self.step(lane, PAUSES.0).await;
+        }
+    }
+
+    /// Lambda keeps the order of an item's changes, and none beyond: the lane depends on the whole key.
+    fn lane_of(&self, record: &Value) -> usize {
+        let keys = record["dynamodb"]["Keys"].as_object();
+        let keys: BTreeMap<_, _> = keys.into_iter().flatten().map(|(name, key)| (name, key.to_string())).collect();
+        let mut hasher = DefaultHasher::new();
+        keys.hash(&mut hasher);
+        // Less than there are lanes, so it fits whatever they are counted with.
+        usize::try_from(hasher.finish() % self.lanes.len() as u64).unwrap_or_default()
+    }
+
+    /// Invokes the function with the next part of a batch; false where the lane has nothing to do.
+    async fn step(&self, lane: &Lane, pause: Duration) -> bool {
+        let _turn = lane.turn.lock().await;
+        let Some(part) = lane.next(self.source.batch_size) else { return false };
+        let (fresh, expired) = part.divide(|record| age(record) <= self.source.max_age_seconds);
+        if !expired.is_empty() {
+            lane.replace(fresh);
+            self.give_up(expired);
+            return true;
+        }
+        let Some(part) = fresh else { return true };
+        let chance = lock(&self.faults).roll(part.records.len());
+        wait(chance.delay).await;
+        if let Some(cut) = chance.cut {
+            lane.replace(part.split(cut));
+            return true;
+        }
+        let payload = json!({"Records": part.records}).to_string();
+        let answer = lambda::invoke(&self.function, payload, chance.lifetime).await;
+        let stopped_at = self.stopped_at(&part.records, answer);
+        let retries = part.retries;
+        // From here on nothing waits until it is put down what is left: who is stopped loses nothing.
+        match stopped_at {
+            None => lane.replace(chance.again.then_some(part)),
+            Some(0) => lane.replace(self.again(part)),
+            // The batch is split there, and the first part of it is done.
+            Some(at) => lane.replace(part.split(at).into_iter().take(1)),
+        }
+        if stopped_at.is_some() {
+            let doublings = u32::try_from(retries).unwrap_or(u32::MAX);
+            wait(pause.saturating_mul(2_u32.saturating_pow(doublings)).min(PAUSES.1)).await;
+        }
+        true
+    }
+
+    /// What comes again of a batch of which nothing was handled.
+    fn again(&self, mut part: Part) -> Vec<Part> {
+        let size = part.records.len();
+        if self.source.bisects && size > 1 {
+            // A split is no retry: a bad record is alone in the end, and has all its attempts.
+            return part.split(size.div_ceil(2)).into();
+        }
+        if part.retries >= self.source.max_retries {
+            self.give_up(part.records);
+            return vec![];
+        }
+        part.retries += 1;
+        vec![part]
+    }
+
+    fn give_up(&self, records: Vec<Value>) {
+        lock(&self.given_up).extend(records);
+    }
+
+    /// The place of the first record that comes again, the first of all where the invocation failed; none where all were handled.
+    fn stopped_at(&self, records: &[Value], answer: Result<String, Failed>) -> Option<usize> {
+        let Some(answer) = answer.ok().and_then(|answer| serde_json::from_str::<Value>(&answer).ok()) else {
+            return Some(0);
+        };
+        let failures = answer["batchItemFailures"].as_array().filter(|_| self.source.reports_failures);
+        // An answer that names no record of the batch is a failure of all of it.
+        let place = |failure: &Value| {
+            let named = |record: &Value| {
+                let number = &record["dynamodb"]["SequenceNumber"];
+                number.is_string() && *number == failure["itemIdentifier"]
+            };
+            records.iter().position(named).unwrap_or_default()
+        };
+        failures.into_iter().flatten().map(place).min()
+    }
+}
+
+impl Lane {
+    /// The part that is next, from a new batch where none is under way.
+    fn next(&self, batch_size: usize) -> Option<Part> {
+        let mut work = lock(&self.work);
+        if work.parts.is_empty() && !work.waiting.is_empty() {
+            let size = work.waiting.len().min(batch_size);
+            let records = work.waiting.drain(..size).collect();
+            work.parts.push(Part { records, retries: 0 });
+        }
+        work.parts.last().cloned()
+    }
+
+    /// Has `left` take the place of the part that was next.
+    fn replace(&self, left: impl IntoIterator<Item = Part>) {
+        let mut work = lock(&self.work);
+        work.parts.pop();
+        work.parts.extend(left);
+    }
+
+    /// Waits for records, and from the first one on for as many as a batch takes, as long as the source says.
+    async fn gather(&self, source: &EventSource) {
+        let at_least = async |count| {
+            while lock(&self.work).waiting.len() < count {
+                self.news.notified().await;
+            }
+        };
+        at_least(1).await;
+        // A window that ends has the batch go as it is.
+        let _ = timeout(Duration::from_secs(source.window_seconds), at_least(source.batch_size)).await;
+    }
+}
+
+impl Part {
+    /// Two parts, the second one first, as [`Work::parts`] has them.
+    fn split(mut self, at: usize) -> [Self; 2] {
+        let second = Self { records: self.records.split_off(at), retries: self.retries };
+        [second, self]
+    }
+
+    /// The part with the records that `keep` is true of, if any, and the others.
+    fn divide(self, keep: impl Fn(&Value) -> bool) -> (Option<Self>, Vec<Value>) {
+        let (kept, others): (Vec<_>, Vec<_>) = self.records.into_iter().partition(keep);
+        let part = Self { records: kept, retries: self.retries };
+        (Some(part).filter(|part| !part.records.is_empty()), others)
+    }
+}
+
+impl EventSource {
+    /// Whether one of the filters fits `record`; without filters all do.
+    pub fn lets_through(&self, record: &Value) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| event_filter::fits(filter, Some(record)))
+    }
+}
+
+/// What befalls one delivery.
+#[derive(Default)]
+struct Chance {
+    cut: Option<usize>,
+    delay: Duration,
+    lifetime: Option<u32>,
+    again: bool,
+}
+
+impl StreamFaults {
+    /// How often the function of the next invocation is woken before its process dies; none where it does not.
+    pub fn lifetime(&mut self) -> Option<u32> {
+        let dies = self.random.f64() < self.killed;
+        // A function is woken a few times per call: as likely in its first calls as much later.
+        dies.then(|| {
+            let magnitude = 1 << self.random.u32(1..10);
+            self.random.u32(1..=magnitude)
+        })
+    }
+
+    fn roll(&mut self, records: usize) -> Chance {
+        let mut happens = |probability: f64| self.random.f64() < probability;
+        let (again, cut, late) = (happens(self.redelivered), happens(self.split), happens(self.delayed));
+        Chance {
+            again,
+            cut: (cut && records > 1).then(|| self.random.usize(1..records)),
+            delay: if late { self.delay.mul_f64(self.random.f64()) } else { Duration::ZERO },
+            lifetime: self.lifetime(),
+        }
+    }
+}
+
+/// The timer's shortest wait is a millisecond, and most waits are none.
+async fn wait(duration: Duration) {
+    if !duration.is_zero() {
+        sleep(duration).await;
+    }
+}
+
+/// Seconds since the change.
+fn age(record: &Value) -> i64 {
+    let created = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
+    #[expect(clippy::cast_possible_truncation, reason = "seconds since 1970 fit")]
+    let created = created as i64;
+    Clock::System.now().unix_seconds() - created
+}
+
+/// A task that panicked leaves nothing half done: all that is done under a lock is to put down and to pick up.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tokio::sync::{Barrier, Semaphore, mpsc};
+
+    use super::*;
+
+    /// A batch by the sequence numbers of its records.
+    type Batch = Vec<u64>;
+    type Answers = dyn Fn(&[u64]) -> Result<Value, Failed> + Send + Sync;
+
+    fn source() -> EventSource {
+        EventSource {
+            function: "fake".into(),
+            batch_size: 10,
+            filters: vec![],
+            window_seconds: 0,
+            lanes: 1,
+            max_retries: 2,
+            bisects: false,
+            reports_failures: false,
+            max_age_seconds: 3600,
+        }
+    }
+
+    fn now() -> i64 {
+        Clock::System.now().unix_seconds()
+    }
+
+    fn record(number: u64, item: u64) -> Value {
+        json!({"eventName": "MODIFY", "dynamodb": {
+            "Keys": {"pk": {"S": "P"}, "sk": {"S": item.to_string()}},
+            "SequenceNumber": number.to_string(),
+            "ApproximateCreationDateTime": now(),
+        }})
+    }
+
+    fn numbers(payload: &str) -> Batch {
+        let event: Value = serde_json::from_str(payload).unwrap();
+        let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().parse().unwrap();
+        event["Records"].as_array().unwrap().iter().map(number).collect()
+    }
+
+    fn failures(numbers: &[u64]) -> Value {
+        let failures: Vec<_> = numbers.iter().map(|number| json!({"itemIdentifier": number.to_string()})).collect();
+        json!({"batchItemFailures": failures})
+    }
+
+    /// A mapping to a function that answers like this, and the batches that it gets.
+    fn mapping(
+        source: EventSource,
+        answer: impl Fn(&[u64]) -> Result<Value, Failed> + Send + Sync + 'static,
+    ) -> (Mapping, Arc<Mutex<Vec<Batch>>>) {
+        let batches: Arc<Mutex<Vec<Batch>>> = Arc::default();
+        let (seen, answer): (_, Arc<Answers>) = (Arc::clone(&batches), Arc::new(answer));
+        let function: Function = Arc::new(move |payload| {
+            let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
+            Box::pin(async move {
+                let batch = numbers(&payload);
+                lock(&seen).push(batch.clone());
+                answer(&batch).map(|answer| answer.to_string())
+            })
+        });
+        (Mapping::new(source, function), batches)
+    }
+
+    /// The batches in which records 1 to `count` come, and the numbers of those that are given up.
+    async fn batches(
+        count: u64,
+        source: EventSource,
+        answer: impl Fn(&[u64]) -> Result<Value, Failed> + Send + Sync + 'static,
+    ) -> (Vec<Batch>, Batch) {
+        let (mapping, batches) = mapping(source, answer);
+        mapping.take((1..=count).map(|number| record(number, number)));
+        mapping.work_off().await;
+        let given_up = numbers(&json!({"Records": mapping.given_up()}).to_string());
+        let batches = lock(&batches).clone();
+        (batches, given_up)
+    }
+
+    fn no() -> Result<Value, Failed> {
+        Err(Failed::new("Error", "no"))
+    }
+
+    #[tokio::test]
+    async fn records_come_in_order_in_batches_and_those_that_a_filter_lets_through() {
+        let sizes = EventSource { batch_size: 2, ..source() };
+        assert_eq!(batches(5, sizes, |_| Ok(Value::Null)).await, (vec![vec![1, 2], vec![3, 4], vec![5]], vec![]));
+        let sk = |number: &str| json!({"dynamodb": {"Keys": {"sk": {"S": [number]}}}});
+        let filtered = EventSource { filters: vec![sk("2"), sk("4")], ..source() };
+        assert_eq!(batches(5, filtered, |_| Ok(Value::Null)).await, (vec![vec![2, 4]], vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_fails_comes_again_and_is_given_up_in_the_end() {
+        let sizes = EventSource { batch_size: 2, ..source() };
+        let (came, given_up) =
+            batches(4, sizes.clone(), |batch| if batch.contains(&1) { no() } else { Ok(Value::Null) }).await;
+        assert_eq!(came, [vec![1, 2], vec![1, 2], vec![1, 2], vec![3, 4]]);
+        assert_eq!(given_up, [1, 2]);
+        let (came, given_up) = batches(2, sizes, |_| panic!("as the test wants it")).await;
+        assert_eq!((came.len(), given_up), (3, vec![1, 2]));
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_fails_comes_in_halves_until_the_bad_record_is_alone() {
+        let bisecting = EventSource { bisects: true, ..source() };
+        let (came, given_up) =
+            batches(5, bisecting, |batch| if batch.contains(&2) { no() } else { Ok(Value::Null) }).await;
+        let wanted: [&[u64]; 8] = [&[1, 2, 3, 4, 5], &[1, 2, 3], &[1, 2], &[1], &[2], &[2], &[2], &[3]];
+        assert_eq!(came[..8], wanted);
+        assert_eq!(came[8..], [[4, 5]]);
+        assert_eq!(given_up, [2]);
+    }
+
+    #[tokio::test]
+    async fn everything_from_the_lowest_reported_record_on_comes_again() {
+        let reporting = EventSource { reports_failures: true, ..source() };
+        let stops = |batch: &[u64]| if batch[0] == 1 { Ok(failures(&[5, 3])) } else { Ok(failures(&[])) };
+        assert_eq!(batches(5, reporting.clone(), stops).await, (vec![vec![1, 2, 3, 4, 5], vec![3, 4, 5]], vec![]));
+        // Who is not asked for a report is not believed one.
+        assert_eq!(batches(5, source(), stops).await, (vec![vec![1, 2, 3, 4, 5]], vec![]));
+        let stuck = |batch: &[u64]| Ok(failures(if batch.contains(&2) { &[2] } else { &[] }));
+        let (came, given_up) = batches(3, reporting, stuck).await;
+        assert_eq!(came, [vec![1, 2, 3], vec![2, 3], vec![2, 3], vec![2, 3]]);
+        assert_eq!(given_up, [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn with_bisection_the_batch_is_split_at_the_reported_record_and_only_that_one_is_lost() {
+        let both = EventSource { reports_failures: true, bisects: true, ..source() };
+        let stuck = |batch: &[u64]| Ok(failures(if batch.contains(&3) { &[3] } else { &[] }));
+        let (came, given_up) = batches(5, both, stuck).await;
+        let wanted: [&[u64]; 8] = [&[1, 2, 3, 4, 5], &[3, 4, 5], &[3, 4], &[3], &[3], &[3], &[4], &[5]];
+        assert_eq!(came, wanted);
+        assert_eq!(given_up, [3]);
+    }
+
+    #[tokio::test]
+    async fn a_report_that_names_no_record_is_a_failure_and_one_that_names_nothing_a_success() {
+        let reporting = EventSource { reports_failures: true, max_retries: 0, ..source() };
+        for (answer, lost) in [
+            (json!(null), false),
+            (json!({}), false),
+            (json!({"batchItemFailures": null}), false),
+            (json!({"batchItemFailures": []}), false),
+            (json!({"batchItemFailures": [{"itemIdentifier": ""}]}), true),
+            (json!({"batchItemFailures": [{"itemIdentifier": null}]}), true),
+            (json!({"batchItemFailures": [{"id": "2"}]}), true),
+            (json!({"batchItemFailures": [{"itemIdentifier": "9"}]}), true),
+        ] {
+            let text = answer.to_string();
+            let (_, given_up) = batches(2, reporting.clone(), move |_| Ok(answer.clone())).await;
+            assert_eq!(given_up.len(), if lost { 2 } else { 0 }, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_that_is_too_old_is_given_up_alone() {
+        let (mapping, batches) = mapping(source(), |_| Ok(Value::Null));
+        let mut old = record(1, 1);
+        old["dynamodb"]["ApproximateCreationDateTime"] = json!(now() - 3700);
+        mapping.take([old.clone(), record(2, 2)]);
+        mapping.work_off().await;
+        assert_eq!(*lock(&batches), [vec![2]]);
+        assert_eq!(mapping.given_up(), [old]);
+    }
+
+    /// A function that says which batch it got, and waits for a word to end.
+    fn waiting() -> (Function, mpsc::UnboundedReceiver<Batch>, Arc<Semaphore>) {
+        let (send, receive) = mpsc::unbounded_channel();
+        let words = Arc::new(Semaphore::new(0));
+        let heard = Arc::clone(&words);
+        let function: Function = Arc::new(move |payload| {
+            let (send, heard) = (send.clone(), Arc::clone(&heard));
+            Box::pin(async move {
+                send.send(numbers(&payload)).unwrap();
+                heard.acquire().await.unwrap().forget();
+                Ok("null".into())
+            })
+        });
+        (function, receive, words)
+    }
+
+    #[tokio::test]
+    async fn lanes_do_not_wait_for_each_other() {
+        // As many invocations as there are lanes meet here: were one to wait for another, none would ever end.
+        let meeting = Arc::new(Barrier::new(3));
+        let function: Function = Arc::new(move |_| {
+            let meeting = Arc::clone(&meeting);
+            Box::pin(async move {
+                meeting.wait().await;
+                Ok("null".into())
+            })
+        });
+        let mapping = Mapping::new(EventSource { lanes: 3, batch_size: 1, ..source() }, function);
+        let lanes: BTreeSet<_> = (0..30).map(|item| mapping.lane_of(&record(item, item))).collect();
+        assert_eq!(lanes, [0, 1, 2].into());
+        for lane in lanes {
+            let item = (0..30).find(|item| mapping.lane_of(&record(0, *item)) == lane).unwrap();
+            mapping.take((0..5).map(|number| record(number, item)));
+        }
+        timeout(Duration::from_mins(1), mapping.work_off()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_is_stuck_holds_up_no_other_in_the_background() {
+        let source = EventSource { lanes: 2, batch_size: 1, ..source() };
+        let (function, mut batches, words) = waiting();
+        let mapping = Arc::new(Mapping::new(source, function));
+        let mut items: [Vec<u64>; 2] = [vec![], vec![]];
+        for item in 0..40 {
+            items[mapping.lane_of(&record(item, item))].push(item);
+        }
+        let mut attending = tokio::task::JoinSet::new();
+        for lane in 0..mapping.lanes() {
+            attending.spawn(Arc::clone(&mapping).attend(lane));
+        }
+        mapping.take([record(items[0][0], items[0][0])]);
+        assert_eq!(batches.recv().await.unwrap(), [items[0][0]]);
+        // It hears no word, but is overtaken by all of the other lane, also by what comes later.
+        for item in &items[1] {
+            mapping.take([record(*item, *item)]);
+            assert_eq!(batches.recv().await.unwrap(), [*item]);
+            // The words are heard in the order in which they are waited for: one each for both, and the first lane waits again.
+            words.add_permits(2);
+            mapping.take([record(items[0][0], items[0][0])]);
+            assert_eq!(batches.recv().await.unwrap(), [items[0][0]]);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_changes_of_an_item_stay_in_order_whatever_goes_wrong() {
+        let (mapping, batches) = mapping(
+            EventSource {
+                lanes: 4,
+                batch_size: 3,
+                max_retries: 1000,
+                bisects: true,
+                reports_failures: true,
+                ..source()
+            },
+            |batch| match batch[0] % 3 {
+                0 => Ok(failures(&batch[..0])),
+                1 if fastrand::bool() => no(),
+                _ => Ok(failures(if fastrand::bool() { &batch[batch.len() - 1..] } else { &[] })),
+            },
+        );
+        let random = fastrand::Rng::with_seed(7);
+        mapping.set_faults(StreamFaults {
+            redelivered: 0.3,
+            split: 0.3,
+            killed: 0.3,
+            random,
+            ..StreamFaults::default()
+        });
+        let item = |number: u64| number % 10;
+        mapping.take((0..200).map(|number| record(number, item(number))));
+        mapping.work_off().await;
+        assert_eq!(mapping.given_up(), Vec::<Value>::new());
+        for wanted in 0..10 {
+            let came: Batch =
+                lock(&batches).iter().flatten().copied().filter(|number| item(*number) == wanted).collect();
+            // None comes for the first time behind one that is younger, and none is missing.
+            let mut first = BTreeSet::new();
+            let firsts: Batch = came.into_iter().filter(|number| first.insert(*number)).collect();
+            assert_eq!(firsts, (0..200).filter(|number| item(*number) == wanted).collect::<Batch>());
+        }
+    }
+
+    #[tokio::test]
+    async fn each_fault_does_what_it_says() {
+        let with = async |faults: StreamFaults| {
+            let (mapping, batches) = mapping(EventSource { max_retries: 3, ..source() }, |_| Ok(Value::Null));
+            mapping.set_faults(StreamFaults { random: fastrand::Rng::with_seed(1), ..faults });
+            mapping.take((1..=4).map(|number| record(number, number)));
+            mapping.work_off().await;
+            let batches = lock(&batches).clone();
+            (batches, mapping.given_up().len())
+        };
+        let split = with(StreamFaults { split: 1.0, ..StreamFaults::default() }).await;
+        assert_eq!(split, (vec![vec![1], vec![2], vec![3], vec![4]], 0));
+        let redelivered = with(StreamFaults { redelivered: 0.9, ..StreamFaults::default() }).await;
+        assert!(redelivered.0.len() > 1 && redelivered.0.iter().all(|batch| *batch == [1, 2, 3, 4]), "{redelivered:?}");
+        let delay = Duration::from_millis(1);
+        let delayed = with(StreamFaults { delayed: 1.0, delay, ..StreamFaults::default() }).await;
+        assert_eq!(delayed, (vec![vec![1, 2, 3, 4]], 0));
+    }
+
+    #[tokio::test]
+    async fn a_function_that_is_killed_is_a_failed_invocation() {
+        let function: Function = Arc::new(|_| Box::pin(std::future::pending()));
+        // It is woken again and again, and dies of it one day.
+        let restless: Function = Arc::new(move |payload| {
+            let mut still = function(payload);
+            Box::pin(std::future::poll_fn(move |context| {
+                context.waker().wake_by_ref();
+                still.as_mut().poll(context)
+            }))
+        });
+        let mapping = Mapping::new(EventSource { max_retries: 5, ..source() }, restless);
+        mapping.set_faults(StreamFaults { killed: 1.0, ..StreamFaults::default() });
+        mapping.take([record(1, 1)]);
+        mapping.work_off().await;
+        assert_eq!(mapping.given_up().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_broken_off_comes_again() {
+        let (function, mut batches, words) = waiting();
+        let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, ..source() }, function));
+        let attending = tokio::spawn(Arc::clone(&mapping).attend(0));
+        mapping.take((1..=3).map(|number| record(number, number)));
+        assert_eq!(batches.recv().await.unwrap(), [1, 2]);
+        attending.abort();
+        assert!(attending.await.unwrap_err().is_cancelled());
+        words.add_permits(2);
+        mapping.work_off().await;
+        assert_eq!(batches.recv().await.unwrap(), [1, 2]);
+        assert_eq!(batches.recv().await.unwrap(), [3]);
+        assert!(batches.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_batch_waits_for_its_window_unless_it_is_full() {
+        let (function, mut batches, _words) = waiting();
+        // A window that no test would see the end of.
+        let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, window_seconds: 300, ..source() }, function));
+        let attending = tokio::spawn(Arc::clone(&mapping).attend(0));
+        mapping.take([record(1, 1)]);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(batches.try_recv().is_err());
+        mapping.take([record(2, 2)]);
+        assert_eq!(batches.recv().await.unwrap(), [1, 2]);
+        attending.abort();
+    }
+}

@@ -1,0 +1,235 @@
+//! The fault run: conversations are closed and campaigns sent while everything goes wrong that may, and then one looks what arrived.
+//!
+//! - [`plan`] is made of a seed; [`world`] is the service with its customers, and the ways in which they act.
+//! - [`acts`] is what happens: closes at a steady rate in real time, campaigns, then recovery in time that is skipped.
+//! - [`check`] compares what came with what was to come, [`report`] says so.
+//!
+//! The same seed makes the same plan and casts the same dice. What they befall is a matter of timing.
+
+pub mod acts;
+pub mod check;
+pub mod plan;
+pub mod report;
+pub mod world;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::try_join;
+use shared::model::delivery::{Delivery, DeliveryState};
+use tokio::time::sleep;
+
+use crate::Trouble;
+use crate::event_source::StreamFaults;
+use crate::fault_run::acts::Closed;
+use crate::fault_run::check::Evidence;
+use crate::fault_run::plan::{Manner, Plan};
+use crate::fault_run::report::{Report, Row, quantiles};
+use crate::fault_run::world::{World, path_of_connector, path_of_webhook};
+use crate::faults::Fault;
+
+/// How many times fewer conversations are closed where nothing goes wrong. That is done beside the others, and not before them: so both
+/// have to do with the same machine, whatever else it does.
+const CALMER: u32 = 5;
+
+/// How a run is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The checkout.
+    pub root: PathBuf,
+    /// What the plan and the dice are made of.
+    pub seed: u64,
+    /// Conversations that are closed.
+    pub conversations: usize,
+    /// Contacts of campaigns.
+    pub contacts: usize,
+    /// Conversations closed in a second.
+    pub pace: u32,
+    /// How many times as fast as the machine's the clock goes.
+    pub times: u32,
+    /// How long an attempt to send may take.
+    pub attempt: Duration,
+    /// How long an attempt of a call of the database may take.
+    pub call: Duration,
+    /// What a widget's campaigns may send in a second.
+    pub sends_per_second: u32,
+    /// What goes wrong with the database, and how probable it is.
+    pub database: Vec<(f64, Fault)>,
+    /// What goes wrong between the stream and the functions.
+    pub stream: StreamFaults,
+    /// Whether a fifth as many conversations are closed beside it with nothing going wrong, to compare how long they take.
+    pub compared: bool,
+}
+
+impl Options {
+    /// 10,000 conversations and contacts. An attempt and the clock's pace are to each other as 15 seconds to a second.
+    pub fn full(root: &Path, seed: u64) -> Self {
+        Self {
+            root: root.to_owned(),
+            seed,
+            conversations: 10_000,
+            contacts: 10_000,
+            pace: 40,
+            times: 15,
+            attempt: Duration::from_secs(1),
+            call: Duration::from_secs(1),
+            sends_per_second: 1000,
+            database: vec![
+                (0.005, Fault::Throttle),
+                (0.002, Fault::ServerError),
+                (0.002, Fault::Conflict),
+                (0.002, Fault::Unprocessed),
+                (0.001, Fault::BreakAnswer),
+                (0.00005, Fault::LoseRequest),
+                (0.00005, Fault::LoseAnswer),
+            ],
+            stream: StreamFaults {
+                redelivered: 0.02,
+                split: 0.05,
+                delayed: 0.02,
+                delay: Duration::from_millis(200),
+                killed: 0.02,
+                ..StreamFaults::default()
+            },
+            compared: true,
+        }
+    }
+
+    /// Some dozens of each, as fast as they go, and more that goes wrong: what `cargo test` has time for.
+    pub fn short(root: &Path, seed: u64) -> Self {
+        Self {
+            conversations: 60,
+            contacts: 60,
+            pace: 1000,
+            times: 60,
+            attempt: Duration::from_millis(250),
+            call: Duration::from_millis(500),
+            database: vec![
+                (0.02, Fault::Throttle),
+                (0.01, Fault::ServerError),
+                (0.01, Fault::Conflict),
+                (0.01, Fault::Unprocessed),
+                (0.01, Fault::BreakAnswer),
+                (0.0005, Fault::LoseRequest),
+                (0.0005, Fault::LoseAnswer),
+            ],
+            stream: StreamFaults {
+                redelivered: 0.1,
+                split: 0.2,
+                delayed: 0.1,
+                delay: Duration::from_millis(20),
+                killed: 0.1,
+                ..StreamFaults::default()
+            },
+            compared: false,
+            ..Self::full(root, seed)
+        }
+    }
+
+    /// How long something that is sent may have been under way: the last look at what it is for, and the attempt.
+    pub fn under_way(&self) -> Duration {
+        self.call * 3 + self.attempt + Duration::from_millis(250)
+    }
+}
+
+/// Does it all, and says of each act, as it ends, how long it took.
+///
+/// # Errors
+/// [`Trouble`] where something keeps it from coming to its end: the report says everything else.
+pub async fn run(options: &Options, say: fn(&str, Duration)) -> Result<Report, Trouble> {
+    let mut watch = Instant::now();
+    let mut done = |what: String| {
+        say(&what, watch.elapsed());
+        watch = Instant::now();
+    };
+    let world = World::prepare(Plan::of(options.seed, options.conversations, options.contacts), options).await?;
+    let calm = if options.compared {
+        let few = options.conversations / CALMER as usize;
+        Some(World::prepare(Plan::of(options.seed, few, 0), options).await?)
+    } else {
+        None
+    };
+    done(format!("{} conversations opened", world.conversations.len()));
+    acts::fall_ill(&world, options.attempt);
+    world.go_wrong(options);
+    let (clock, going_on) = (world.let_time_pass(options.times), world.go_on(options.times));
+    let pace = options.pace;
+    let (closed, clean) = try_join!(acts::close(&world, pace), undisturbed(calm, options.times, pace / CALMER))?;
+    done(format!("{} conversations closed, {pace} in a second", closed.len()));
+    let ran = acts::campaign(&world).await?;
+    // What was under way when something was stopped has arrived before the endpoints recover.
+    sleep(options.under_way()).await;
+    drop((clock, going_on));
+    done(format!("campaigns with {} contacts sent", world.plan.runs.iter().map(|run| run.contacts).sum::<usize>()));
+    let clock = world.let_time_pass(1);
+    let days = acts::recover(&world, options).await?;
+    drop(clock);
+    done(format!("{days:.1} days until nothing was left to do"));
+    let requests = world.requests();
+    world.go_right();
+    let (evidence, mut checks) = check::read(&world);
+    let (logs, of_closed) = check::closed(&world, &closed, &evidence).await?;
+    checks.extend(of_closed);
+    checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);
+    checks.extend(check::ends(&world, &closed).await?);
+    let rows = rows(&world, &closed, &evidence, &logs);
+    let faulty = quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt));
+    done(format!("all looked through; the database had {requests} requests"));
+    let slowest = clean.zip(faulty).map(|((_, clean), (_, faulty))| (clean, faulty));
+    Ok(Report { seed: options.seed, rows, checks, slowest })
+}
+
+/// The median and the slowest hundredth of what conversations take from close to receipt in a world in which nothing goes wrong.
+async fn undisturbed(
+    world: Option<Arc<World>>,
+    times: u32,
+    pace: u32,
+) -> Result<Option<(Duration, Duration)>, Trouble> {
+    let Some(world) = world else { return Ok(None) };
+    let (_clock, _going_on) = (world.let_time_pass(times), world.go_on(times));
+    let closed = acts::close(&world, pace.max(1)).await?;
+    let (evidence, _) = check::read(&world);
+    Ok(quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt)))
+}
+
+fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<Row> {
+    let webhooks = Manner::ALL.map(|manner| {
+        let mut row = Row { name: format!("webhook, {}", manner.name()), ..Row::default() };
+        let (mut attempts, mut dead) = (0, 0);
+        for (number, log) in logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].manner == manner)
+        {
+            row.events += closed.keys().filter(|talk| world.plan.talks[**talk].webhook == number).count();
+            row.count(evidence, &path_of_webhook(number));
+            attempts += log.iter().map(|delivery| delivery.attempts).sum::<u64>();
+            dead += log.iter().filter(|delivery| delivery.state == DeliveryState::Dead).count();
+        }
+        (row.attempts, row.dead) = (Some(attempts), Some(dead));
+        if manner == Manner::Prompt {
+            row.times = quantiles(&check::times(world, closed, evidence, manner));
+        }
+        row
+    });
+    let connectors = world.plan.runs.iter().enumerate().filter_map(|(number, run)| {
+        let end = match run.end {
+            plan::End::Whole => "",
+            plan::End::Cancelled(_) => ", cancelled",
+            plan::End::Thinned(_) => ", thinned",
+        };
+        let name = format!("connector, {}{end}", run.connector?.name());
+        let mut row = Row { name, events: run.contacts, ..Row::default() };
+        row.count(evidence, &path_of_connector(number));
+        Some(row)
+    });
+    webhooks.into_iter().chain(connectors).collect()
+}
+
+impl Row {
+    fn count(&mut self, evidence: &Evidence, path: &str) {
+        for heard in evidence.get(path).into_iter().flat_map(|heard| heard.values()) {
+            self.requests += heard.requests;
+            self.taken += usize::from(heard.taken > 0);
+            self.again += heard.taken.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What happens in a fault run, act by act: conversations are closed, campaigns run, and everybody recovers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use shared::model::id::CampaignId;
+use shared::model::time::Timestamp;
+use tokio::time::{sleep, timeout};
+
+use crate::Trouble;
+use crate::fault_run::Options;
+use crate::fault_run::plan::{End, Manner};
+use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
+
+/// Conversations that are being closed at the same time: a machine that is too slow for the pace is not buried.
+const CLOSING: usize = 64;
+/// How long one waits for what may never happen, so that the run ends, and says what is missing.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often one looks.
+const GLANCE: Duration = Duration::from_millis(50);
+/// The longest that time is skipped in one go, where something waits for a tick all the while.
+const LONGEST: Duration = Duration::from_hours(6);
+/// Days after which everything is over: what is left then was forgotten.
+const DAYS: i64 = 40;
+
+/// When each conversation was closed: when the call began that was answered so.
+pub type Closed = BTreeMap<usize, Instant>;
+
+/// A campaign that ran.
+pub struct Ran {
+    /// Its id.
+    pub id: CampaignId,
+    /// When its cancellation was answered, where it was cancelled.
+    pub cancelled: Option<Instant>,
+    /// When the deletion of the contact at a place was answered.
+    pub deleted: BTreeMap<u32, Instant>,
+}
+
+/// From now on the customers' servers behave as the plan has it, until they recover.
+pub fn fall_ill(world: &World, attempt: Duration) {
+    let mut random = Rng::with_seed(world.plan.seed);
+    for (path, manner) in endpoints(world) {
+        world.receiver.behave(&path, manner.at_first(attempt, &mut random));
+    }
+}
+
+/// Closes all conversations that the plan has closed, `pace` of them in a second, and gives the healthy endpoints the time to hear.
+///
+/// # Errors
+/// [`Trouble`] where one cannot be closed.
+pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
+    let (talks, begun) = (&world.plan.talks, Instant::now());
+    let closing: Vec<usize> = (0..talks.len()).filter(|number| talks[*number].closes).collect();
+    let turns: BTreeMap<usize, u32> = closing.iter().copied().zip(0..).collect();
+    let closed = at_once(world, CLOSING, closing, |world, number| {
+        let turn = begun + Duration::from_secs(1) / pace * turns[&number];
+        async move {
+            sleep(turn.saturating_duration_since(Instant::now())).await;
+            let organisation = world.plan.webhooks[world.plan.talks[number].webhook].organisation;
+            let path = format!("/api/v1/conversation/{}/close", world.conversations[number]);
+            let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
+            match answered.status {
+                200 => Ok((number, answered.at)),
+                status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+            }
+        }
+    });
+    let closed = Closed::from_iter(closed.await?);
+    let healthy = |webhook: usize| world.plan.webhooks[webhook].manner == Manner::Prompt;
+    let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+    for number in closed.keys().filter(|number| healthy(talks[**number].webhook)) {
+        *wanted.entry(path_of_webhook(talks[*number].webhook)).or_default() += 1;
+    }
+    let heard = async {
+        while wanted.iter().any(|(path, wanted)| world.receiver.count(path) < *wanted) {
+            sleep(GLANCE).await;
+        }
+    };
+    // Where it is not heard in time it is late, and the times show it.
+    let _ = timeout(PATIENCE, heard).await;
+    Ok(closed)
+}
+
+/// Runs all campaigns, and stops of them what the plan has stopped.
+///
+/// # Errors
+/// [`Trouble`] where one cannot be run or stopped.
+pub async fn campaign(world: &Arc<World>) -> Result<Vec<Ran>, Trouble> {
+    let runs = 0..world.plan.runs.len();
+    let ran = at_once(world, runs.len(), runs, |world, number| async move { run(&world, number).await }).await?;
+    let sent = async {
+        while world.due().await?.iter().any(|(partition, _)| partition.starts_with("CAMPAIGN#")) {
+            sleep(GLANCE * 4).await;
+        }
+        Ok(())
+    };
+    timeout(PATIENCE * 5, sent).await.unwrap_or(Ok(()))?;
+    Ok(ran)
+}
+
+async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
+    let (run, channel) = (&world.plan.runs[number], &world.channels[number]);
+    let organisation = world.plan.webhooks[run.webhook].organisation;
+    let body = json!({"contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2)});
+    let path = format!("/api/v1/campaign/run/{}", channel.widget);
+    let answered = world.ask(organisation, "POST", &path, "", &body).await?;
+    if answered.status != 200 {
+        return Err(Trouble(format!("POST {path}: {} {}", answered.status, answered.body)));
+    }
+    let id: CampaignId = member(&answered.body["data"], "campaign_id")?;
+    let mut ran = Ran { id, cancelled: None, deleted: BTreeMap::new() };
+    match &run.end {
+        End::Whole => {}
+        End::Cancelled(after) => {
+            let connector = path_of_connector(number);
+            let begun = async {
+                while world.receiver.count(&connector) < *after {
+                    sleep(GLANCE / 10).await;
+                }
+            };
+            let _ = timeout(PATIENCE, begun).await;
+            let path = format!("/api/v1/campaign/{id}/cancel");
+            let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
+            match answered.status {
+                200 => ran.cancelled = Some(Instant::now()),
+                // All of it was sent before.
+                409 => {}
+                status => return Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+            }
+        }
+        End::Thinned(places) => {
+            for place in places {
+                let path = format!("/api/v1/campaign_contact/{}", id.contact(*place));
+                let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
+                // Where the answer was lost that it is gone, the next one is that there is none.
+                match (answered.status, answered.unanswered) {
+                    (200, _) | (404, 1..) => {}
+                    (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
+                }
+                ran.deleted.insert(*place, Instant::now());
+            }
+        }
+    }
+    Ok(ran)
+}
+
+/// Has all endpoints recover that ever do, and time pass until nothing is left to do; how many days that took.
+///
+/// # Errors
+/// [`Trouble`] with the stream or the database.
+pub async fn recover(world: &World, options: &Options) -> Result<f64, Trouble> {
+    for (path, manner) in endpoints(world) {
+        world.receiver.behave(&path, manner.in_the_end(options.attempt));
+    }
+    let recovering: BTreeSet<_> =
+        endpoints(world).into_iter().filter(|(_, manner)| manner.recovers()).map(|(path, _)| path).collect();
+    let news = || recovering.iter().map(|path| world.receiver.count(path)).sum::<usize>();
+    let (begun, mut step, mut heard) = (world.clock.now(), MINUTE, news());
+    let end = begun.plus_seconds(DAYS * 86_400);
+    while world.clock.now() < end {
+        world.minute().await;
+        world.stack.settle().await?;
+        let Some(next) = world.next_due().await? else { break };
+        step = if news() > heard { MINUTE } else { (step * 2).min(LONGEST) };
+        heard = news();
+        world.skip(step);
+        let now = world.clock.now();
+        world.skip(until(now, next));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some days in milliseconds")]
+    let passed = (world.clock.now().unix_millis() - begun.unix_millis()) as f64;
+    Ok(passed / 86_400_000.0)
+}
+
+fn until(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(then.unix_millis() - now.unix_millis()).unwrap_or_default())
+}
+
+/// All endpoints: where they are, and how they answer.
+pub fn endpoints(world: &World) -> Vec<(String, Manner)> {
+    let webhooks =
+        world.plan.webhooks.iter().enumerate().map(|(number, webhook)| (path_of_webhook(number), webhook.manner));
+    let runs = world.plan.runs.iter().enumerate();
+    let connectors = runs.filter_map(|(number, run)| Some((path_of_connector(number), run.connector?)));
+    webhooks.chain(connectors).collect()
+}

@@ -1,0 +1,262 @@
+//! What came is compared with what was to come: all that must hold at the end of a fault run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use shared::model::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
+use shared::model::conversation::Conversation;
+use shared::model::delivery::{Delivery, DeliveryState, EventId};
+use shared::model::id::{CampaignContactId, ContactId, ConversationId, WidgetId};
+use shared::webhook::signature;
+use uuid::Uuid;
+
+use crate::Trouble;
+use crate::fault_run::Options;
+use crate::fault_run::acts::{Closed, Ran};
+use crate::fault_run::plan::Manner;
+use crate::fault_run::world::{World, member, path_of_connector, path_of_webhook};
+use crate::receiver::Received;
+
+/// Something that must hold.
+#[derive(Debug)]
+pub struct Check {
+    /// What must hold.
+    pub what: &'static str,
+    /// Of how much it was seen whether it does.
+    pub seen: usize,
+    /// Where it does not.
+    pub wrong: Vec<String>,
+}
+
+impl Check {
+    const fn that(what: &'static str) -> Self {
+        Self { what, seen: 0, wrong: Vec::new() }
+    }
+
+    fn see(&mut self, right: bool, wrong: impl FnOnce() -> String) {
+        self.seen += 1;
+        if !right {
+            self.wrong.push(wrong());
+        }
+    }
+}
+
+/// What an endpoint got of one event.
+#[derive(Debug)]
+pub struct Heard {
+    /// The first request.
+    pub first: Instant,
+    /// The last one.
+    pub last: Instant,
+    /// How many there were.
+    pub requests: usize,
+    /// How many were answered with success.
+    pub taken: usize,
+    body: Vec<u8>,
+}
+
+/// What every endpoint got, by its path and by what the event is about.
+pub type Evidence = HashMap<String, HashMap<Uuid, Heard>>;
+
+/// Reads all that came, and sees that it is what Standard Webhooks has it be.
+pub fn read(world: &World) -> (Evidence, Vec<Check>) {
+    let mut signed = Check::that("every request is signed with the secret of its webhook");
+    let mut named = Check::that("an event has one webhook-id, and a webhook-id one event");
+    let mut same = Check::that("of an event the same body is sent every time");
+    let secrets: HashMap<String, _> = {
+        let webhooks = (0..world.webhooks.len()).map(|number| (path_of_webhook(number), number));
+        let runs = world.plan.runs.iter().enumerate();
+        let connectors = runs.map(|(number, run)| (path_of_connector(number), run.webhook));
+        webhooks.chain(connectors).map(|(path, webhook)| (path, &world.webhooks[webhook].secret)).collect()
+    };
+    let (mut evidence, mut events) = (Evidence::new(), HashMap::new());
+    for received in world.receiver.all() {
+        let Received { path, headers, at, .. } = &received;
+        let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
+        let seconds = header(&received, "webhook-timestamp").parse().unwrap_or_default();
+        let expected = secrets.get(path).and_then(|secret| signature::headers(&[secret], id, seconds, &body).ok());
+        let as_expected =
+            expected.is_some_and(|expected| expected.iter().all(|(name, value)| headers.get(*name) == Some(value)));
+        signed.see(as_expected, || format!("{path} {id}"));
+        let told: Value = serde_json::from_str(&body).unwrap_or_default();
+        let data = &told["data"];
+        let about = if told["event"] == "conversation.closed" { "conversation_id" } else { "campaign_contact_id" };
+        let subject = data[about].as_str().and_then(|id| id.parse().ok()).unwrap_or_default();
+        let first = events.entry(id.to_owned()).or_insert(subject);
+        let right = told["id"] == id && *first == subject && id == EventId(subject).to_string();
+        named.see(right, || format!("{path} {id} {body}"));
+        let heard = evidence.entry(path.clone()).or_default().entry(subject).or_insert_with(|| Heard {
+            first: *at,
+            last: *at,
+            requests: 0,
+            taken: 0,
+            body: received.body.clone(),
+        });
+        heard.requests += 1;
+        heard.taken += usize::from(received.succeeded());
+        heard.last = heard.last.max(*at);
+        same.see(heard.body == received.body, || format!("{path} {id} {body}"));
+    }
+    (evidence, vec![signed, named, same])
+}
+
+fn header<'a>(received: &'a Received, name: &str) -> &'a str {
+    received.headers.get(name).map_or("", String::as_str)
+}
+
+/// What was closed arrived, and nothing else did; returns also what the owners of the webhooks see.
+///
+/// # Errors
+/// [`Trouble`] where that is not to be read.
+pub async fn closed(
+    world: &World,
+    closed: &Closed,
+    evidence: &Evidence,
+) -> Result<(Vec<Vec<Delivery>>, Vec<Check>), Trouble> {
+    let mut arrived = Check::that("every closed conversation reached its webhook, where that recovers");
+    let mut nothing = Check::that("no webhook heard of anything else");
+    let mut logged = Check::that("every closed conversation has one delivery, which came to its end");
+    let mut logs = Vec::new();
+    for (number, webhook) in world.plan.webhooks.iter().enumerate() {
+        let path = path_of_webhook(number);
+        let of_it = closed.keys().filter(|talk| world.plan.talks[**talk].webhook == number);
+        let wanted: BTreeSet<Uuid> = of_it.map(|talk| world.conversations[*talk].0).collect();
+        let heard = |id: &Uuid| evidence.get(&path).and_then(|heard| heard.get(id));
+        for id in wanted.iter().filter(|_| webhook.manner.recovers()) {
+            arrived.see(heard(id).is_some_and(|heard| heard.taken > 0), || format!("{path} {id}"));
+        }
+        for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
+            nothing.see(wanted.contains(id), || format!("{path} {id}"));
+        }
+        let of_webhook = format!("/api/v1/outbound_webhook/{}/logs", world.webhooks[number].id);
+        let log: Vec<Delivery> = world.list(webhook.organisation, &of_webhook, "").await?;
+        let mut left = wanted.clone();
+        for delivery in &log {
+            let ended = match delivery.state {
+                DeliveryState::Delivered => true,
+                DeliveryState::Dead => !webhook.manner.recovers(),
+                DeliveryState::Ready | DeliveryState::Waiting => false,
+            };
+            let once = delivery.conversation_id.is_some_and(|id| left.remove(&id.0));
+            logged.see(ended && once, || format!("{path} {delivery:?}"));
+        }
+        logged.wrong.extend(left.iter().map(|id| format!("{path} {id} has none")));
+        logs.push(log);
+    }
+    Ok((logs, vec![arrived, nothing, logged]))
+}
+
+/// Every contact got what it was to get, and what was stopped before was not sent.
+///
+/// # Errors
+/// [`Trouble`] where campaigns or conversations are not to be read.
+pub async fn campaigns(
+    world: &World,
+    ran: &[Ran],
+    evidence: &Evidence,
+    options: &Options,
+) -> Result<Vec<Check>, Trouble> {
+    let mut arrived = Check::that("every contact that was not stopped reached its connector, where that recovers");
+    let mut nothing = Check::that("no connector heard of anything else");
+    let mut stopped = Check::that("nothing was sent that was cancelled or deleted before");
+    let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
+    let mut begun = Check::that("every contact that was sent has one conversation, and nobody else has any");
+    let mut conversations: HashMap<WidgetId, Vec<Conversation>> = HashMap::new();
+    for organisation in 0..world.organisations.len() {
+        let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
+        for talk in all {
+            if let Some(widget) = talk.fields.widget_id {
+                conversations.entry(widget).or_default().push(talk);
+            }
+        }
+    }
+    for (number, (run, ran)) in world.plan.runs.iter().zip(ran).enumerate() {
+        let (path, organisation) = (path_of_connector(number), world.plan.webhooks[run.webhook].organisation);
+        let hopeless = run.connector == Some(Manner::Dead);
+        let of_it = format!("/api/v1/campaign/contact/list/{}", ran.id);
+        let places: Vec<CampaignContact> = world.list(organisation, &of_it, "").await?;
+        let heard = |id: CampaignContactId| evidence.get(&path).and_then(|heard| heard.get(&id.0));
+        for place in &places {
+            let wanted = match place.status {
+                ContactStatus::Sent => !hopeless,
+                ContactStatus::Failed => hopeless,
+                ContactStatus::Cancelled => ran.cancelled.is_some(),
+                ContactStatus::Queued => false,
+            };
+            let taken = heard(place.id).is_some_and(|heard| heard.taken > 0);
+            let reached = place.status != ContactStatus::Sent || run.connector.is_none() || taken;
+            arrived.see(wanted && reached, || format!("{path} {place:?}"));
+        }
+        // What had begun before it was stopped may arrive, and that is all.
+        let late = |stopped: Instant, heard: &Heard| heard.last > stopped + options.under_way();
+        for place in 0..u32::try_from(run.contacts).unwrap_or(u32::MAX) {
+            let id = ran.id.contact(place);
+            if let Some(at) = ran.deleted.get(&place).copied().or(ran.cancelled) {
+                stopped.see(!heard(id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
+            }
+        }
+        let ids: BTreeSet<Uuid> = (0..).take(run.contacts).map(|place| ran.id.contact(place).0).collect();
+        for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
+            nothing.see(ids.contains(id), || format!("{path} {id}"));
+        }
+        let of_it = format!("/api/v1/campaign/get/{}", ran.id);
+        let answered = world.ask(organisation, "GET", &of_it, "", &Value::Null).await?;
+        let seen: Campaign = member(&answered.body, "data")?;
+        let with = |status| places.iter().filter(|place| place.status == status).count() as u64;
+        let wanted = Counts {
+            queued: 0,
+            sent: with(ContactStatus::Sent),
+            failed: with(ContactStatus::Failed),
+            cancelled: with(ContactStatus::Cancelled),
+        };
+        let status = if ran.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
+        let all = places.len() + ran.deleted.len() == run.contacts;
+        counts
+            .see(all && seen.counts == wanted && seen.status == status, || format!("{path} {seen:?}, not {wanted:?}"));
+        let talks = conversations.remove(&world.channels[number].widget).unwrap_or_default();
+        let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
+        for talk in &talks {
+            let first = of_contact.insert(talk.fields.contact_id, talk.id).is_none();
+            let invited =
+                talk.fields.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
+            begun.see(first && invited, || format!("{path} {talk:?}"));
+        }
+        for place in &places {
+            let has = of_contact.get(&Some(place.contact_id)).copied();
+            let right = has == place.conversation_id && (has.is_some() || place.status != ContactStatus::Sent);
+            begun.see(right, || format!("{path} {place:?}, {has:?}"));
+        }
+    }
+    Ok(vec![arrived, nothing, stopped, counts, begun])
+}
+
+/// What the stream gave up was no close, and nothing is left to do.
+///
+/// # Errors
+/// [`Trouble`] with the database.
+pub async fn ends(world: &World, closed: &Closed) -> Result<Vec<Check>, Trouble> {
+    let mut lost = Check::that("no close was given up by the stream");
+    lost.seen = closed.len();
+    for record in world.stack.stream.given_up() {
+        if record["dynamodb"]["NewImage"]["status"]["S"] == "closed" {
+            lost.wrong.push(record["dynamodb"]["Keys"].to_string());
+        }
+    }
+    let mut left = Check::that("nothing is left to do");
+    let due = world.due().await?;
+    left.see(due.is_empty(), || format!("{due:?}"));
+    Ok(vec![lost, left])
+}
+
+/// How long each event took from close to receipt, at webhooks of this manner; the shortest first.
+pub fn times(world: &World, closed: &Closed, evidence: &Evidence, manner: Manner) -> Vec<Duration> {
+    let time = |(talk, closed): (&usize, &Instant)| {
+        let webhook = world.plan.talks[*talk].webhook;
+        let heard = evidence.get(&path_of_webhook(webhook))?.get(&world.conversations[*talk].0)?;
+        (world.plan.webhooks[webhook].manner == manner).then(|| heard.first.saturating_duration_since(*closed))
+    };
+    let mut times: Vec<_> = closed.iter().filter_map(time).collect();
+    times.sort();
+    times
+}

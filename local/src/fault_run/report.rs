@@ -1,0 +1,112 @@
+//! What a fault run says in the end: a table of the endpoints, and whether all held that must.
+
+use std::fmt::{Display, Formatter};
+use std::time::Duration;
+
+use crate::fault_run::check::Check;
+
+/// The most that is shown of what is wrong.
+const SHOWN: usize = 5;
+/// How much longer healthy endpoints may wait when things go wrong.
+const SLOWER: f64 = 2.0;
+
+/// The endpoints of one manner.
+#[derive(Debug, Default)]
+pub struct Row {
+    /// What they are.
+    pub name: String,
+    /// Events that they were to get.
+    pub events: usize,
+    /// Requests that came.
+    pub requests: usize,
+    /// Events that they took.
+    pub taken: usize,
+    /// Events that they took, once more each.
+    pub again: usize,
+    /// Attempts that were noted; none is known of connectors.
+    pub attempts: Option<u64>,
+    /// Deliveries that were given up.
+    pub dead: Option<usize>,
+    /// From close to receipt: the median and the slowest hundredth.
+    pub times: Option<(Duration, Duration)>,
+}
+
+/// The report.
+#[derive(Debug)]
+pub struct Report {
+    /// What the plan was made of.
+    pub seed: u64,
+    /// The endpoints.
+    pub rows: Vec<Row>,
+    /// What must hold.
+    pub checks: Vec<Check>,
+    /// How long healthy endpoints wait when nothing goes wrong, and how long they waited: the slowest hundredth of each.
+    pub slowest: Option<(Duration, Duration)>,
+}
+
+impl Report {
+    /// Whether everything that must hold does, but for how long it took.
+    pub fn holds(&self) -> bool {
+        self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
+    }
+
+    /// Whether healthy endpoints waited no longer than they may, where that was measured.
+    pub fn is_prompt(&self) -> bool {
+        self.slowest.is_none_or(|(clean, faulty)| faulty.as_secs_f64() <= clean.as_secs_f64() * SLOWER)
+    }
+}
+
+/// The median and the slowest hundredth of `times`, which are sorted.
+pub fn quantiles(times: &[Duration]) -> Option<(Duration, Duration)> {
+    let at = |hundredths: usize| times.get((times.len() * hundredths / 100).min(times.len().saturating_sub(1)));
+    Some((*at(50)?, *at(99)?))
+}
+
+impl Display for Report {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        writeln!(formatter, "seed {}\n", self.seed)?;
+        writeln!(
+            formatter,
+            "{:30}{:>8}{:>10}{:>8}{:>8}{:>10}{:>7}{:>9}{:>9}",
+            "endpoints", "events", "requests", "taken", "again", "attempts", "dead", "p50 ms", "p99 ms"
+        )?;
+        for row in &self.rows {
+            let or_none = |number: Option<u128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            writeln!(
+                formatter,
+                "{:30}{:>8}{:>10}{:>8}{:>8}{:>10}{:>7}{:>9}{:>9}",
+                row.name,
+                row.events,
+                row.requests,
+                row.taken,
+                row.again,
+                or_none(row.attempts.map(u128::from)),
+                or_none(row.dead.map(|dead| dead as u128)),
+                or_none(row.times.map(|(median, _)| median.as_millis())),
+                or_none(row.times.map(|(_, slowest)| slowest.as_millis())),
+            )?;
+        }
+        writeln!(formatter)?;
+        for Check { what, seen, wrong } in &self.checks {
+            let word = if wrong.is_empty() && *seen > 0 { "ok" } else { "FAILED" };
+            writeln!(formatter, "{word:8}{seen:>7}  {what}")?;
+            for wrong in wrong.iter().take(SHOWN) {
+                writeln!(formatter, "{:17}{wrong}", "")?;
+            }
+            if wrong.len() > SHOWN {
+                writeln!(formatter, "{:17}and {} more", "", wrong.len() - SHOWN)?;
+            }
+        }
+        if let Some((clean, faulty)) = self.slowest {
+            let word = if self.is_prompt() { "ok" } else { "FAILED" };
+            let times = faulty.as_secs_f64() / clean.as_secs_f64();
+            let (clean, faulty) = (clean.as_millis(), faulty.as_millis());
+            writeln!(
+                formatter,
+                "{word:17}the slowest hundredth of healthy endpoints' events took {faulty} ms, {times:.1} times the {clean} ms \
+                 without faults"
+            )?;
+        }
+        Ok(())
+    }
+}

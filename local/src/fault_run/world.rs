@@ -1,0 +1,471 @@
+//! The world of a fault run: the service, its customers with their servers and clocks, and the ways in which they act.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use shared::context::{Clock, Ids};
+use shared::error::chain;
+use shared::model::contact::Contact;
+use shared::model::id::{AssistantId, ContactId, ConversationId, OrgId, WebhookId, WidgetId};
+use shared::model::json::JsonObject;
+use shared::model::secret::Secret;
+use shared::model::time::Timestamp;
+use shared::model::widget::Widget;
+use shared::table::entities::DUE_INDEX;
+use shared::table::store::{BATCH_WRITE_LIMIT, Store, from_item};
+use shared::table::{Table, TableError};
+use shared::tenant::Tenant;
+use shared::webhook::address::Reach;
+use shared::webhook::network::{Network, SystemLookup};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::event_source::StreamFaults;
+use crate::fault_run::Options;
+use crate::fault_run::plan::{ORGANISATIONS, Plan};
+use crate::faults::{Fault, Faults};
+use crate::gateway::Call;
+use crate::lambda::{Function, invoke};
+use crate::receiver::Receiver;
+use crate::template::Template;
+use crate::{Settings, Stack, Trouble, database};
+
+/// When a run begins: 2026-02-01T12:00:00Z.
+const BEGINNING: i64 = 1_769_947_200_000;
+/// How often a schedule ticks.
+pub const MINUTE: Duration = Duration::from_mins(1);
+/// How long a caller asks, before he gives up a service that does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Organisations that are prepared at the same time, with so many calls each.
+const CALLS_AT_ONCE: usize = 4;
+
+/// All there is.
+pub struct World {
+    /// What is going to happen.
+    pub plan: Plan,
+    /// The service.
+    pub stack: Stack,
+    /// The customers' servers.
+    pub receiver: Receiver,
+    /// The time.
+    pub clock: Clock,
+    /// The customers.
+    pub organisations: Vec<Organisation>,
+    /// What is known of the webhooks of the plan.
+    pub webhooks: Vec<KnownWebhook>,
+    /// The conversations of the plan.
+    pub conversations: Vec<ConversationId>,
+    /// What is known of the campaigns of the plan, before they run.
+    pub channels: Vec<Channel>,
+    faults: Faults,
+    ticking: Vec<Function>,
+    ticks: Mutex<StreamFaults>,
+    calls: AtomicU64,
+}
+
+/// A customer.
+pub struct Organisation {
+    id: OrgId,
+    table: Table,
+    key: String,
+}
+
+/// A webhook, as its owner knows it.
+pub struct KnownWebhook {
+    /// Its id.
+    pub id: WebhookId,
+    /// What it signs with.
+    pub secret: Secret,
+    /// Its assistant.
+    pub assistant: AssistantId,
+}
+
+/// What a campaign runs through, and to whom.
+pub struct Channel {
+    /// The widget.
+    pub widget: WidgetId,
+    /// The contacts.
+    pub contacts: Vec<ContactId>,
+}
+
+/// What a caller was answered.
+pub struct Answered {
+    /// When the call began that was answered: earlier ones were not.
+    pub at: Instant,
+    /// How often it was not answered before.
+    pub unanswered: u32,
+    /// HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+}
+
+impl World {
+    /// Everything as it is before anything goes wrong: webhooks, assistants, widgets, contacts, and open conversations.
+    ///
+    /// # Errors
+    /// [`Trouble`] with the service.
+    pub async fn prepare(plan: Plan, options: &Options) -> Result<Arc<Self>, Trouble> {
+        let faults = Faults::default();
+        let clock = Clock::at(Timestamp::from_unix_millis(BEGINNING));
+        let settings = Settings {
+            demo: None,
+            clock: clock.clone(),
+            ids: Ids::counted(),
+            faults: faults.clone(),
+            attempt: options.call,
+            sends_per_second: options.sends_per_second,
+            network: Network::new(Reach::Loopback, Arc::new(SystemLookup), options.attempt),
+            ..Settings::of(&options.root)
+        };
+        let template = Template::read(&settings.template)?;
+        let stack = Stack::start(settings).await?;
+        let ticking = template.schedules.iter().map(|schedule| stack.gateway.event_function(&schedule.function));
+        let ticking = ticking.collect::<Result<_, _>>()?;
+        let mut world = Self {
+            plan,
+            stack,
+            receiver: Receiver::start().await?,
+            clock,
+            organisations: Vec::new(),
+            webhooks: Vec::new(),
+            conversations: Vec::new(),
+            channels: Vec::new(),
+            faults,
+            ticking,
+            ticks: Mutex::default(),
+            calls: AtomicU64::default(),
+        };
+        for number in 0..ORGANISATIONS {
+            world.organisations.push(world.found(number).await?);
+        }
+        for number in 0..world.plan.webhooks.len() {
+            world.webhooks.push(world.register(number).await?);
+        }
+        for number in 0..world.plan.runs.len() {
+            world.channels.push(world.invite(number).await?);
+        }
+        let world = Arc::new(world);
+        let talks = world.plan.talks.len();
+        let opened = at_once(&world, ORGANISATIONS * CALLS_AT_ONCE, 0..talks, |world, number| async move {
+            world.converse(number).await
+        });
+        let opened = opened.await?;
+        // Nobody but this function has it: all tasks have ended.
+        let mut world = Arc::into_inner(world).ok_or_else(|| Trouble("somebody still prepares".into()))?;
+        world.conversations = opened;
+        Ok(Arc::new(world))
+    }
+
+    async fn found(&self, number: usize) -> Result<Organisation, Trouble> {
+        let input = json!({"name": format!("Organisation {number}")}).to_string();
+        let answer = self.stack.gateway.invoke_by_name("issue-api-key", input.as_bytes()).await;
+        let issued: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        let store = Store::new(self.stack.client.clone(), database::TABLE_NAME.into());
+        let org: OrgId = member(&issued, "org_id")?;
+        #[expect(clippy::disallowed_methods, reason = "who runs the stack is its operator")]
+        let tenant = Tenant::operator(org);
+        Ok(Organisation { id: org, table: Table::new(store, tenant), key: member(&issued, "api_key")? })
+    }
+
+    async fn register(&self, number: usize) -> Result<KnownWebhook, Trouble> {
+        let organisation = self.plan.webhooks[number].organisation;
+        let address = format!("{}{}", self.receiver.url, path_of_webhook(number));
+        let webhook = self.make(organisation, "/api/v1/outbound_webhook", json!({"endpoint": address})).await?;
+        let id: WebhookId = member(&webhook, "id")?;
+        let assistant = self.make(organisation, "/api/v1/assistant", json!({"webhook_id": id})).await?;
+        Ok(KnownWebhook { id, secret: member(&webhook, "secret")?, assistant: member(&assistant, "id")? })
+    }
+
+    /// A campaign's widget and contacts, which have no calls of their own.
+    async fn invite(&self, number: usize) -> Result<Channel, Trouble> {
+        let run = &self.plan.runs[number];
+        let Organisation { id: org_id, table, .. } = &self.organisations[self.plan.webhooks[run.webhook].organisation];
+        let (now, service) = (self.clock.now(), &self.stack.gateway.service);
+        let widget = Widget {
+            id: service.ids.fresh(now).into(),
+            name: None,
+            description: None,
+            assistant_id: Some(self.webhooks[run.webhook].assistant),
+            widget_type: run.channel,
+            opening_message: Some("Hello".into()),
+            connector_url: run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
+            attributes: JsonObject::default(),
+            org_id: *org_id,
+            created_at: now,
+            updated_at: now,
+        };
+        table.put(widget.id, &widget).await.map_err(broken)?;
+        let contact = |number: usize| Contact {
+            id: service.ids.fresh(now).into(),
+            first_name: Some(format!("Contact {number}")),
+            last_name: None,
+            email: None,
+            phone_number: Some(format!("+31200{number:06}")),
+            attributes: JsonObject::default(),
+            org_id: *org_id,
+            created_at: now,
+            updated_at: now,
+        };
+        let contacts: Vec<_> = (0..run.contacts).map(contact).collect();
+        let store = Store::new(self.stack.client.clone(), database::TABLE_NAME.into());
+        for batch in contacts.chunks(BATCH_WRITE_LIMIT) {
+            let items = batch.iter().map(|contact| table.item(contact.id, contact)).collect::<Result<_, _>>();
+            store.put_batch(items.map_err(broken)?).await.map_err(broken)?;
+        }
+        Ok(Channel { widget: widget.id, contacts: contacts.into_iter().map(|contact| contact.id).collect() })
+    }
+
+    async fn converse(&self, number: usize) -> Result<ConversationId, Trouble> {
+        let talk = self.plan.talks[number];
+        let organisation = self.plan.webhooks[talk.webhook].organisation;
+        let body = json!({"assistant_id": self.webhooks[talk.webhook].assistant});
+        let opened = self.make(organisation, "/api/v1/conversation", body).await?;
+        let id: ConversationId = member(&opened, "id")?;
+        if talk.spoken {
+            let words = json!({"sender_type": "user", "text": format!("Until when are you open? ({number})")});
+            self.make(organisation, &format!("/api/v1/conversation/{id}/message"), words).await?;
+        }
+        Ok(id)
+    }
+
+    /// The data of what is made before anything goes wrong.
+    async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
+        let answered = self.call(organisation, "POST", path, "", &body, None).await?;
+        match answered.status {
+            200 | 201 => Ok(answered.body["data"].clone()),
+            status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+        }
+    }
+
+    /// A call of the API, by somebody who does it right: what is not answered is asked again, as the same request.
+    ///
+    /// # Errors
+    /// [`Trouble`] where there is no answer at all.
+    pub async fn ask(
+        &self,
+        organisation: usize,
+        method: &str,
+        path: &str,
+        query: &str,
+        body: &Value,
+    ) -> Result<Answered, Trouble> {
+        let key = format!("fault-run-{}", self.calls.fetch_add(1, Ordering::Relaxed));
+        // Boxed, as everything that is within it would make the caller's future too large for the compiler.
+        Box::pin(self.call(organisation, method, path, query, body, (method == "POST").then_some(key))).await
+    }
+
+    async fn call(
+        &self,
+        organisation: usize,
+        method: &str,
+        path: &str,
+        query: &str,
+        body: &Value,
+        key: Option<String>,
+    ) -> Result<Answered, Trouble> {
+        let bearer = format!("Bearer {}", self.organisations[organisation].key);
+        let headers = [("authorization", Some(bearer)), ("idempotency-key", key)];
+        let call = Call {
+            method: method.into(),
+            path: path.into(),
+            query: query.into(),
+            headers: headers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect(),
+            body: if body.is_null() { Vec::new() } else { body.to_string().into() },
+        };
+        let (begun, mut unanswered) = (Instant::now(), 0);
+        loop {
+            let at = Instant::now();
+            let answer = self.stack.answer(&call).await;
+            let in_use = answer.status == 409 && answer.body.contains("idempotency_key_in_use");
+            if answer.status != 503 && !in_use {
+                let body = serde_json::from_str(&answer.body).unwrap_or_default();
+                return Ok(Answered { at, unanswered, status: answer.status, body });
+            }
+            if begun.elapsed() > PATIENCE {
+                let (status, body) = (answer.status, answer.body);
+                return Err(Trouble(format!("{method} {path}: {unanswered} times no answer, at last {status} {body}")));
+            }
+            unanswered += 1;
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Everything in a list of the API.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it is not to be had.
+    pub async fn list<R: DeserializeOwned>(
+        &self,
+        organisation: usize,
+        path: &str,
+        query: &str,
+    ) -> Result<Vec<R>, Trouble> {
+        let mut all = Vec::new();
+        for page in 1.. {
+            let query = format!("{query}&size=100&page={page}");
+            let answered = self.ask(organisation, "GET", path, &query, &Value::Null).await?;
+            all.extend(member::<Vec<R>>(&answered.body["data"], "items")?);
+            if answered.body["data"]["next_page"].is_null() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// From now on things go wrong, as `options` say.
+    pub fn go_wrong(&self, options: &Options) {
+        let mut random = fastrand::Rng::with_seed(self.plan.seed);
+        let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
+        self.stack.stream.set_faults(&stream);
+        *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
+        let kinds = options.database.clone();
+        self.faults.plan(move |_, _| {
+            let mut roll = random.f64();
+            let befalls = kinds.iter().find(|(probability, _)| {
+                roll -= probability;
+                roll < 0.0
+            });
+            befalls.map_or(Fault::None, |(_, fault)| *fault)
+        });
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn go_right(&self) {
+        self.stack.stream.set_faults(&StreamFaults::default());
+        self.faults.end();
+    }
+
+    /// How many requests of the SDK there were since things go wrong.
+    pub fn requests(&self) -> usize {
+        self.faults.requests().len()
+    }
+
+    /// A tick of all functions that have a schedule, some of which are killed; how many failed.
+    pub async fn minute(&self) -> usize {
+        let ticks = self.ticking.iter().map(async |function| {
+            let lifetime = self.ticks.lock().unwrap_or_else(PoisonError::into_inner).lifetime();
+            invoke(function, json!({"source": "aws.events", "detail": {}}).to_string(), lifetime).await.is_err()
+        });
+        join_all(ticks).await.into_iter().filter(|failed| *failed).count()
+    }
+
+    /// Has the clock go so many times as fast as the machine's, until what is returned is dropped.
+    pub fn let_time_pass(&self, times: u32) -> JoinSet<()> {
+        let clock = self.clock.clone();
+        JoinSet::from_iter([async move {
+            let (mut ticks, mut last) = (interval(Duration::from_millis(2)), Instant::now());
+            loop {
+                ticks.tick().await;
+                let passed = last.elapsed();
+                last += passed;
+                pass(&clock, passed * times);
+            }
+        }])
+    }
+
+    /// Has the functions on the stream and on schedules run by themselves, the latter at that pace, until what is returned is dropped.
+    pub fn go_on(self: &Arc<Self>, times: u32) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
+        let world = Arc::clone(self);
+        tasks.spawn(async move {
+            let mut minutes = interval(MINUTE / times);
+            minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut under_way = JoinSet::new();
+            loop {
+                minutes.tick().await;
+                while under_way.try_join_next().is_some() {}
+                let world = Arc::clone(&world);
+                under_way.spawn(async move { world.minute().await });
+            }
+        });
+        tasks
+    }
+
+    /// Moves the clock on.
+    pub fn skip(&self, time: Duration) {
+        pass(&self.clock, time);
+    }
+
+    /// What will become due, and when: partition and time of each item of the index, but for the notes of how endpoints fare.
+    ///
+    /// # Errors
+    /// [`Trouble`] with the database.
+    pub async fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
+        #[expect(clippy::disallowed_methods, reason = "only who watches looks at everything")]
+        let scan = self.stack.client.scan().table_name(database::TABLE_NAME).index_name(DUE_INDEX);
+        let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
+        let mut due = Vec::new();
+        for item in items.map_err(|error| Trouble(chain(&error)))? {
+            #[derive(Deserialize)]
+            struct Due {
+                due_pk: String,
+                due_at: Timestamp,
+            }
+            let Due { due_pk, due_at } = from_item(item).map_err(broken)?;
+            due.extend((!due_pk.starts_with("ENDPOINT#")).then_some((due_pk, due_at)));
+        }
+        Ok(due)
+    }
+
+    /// When the next of it does; none where nothing will.
+    ///
+    /// # Errors
+    /// [`Trouble`] with the database.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>, Trouble> {
+        Ok(self.due().await?.into_iter().map(|(_, at)| at).min())
+    }
+}
+
+/// Does `work` for each of `numbers`, `width` of them at once; what comes of each, in their order.
+///
+/// # Errors
+/// The first [`Trouble`].
+pub async fn at_once<T: Send + 'static, W: Future<Output = Result<T, Trouble>> + Send + 'static>(
+    world: &Arc<World>,
+    width: usize,
+    numbers: impl IntoIterator<Item = usize>,
+    work: impl Fn(Arc<World>, usize) -> W,
+) -> Result<Vec<T>, Trouble> {
+    let begin = |number| {
+        let task = tokio::spawn(work(Arc::clone(world), number));
+        async move { task.await.map_err(|error| Trouble(error.to_string()))? }
+    };
+    stream::iter(numbers).map(begin).buffered(width).try_collect().await
+}
+
+/// Where the webhook of this number is.
+pub fn path_of_webhook(number: usize) -> String {
+    format!("/webhook/{number}")
+}
+
+/// Where the connector of the campaign of this number is.
+pub fn path_of_connector(number: usize) -> String {
+    format!("/connector/{number}")
+}
+
+/// A member of an answer.
+///
+/// # Errors
+/// [`Trouble`] shows the answer.
+pub fn member<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, Trouble> {
+    serde_json::from_value(value[name].clone()).map_err(|error| Trouble(format!("{name}: {error} in {value}")))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err passes")]
+fn broken(error: TableError) -> Trouble {
+    Trouble(chain(&error))
+}
+
+fn pass(clock: &Clock, time: Duration) {
+    if let Clock::Manual(millis) = clock {
+        millis.fetch_add(i64::try_from(time.as_millis()).unwrap_or_default(), Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,347 @@
+//! A customer's server, well-behaved or not, that remembers what it was sent.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::response::Response;
+use futures_util::stream;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::Trouble;
+
+/// What a huge body is made of, and of how many such pieces.
+const PIECE: Bytes = Bytes::from_static(&[b' '; 64 * 1024]);
+const PIECES: usize = 4096;
+
+/// How a path answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Behaviour {
+    /// At once, with this status.
+    Answer(u16),
+    /// With this status, after a while.
+    Slow(Duration, u16),
+    /// With this status, and the wish to be left alone for so many seconds.
+    RetryAfter(u16, u64),
+    /// With 302, to this address.
+    Redirect(String),
+    /// The connection ends without an answer.
+    DropConnection,
+    /// Not at all, and the connection stays open.
+    Never,
+    /// With 200, and a body that never ends, of which a byte comes each tenth of a second.
+    Trickle,
+    /// With 200, and a body of 256 MiB.
+    HugeBody,
+    /// With 503 for a number of requests, then with this status.
+    Recovering {
+        /// How often it fails.
+        failures: usize,
+        /// How it answers from then on.
+        then: u16,
+    },
+    /// One after another; the last one stays.
+    Sequence(Vec<Behaviour>),
+}
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Upper case.
+    pub method: String,
+    /// Percent-encoded, without the query.
+    pub path: String,
+    /// Without the question mark, percent-encoded.
+    pub query: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// As it came.
+    pub body: Vec<u8>,
+    /// When all of it was there.
+    pub at: Instant,
+    /// The status that it was answered with; none while it was not, or where the sender was gone before.
+    pub answered: Option<u16>,
+}
+
+impl Received {
+    /// Whether the sender was told that all is well.
+    pub fn succeeded(&self) -> bool {
+        self.answered.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+/// The server. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    /// Where it listens.
+    pub url: String,
+    memory: Arc<Memory>,
+    server: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    received: Mutex<Vec<Received>>,
+    behaviours: Mutex<HashMap<String, Behaving>>,
+    /// How many requests came to each path.
+    counts: Mutex<HashMap<String, usize>>,
+    /// How many requests came; it wakes those who wait for more.
+    count: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct Behaving {
+    behaviour: Behaviour,
+    /// How many requests came since it behaves like this.
+    requests: usize,
+}
+
+impl Receiver {
+    /// Starts on a free port of loopback. Each path answers 200 until it is told to behave otherwise.
+    ///
+    /// # Errors
+    /// [`Trouble`] where there is no port.
+    pub async fn start() -> Result<Self, Trouble> {
+        let trouble = |error: std::io::Error| Trouble(format!("a receiver: {error}"));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(trouble)?;
+        let url = format!("http://{}", listener.local_addr().map_err(trouble)?);
+        let memory = Arc::new(Memory::default());
+        let router = Router::new().fallback(receive).with_state(Arc::clone(&memory));
+        let server = tokio::spawn(async move {
+            // What ends it early ends the process with it.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self { url, memory, server })
+    }
+
+    /// From now on `path` behaves like this.
+    pub fn behave(&self, path: &str, behaviour: Behaviour) {
+        lock(&self.memory.behaviours).insert(path.to_owned(), Behaving { behaviour, requests: 0 });
+    }
+
+    /// What came to `path`, in its order.
+    pub fn received(&self, path: &str) -> Vec<Received> {
+        lock(&self.memory.received).iter().filter(|received| received.path == path).cloned().collect()
+    }
+
+    /// How many requests came to `path`, also where they are forgotten.
+    pub fn count(&self, path: &str) -> usize {
+        lock(&self.memory.counts).get(path).copied().unwrap_or_default()
+    }
+
+    /// All that came, in its order.
+    pub fn all(&self) -> Vec<Received> {
+        lock(&self.memory.received).clone()
+    }
+
+    /// Forgets what came.
+    pub fn forget(&self) {
+        lock(&self.memory.received).clear();
+    }
+
+    /// Waits until `count` requests have come to `path`, and returns what came.
+    ///
+    /// # Errors
+    /// [`Trouble`] where so many do not come within `patience`.
+    pub async fn wait_for(&self, path: &str, count: usize, patience: Duration) -> Result<Vec<Received>, Trouble> {
+        let mut news = self.memory.count.subscribe();
+        let enough = async {
+            while self.received(path).len() < count && news.changed().await.is_ok() {}
+            self.received(path)
+        };
+        timeout(patience, enough).await.map_err(|_| {
+            Trouble(format!("{count} requests were to come to {path}, and {} came", self.received(path).len()))
+        })
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Memory {
+    /// Remembers a request, and says where it did and how to behave.
+    fn remember(&self, received: Received) -> (usize, Behaviour) {
+        let behaviour = lock(&self.behaviours).get_mut(&received.path).map_or(Behaviour::Answer(200), |behaving| {
+            behaving.requests += 1;
+            behaving.behaviour.at(behaving.requests - 1)
+        });
+        *lock(&self.counts).entry(received.path.clone()).or_default() += 1;
+        let mut all = lock(&self.received);
+        all.push(received);
+        (all.len() - 1, behaviour)
+    }
+
+    /// The request at `place` is answered.
+    fn answer(&self, place: usize, at: Instant, status: u16) {
+        // It may have been forgotten meanwhile, and another be in its place.
+        if let Some(received) = lock(&self.received).get_mut(place).filter(|received| received.at == at) {
+            received.answered = Some(status);
+        }
+    }
+}
+
+impl Behaviour {
+    /// How the request behaves before which `earlier` came.
+    fn at(&self, earlier: usize) -> Self {
+        match self {
+            Self::Recovering { failures, then } => Self::Answer(if earlier < *failures { 503 } else { *then }),
+            Self::Sequence(behaviours) => {
+                let behaviour = behaviours.get(earlier).or(behaviours.last());
+                behaviour.map_or(Self::Answer(200), |behaviour| behaviour.at(earlier))
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+async fn receive(State(memory): State<Arc<Memory>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    // A body that does not arrive as a whole is no request.
+    let Ok(body) = to_bytes(body, usize::MAX).await else { drop_connection() };
+    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let at = Instant::now();
+    let (place, behaviour) = memory.remember(Received {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        body: body.into(),
+        at,
+        answered: None,
+    });
+    memory.count.send_modify(|count| *count += 1);
+    let answer = |status: u16, header: Option<(&str, String)>, body: Body| {
+        memory.answer(place, at, status);
+        let response = Response::builder().status(status);
+        let response = header.into_iter().fold(response, |response, (name, value)| response.header(name, value));
+        response.body(body).unwrap_or_default()
+    };
+    match behaviour {
+        Behaviour::Slow(duration, status) => {
+            sleep(duration).await;
+            answer(status, None, Body::empty())
+        }
+        Behaviour::RetryAfter(status, seconds) => {
+            answer(status, Some(("retry-after", seconds.to_string())), Body::empty())
+        }
+        Behaviour::Redirect(to) => answer(302, Some(("location", to)), Body::empty()),
+        Behaviour::DropConnection => drop_connection(),
+        Behaviour::Never => std::future::pending().await,
+        Behaviour::Trickle => answer(200, None, trickle()),
+        Behaviour::HugeBody => {
+            let pieces = (0..PIECES).map(|_| Ok::<_, std::convert::Infallible>(PIECE));
+            answer(200, None, Body::from_stream(stream::iter(pieces)))
+        }
+        Behaviour::Answer(status) => answer(status, None, Body::empty()),
+        // Resolved by `Behaviour::at`.
+        Behaviour::Recovering { .. } | Behaviour::Sequence(_) => answer(500, None, Body::empty()),
+    }
+}
+
+fn trickle() -> Body {
+    Body::from_stream(stream::unfold((), async |()| {
+        sleep(Duration::from_millis(100)).await;
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from_static(b".")), ()))
+    }))
+}
+
+/// The task of a connection ends with its handler, and the connection with it; without a word on standard error, as it is meant.
+fn drop_connection() -> ! {
+    std::panic::resume_unwind(Box::new("the connection ends"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    /// Sends a request with the body `hello`, and reads up to `most` bytes of what comes back.
+    async fn send(receiver: &Receiver, path: &str, most: u64) -> String {
+        let mut stream = TcpStream::connect(receiver.url.strip_prefix("http://").unwrap()).await.unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nX-Mark: 1\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // A connection that is reset has said what it had to say.
+        let _ = stream.take(most).read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    fn status(answer: &str) -> u16 {
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn it_answers_as_it_is_told_and_remembers() {
+        let receiver = Receiver::start().await.unwrap();
+        assert_eq!(status(&send(&receiver, "/hook?a=1", 1000).await), 200);
+        let came = receiver.received("/hook");
+        assert_eq!((came.len(), &came[0].body[..], &came[0].query[..]), (1, &b"hello"[..], "a=1"));
+        assert_eq!((&came[0].method[..], &came[0].headers["x-mark"][..]), ("POST", "1"));
+        assert!(came[0].succeeded());
+        receiver.behave("/hook", Behaviour::Answer(410));
+        assert_eq!(status(&send(&receiver, "/hook", 1000).await), 410);
+        assert!(!receiver.received("/hook")[1].succeeded());
+        receiver.behave("/hook", Behaviour::Slow(Duration::from_millis(1), 202));
+        assert_eq!(status(&send(&receiver, "/hook", 1000).await), 202);
+        receiver.behave("/hook", Behaviour::RetryAfter(429, 7));
+        let answer = send(&receiver, "/hook", 1000).await;
+        assert!(status(&answer) == 429 && answer.contains("retry-after: 7\r\n"), "{answer}");
+        receiver.behave("/hook", Behaviour::Redirect("http://127.0.0.1:1/".into()));
+        let answer = send(&receiver, "/hook", 1000).await;
+        assert!(status(&answer) == 302 && answer.contains("location: http://127.0.0.1:1/\r\n"), "{answer}");
+        assert_eq!((receiver.all().len(), receiver.count("/hook")), (5, 5));
+        receiver.forget();
+        assert_eq!(receiver.all(), []);
+    }
+
+    #[tokio::test]
+    async fn it_may_recover_or_change_its_ways() {
+        let receiver = Receiver::start().await.unwrap();
+        receiver.behave("/a", Behaviour::Recovering { failures: 2, then: 204 });
+        receiver.behave("/b", Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(201)]));
+        for (path, statuses) in [("/a", [503, 503, 204, 204]), ("/b", [500, 201, 201, 201])] {
+            for wanted in statuses {
+                assert_eq!(status(&send(&receiver, path, 1000).await), wanted, "{path}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn it_may_be_a_nuisance() {
+        let receiver = Receiver::start().await.unwrap();
+        receiver.behave("/drop", Behaviour::DropConnection);
+        assert_eq!(send(&receiver, "/drop", 1000).await, "");
+        assert_eq!(receiver.received("/drop")[0].answered, None);
+        receiver.behave("/trickle", Behaviour::Trickle);
+        let trickled = send(&receiver, "/trickle", 120).await;
+        assert!(trickled.ends_with("1\r\n.\r\n") || trickled.contains("\r\n.\r\n1"), "{trickled}");
+        receiver.behave("/huge", Behaviour::HugeBody);
+        assert_eq!(send(&receiver, "/huge", 1_000_000).await.len(), 1_000_000);
+        receiver.behave("/never", Behaviour::Never);
+        let waiting = async { timeout(Duration::from_mins(5), send(&receiver, "/never", 1000)).await };
+        let came = async { receiver.wait_for("/never", 1, Duration::from_mins(1)).await };
+        tokio::select! {
+            _ = waiting => panic!("it answered"),
+            came = came => assert_eq!(came.unwrap()[0].answered, None),
+        }
+        let trouble = receiver.wait_for("/never", 2, Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(trouble.to_string(), "2 requests were to come to /never, and 1 came");
+    }
+}

@@ -1,0 +1,711 @@
+//! `Idempotency-Key`: the first answer again, one effect, whoever dies where.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::faults::{Fault, Faults};
+use local::gateway::{Answer, Call};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::context::Clock;
+use shared::routes::{self, Route};
+use shared::table::store::from_item;
+
+use crate::fixture::{
+    ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, id, kind, post, settings, stack, valid_body,
+    valid_call,
+};
+
+const KEY: &str = "6b2d0a52-1f5c-4c1e-9f0e-canary000001";
+const LEASE: i64 = 30_000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+type Item = BTreeMap<String, AttributeValue>;
+
+fn posts() -> impl Iterator<Item = &'static Route> {
+    routes::ALL.iter().copied().filter(|route| route.method == "POST")
+}
+
+fn keyed(call: Call, key: &str) -> Call {
+    let mut call = call;
+    call.headers.insert("idempotency-key".to_owned(), key.to_owned());
+    call
+}
+
+/// A keyed call of `route` that succeeds for Acme.
+fn valid(route: &Route) -> Call {
+    keyed(valid_call(route, 'a', ACME), KEY)
+}
+
+/// A stack, the hand that sets its clock, and what goes wrong in it. No call of the database is ever given up for want of time.
+async fn disturbed() -> (Stack, Arc<AtomicI64>, Faults) {
+    let faults = Faults::default();
+    let settings = Settings { faults: faults.clone(), attempt: Duration::from_mins(10), ..settings() };
+    let Clock::Manual(clock) = settings.clock.clone() else { panic!("the tests' clock is set by hand") };
+    (Stack::start(settings).await.unwrap(), clock, faults)
+}
+
+fn is_claim(item: &Item) -> bool {
+    item["sk"] == AttributeValue::S("IDEMPOTENCY".into())
+}
+
+async fn claims(stack: &Stack) -> Vec<Item> {
+    everything(stack).await.into_iter().filter(is_claim).collect()
+}
+
+/// All records, as JSON: whatever is no claim, and no contact of a campaign that does not exist.
+async fn records(stack: &Stack) -> Vec<Value> {
+    let items = everything(stack).await.into_iter().filter(|item| !is_claim(item));
+    let mut items: Vec<Value> = items.map(|item| from_item(item.into_iter().collect()).unwrap()).collect();
+    for item in &mut items {
+        // In which partition of the index a record stands follows from its id, which differs from stack to stack.
+        if let Some(kind) = item["due_pk"].as_str().and_then(|due| Some(due.split_once('#')?.0.to_owned())) {
+            item["due_pk"] = kind.into();
+        }
+    }
+    let campaigns: BTreeSet<_> =
+        items.iter().filter(|item| item["sk"] == "CAMPAIGN").map(|item| item["id"].to_string()).collect();
+    let of_none = |item: &Value| {
+        item["pk"].as_str().unwrap().contains("#CAMPAIGN_CONTACT#")
+            && !campaigns.contains(&item["campaign_id"].to_string())
+    };
+    items.into_iter().filter(|item| !of_none(item)).collect()
+}
+
+/// A further request of `route`, another one, has its effect again, or has none, or is refused: as is in its nature.
+async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer {
+    let before = records(stack).await;
+    let answer = stack.answer(call).await;
+    let wanted = match route.name {
+        // What is over is over.
+        "close-conversation" | "cancel-campaign" => (409, false),
+        // What is about to be sent anyway stays as it is.
+        "redeliver" => (route.success, false),
+        _ => (route.success, true),
+    };
+    assert_eq!((answer.status, records(stack).await != before), wanted, "{} {}", route.name, answer.body);
+    answer
+}
+
+/// `text` with every id, hash and secret replaced that is not in `known`: what is left does not depend on how many were drawn before.
+fn masked(text: &str, known: &str) -> String {
+    let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    let digits = |at: usize, length: usize| text.get(at..at + length).filter(|part| hex(part));
+    let uuid = |at: usize| {
+        let part = text.get(at..at + 36)?;
+        let groups: Vec<_> = part.split('-').collect();
+        (groups.iter().all(|group| hex(group)) && groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]))
+            .then_some(part)
+    };
+    let secret = |at: usize| text.get(at..at + "whsec_".len() + 44).filter(|part| part.starts_with("whsec_"));
+    let (mut out, mut at) = (String::new(), 0);
+    while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        let part = digits(at, 64).or_else(|| uuid(at)).or_else(|| digits(at, 32)).or_else(|| secret(at));
+        if let Some(part) = part {
+            out += if known.contains(part) { part } else { "NEW" };
+            at += part.len();
+        } else {
+            out.push(character);
+            at += character.len_utf8();
+        }
+    }
+    out
+}
+
+/// What a call answers and what it changes in the table, ids aside.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    status: u16,
+    body: String,
+    gone: Vec<String>,
+    new: Vec<String>,
+}
+
+impl Outcome {
+    async fn of(stack: &Stack, before: &[Value], answer: &Answer) -> Self {
+        let known = json!(before).to_string();
+        let after = records(stack).await;
+        let without = |these: &[Value], those: &[Value]| {
+            let left = these.iter().filter(|item| !those.contains(item));
+            let mut texts: Vec<_> = left.map(|item| masked(&item.to_string(), &known)).collect();
+            texts.sort();
+            texts
+        };
+        Self {
+            status: answer.status,
+            body: masked(&answer.body, &known).replace(&stack.url, ""),
+            gone: without(before, &after),
+            new: without(&after, before),
+        }
+    }
+
+    /// What `call` comes to where nothing goes wrong; `late` is after a first attempt that has left no trace, and its lease.
+    async fn undisturbed(call: &Call, late: bool) -> Self {
+        let (stack, clock, _) = disturbed().await;
+        if late {
+            clock.fetch_add(LEASE, Ordering::SeqCst);
+            stack.gateway.service.ids.secret().unwrap();
+        }
+        let before = records(&stack).await;
+        let answer = stack.answer(call).await;
+        assert!(answer.status < 300, "{} {}", call.path, answer.body);
+        Self::of(&stack, &before, &answer).await
+    }
+}
+
+fn in_use(answer: &Answer) {
+    assert_eq!(failure(answer), (409, vec![r#"["header","idempotency-key"] idempotency_key_in_use"#.into()]));
+    assert_eq!(answer.headers["retry-after"], "1");
+}
+
+fn reused(answer: &Answer, what: &str) {
+    let wanted = vec![r#"["header","idempotency-key"] idempotency_key_reused"#.into()];
+    assert_eq!(failure(answer), (422, wanted), "{what}");
+}
+
+#[tokio::test]
+async fn a_repeat_gets_the_first_answer_and_has_no_effect() {
+    for route in posts() {
+        let (stack, clock, _) = disturbed().await;
+        let before = records(&stack).await;
+        let first = stack.answer(&valid(route)).await;
+        assert_eq!(first.status, route.success, "{} {}", route.name, first.body);
+        let after = records(&stack).await;
+        assert_ne!(after, before, "{}", route.name);
+        let call = valid(route);
+        let slash = Call { path: format!("{}/", call.path.trim_end_matches('/')), ..call.clone() };
+        let bearer = ("authorization".to_owned(), format!("Bearer {ACME}"));
+        let bearer = Call {
+            query: String::new(),
+            headers: call.headers.clone().into_iter().chain([bearer]).collect(),
+            ..call.clone()
+        };
+        let other_case = Call { headers: [("Idempotency-Key".to_owned(), KEY.to_owned())].into(), ..call.clone() };
+        for repeat in [&call, &slash, &bearer, &other_case, &call] {
+            let again = stack.answer(repeat).await;
+            assert_eq!((again.status, &again.body), (first.status, &first.body), "{}", route.name);
+            assert_ne!(again.headers["x-request-id"], first.headers["x-request-id"], "{}", route.name);
+            assert_eq!(records(&stack).await, after, "{}", route.name);
+            clock.fetch_add(DAY / 6, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_a_key_it_is_answered_as_without() {
+    for route in posts() {
+        let [with, without] = [valid(route), valid_call(route, 'a', ACME)];
+        let with = Outcome::undisturbed(&with, false).await;
+        let without = Outcome::undisturbed(&without, false).await;
+        assert_eq!(
+            (with.status, masked(&with.body, "")),
+            (without.status, masked(&without.body, "")),
+            "{}",
+            route.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failure_that_is_no_fault_of_ours_is_repeated_too() {
+    let stack = stack().await;
+    let run = |body: &Value| {
+        let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 3));
+        keyed(post(&path, ACME, body.to_string()), KEY)
+    };
+    // The widget has nothing to say; which comes to light behind the input's validation.
+    let silent = json!({"contact_ids": [id('a', kind::CONTACT, 1)]});
+    let first = stack.answer(&run(&silent)).await;
+    assert_eq!(failure(&first), (422, vec![r#"["body","message"] missing"#.into()]));
+    let calls = stack.answer(&run(&silent)).await;
+    assert_eq!((calls.status, &calls.body), (first.status, &first.body));
+    assert!(calls.cost.calls < first.cost.calls, "it was carried out again");
+    let spoken = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi"});
+    reused(&stack.answer(&run(&spoken)).await, "another body");
+}
+
+#[tokio::test]
+async fn an_answer_too_large_to_keep_is_made_again() {
+    let stack = stack().await;
+    let unknown: Vec<_> =
+        (0..6000).map(|number| format!("01900000-0000-7000-8000-{:012x}", 0xf000_0000_0000_u64 + number)).collect();
+    let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let call = keyed(post(&path, ACME, json!({"contact_ids": unknown}).to_string()), KEY);
+    let first = stack.answer(&call).await;
+    assert!(first.status == 422 && first.body.len() > 400_000, "{}", first.body.len());
+    let again = stack.answer(&call).await;
+    assert_eq!((again.status, again.body), (first.status, first.body));
+    reused(&stack.answer(&keyed(post(&path, ACME, valid_body(&routes::RUN_CAMPAIGN, 'a')), KEY)).await, "another body");
+}
+
+#[tokio::test]
+async fn the_largest_answer_to_a_creation_is_kept() {
+    let stack = stack().await;
+    let limit = routes::CREATE_AGENCY.body_limit;
+    let body = format!(r#"{{"branding":{{"x":"{}"}}}}"#, "x".repeat(limit - r#"{"branding":{"x":""}}"#.len()));
+    let call = keyed(post(routes::CREATE_AGENCY.path, ACME, body), KEY);
+    let first = stack.answer(&call).await;
+    assert_eq!(first.status, 201);
+    let again = stack.answer(&call).await;
+    assert!(again.body == first.body && again.cost.calls == 1, "{:?}", again.cost);
+}
+
+#[tokio::test]
+async fn a_key_goes_with_one_request() {
+    for route in posts() {
+        let stack = stack().await;
+        let first = valid(route);
+        let answer = stack.answer(&first).await;
+        let before = everything(&stack).await;
+        let mut others = vec![
+            Call { body: [&first.body[..], b" "].concat(), ..first.clone() },
+            Call { query: format!("{}&page=1", first.query), ..first.clone() },
+            Call { query: format!("Api_key=1&{}", first.query), ..first.clone() },
+        ];
+        others.extend(posts().filter(|other| *other != route).map(valid));
+        for other in &others {
+            reused(&stack.answer(other).await, &format!("{} {} {}", route.name, other.path, other.query));
+        }
+        assert_eq!(everything(&stack).await, before, "{}", route.name);
+        assert_eq!(stack.answer(&first).await.body, answer.body, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values_does() {
+    let stack = stack().await;
+    let with = |query: &str| Call { query: format!("api_key={ACME}&{query}"), ..valid(&routes::CREATE_AGENCY) };
+    let first = stack.answer(&with("a=1&b=2&a=3")).await;
+    for same in ["a=1&a=3&b=2", "b=2&a=1&a=3", "b=%32&a=1&a=3"] {
+        assert_eq!(stack.answer(&with(same)).await.body, first.body, "{same}");
+    }
+    for other in ["a=3&b=2&a=1", "a=1&b=2", "a=1&b=2&a=3&c", "b=2&a=13"] {
+        reused(&stack.answer(&with(other)).await, other);
+    }
+}
+
+#[tokio::test]
+async fn another_key_and_no_key_are_another_request() {
+    for route in posts() {
+        let stack = stack().await;
+        let before = records(&stack).await;
+        assert_eq!(stack.answer(&valid(route)).await.status, route.success, "{}", route.name);
+        assert_ne!(records(&stack).await, before, "{}", route.name);
+        for call in [keyed(valid(route), "another"), valid_call(route, 'a', ACME)] {
+            carried_out_again(&stack, route, &call).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn organisations_do_not_share_keys() {
+    for route in posts() {
+        let stack = stack().await;
+        let first = stack.answer(&valid(route)).await;
+        let others = keyed(valid_call(route, 'b', GLOBEX), KEY);
+        let answer = stack.answer(&others).await;
+        assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
+        assert_ne!(answer.body, first.body, "{}", route.name);
+        assert_eq!(stack.answer(&others).await.body, answer.body, "{}", route.name);
+        assert_eq!(stack.answer(&valid(route)).await.body, first.body, "{}", route.name);
+        assert_eq!(claims(&stack).await.len(), 2, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_1_to_255_visible_characters() {
+    let longest: String = ('!'..='~').cycle().take(255).collect();
+    for route in posts() {
+        let stack = stack().await;
+        let before = everything(&stack).await;
+        for wrong in
+            ["", " ", "a b", " a", "a ", "a\tb", "é", "a\u{fffd}", "ключ", &format!("{longest}!"), &"x".repeat(9000)]
+        {
+            let answer = stack.answer(&keyed(valid_call(route, 'a', ACME), wrong)).await;
+            let wanted = json!({"detail": [{
+                "loc": ["header", "idempotency-key"],
+                "msg": "String should match pattern '^[!-~]{1,255}$'",
+                "type": "string_pattern_mismatch",
+            }]});
+            assert_eq!((answer.status, serde_json::from_str(&answer.body).ok()), (422, Some(wanted)), "{wrong}");
+        }
+        assert_eq!(everything(&stack).await, before, "{}", route.name);
+        assert_eq!(stack.answer(&valid(route)).await.status, route.success, "{}", route.name);
+        for right in ["!", "~", "0", &longest] {
+            carried_out_again(&stack, route, &keyed(valid_call(route, 'a', ACME), right)).await;
+        }
+        assert_eq!(claims(&stack).await.len(), 5, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
+    let stack = stack().await;
+    let path = format!("/api/v1/agency/billing/{}/billing_plan", "x");
+    let answer = stack.answer(&keyed(post(&path, ACME, "{"), "a key")).await;
+    let wanted = [
+        r#"["path","agency_id"] uuid_parsing"#,
+        r#"["header","idempotency-key"] string_pattern_mismatch"#,
+        r#"["body",1] json_invalid"#,
+    ];
+    assert_eq!(failure(&answer), (422, wanted.map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn what_is_refused_before_the_handler_leaves_the_key_free() {
+    for route in posts() {
+        let stack = stack().await;
+        let good = valid(route);
+        let path = crate::fixture::path(route, |_| "x".into());
+        let mut refused = vec![
+            (401, Call { query: String::new(), ..good.clone() }),
+            (403, keyed(valid_call(route, 'a', ACME_READ_ONLY), KEY)),
+            (413, Call { body: vec![b' '; route.body_limit + 1], ..good.clone() }),
+        ];
+        if path != route.path {
+            refused.push((422, Call { path, ..good.clone() }));
+        }
+        if local::gateway::endpoint(route.name).unwrap().describe().body.is_some() {
+            refused.push((422, Call { body: b"{".to_vec(), ..good.clone() }));
+        }
+        let before = everything(&stack).await;
+        for (status, call) in refused {
+            let answer = stack.answer(&call).await;
+            assert_eq!(answer.status, status, "{} {}", route.name, answer.body);
+        }
+        assert_eq!(everything(&stack).await, before, "{}", route.name);
+        assert_eq!(stack.answer(&good).await.status, route.success, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn other_methods_take_no_notice() {
+    for route in routes::ALL.iter().filter(|route| route.method != "POST") {
+        for key in [KEY, "", "not a key"] {
+            let stack = stack().await;
+            let answer = stack.answer(&keyed(valid_call(route, 'a', ACME), key)).await;
+            assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
+            assert_eq!(claims(&stack).await, Vec::<Item>::new(), "{}", route.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_day_the_key_is_as_good_as_new() {
+    for route in posts() {
+        let (stack, clock, _) = disturbed().await;
+        let first = stack.answer(&valid(route)).await;
+        let before = records(&stack).await;
+        clock.fetch_add(DAY - 1, Ordering::SeqCst);
+        assert_eq!(stack.answer(&valid(route)).await.body, first.body, "{}", route.name);
+        assert_eq!(records(&stack).await, before, "{}", route.name);
+        clock.fetch_add(1, Ordering::SeqCst);
+        let second = carried_out_again(&stack, route, &valid(route)).await;
+        assert_eq!(stack.answer(&valid(route)).await.body, second.body, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn dynamodb_is_told_when_a_claim_may_go() {
+    let stack = stack().await;
+    stack.answer(&valid(&routes::CREATE_AGENCY)).await;
+    let claim = claims(&stack).await.remove(0);
+    assert_eq!(claim["ttl"], AttributeValue::N(((crate::fixture::NOW + DAY) / 1000).to_string()));
+}
+
+/// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
+async fn dies(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: usize) -> bool {
+    faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
+    // A process that dies sends nothing more: the future is dropped where it stands.
+    let died = tokio::select! {
+        biased;
+        () = faults.lost() => true,
+        _ = stack.answer(call) => false,
+    };
+    faults.end();
+    died
+}
+
+#[tokio::test]
+async fn whoever_dies_where_a_repeat_has_the_one_effect_and_its_answer() {
+    for route in posts() {
+        let call = valid(route);
+        let in_time = Outcome::undisturbed(&call, false).await;
+        let late = Outcome::undisturbed(&call, true).await;
+        let mut busy = 0;
+        for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
+            for death in 0.. {
+                let what = format!("{} {fault:?} at {death}", route.name);
+                let (stack, clock, faults) = disturbed().await;
+                let before = records(&stack).await;
+                if !dies(&stack, &call, &faults, fault, death).await {
+                    assert!(death > 2, "{what}: no fault was felt");
+                    break;
+                }
+                let claim = claims(&stack).await.pop();
+                if let Some(claim) = &claim
+                    && !claim.contains_key("sealed")
+                {
+                    let left = everything(&stack).await;
+                    in_use(&stack.answer(&call).await);
+                    clock.fetch_add(LEASE - 1, Ordering::SeqCst);
+                    in_use(&stack.answer(&call).await);
+                    assert_eq!(everything(&stack).await, left, "{what}");
+                    clock.fetch_add(1, Ordering::SeqCst);
+                    busy += 1;
+                } else {
+                    clock.fetch_add(LEASE, Ordering::SeqCst);
+                }
+                let wanted = if claim.is_some() { &in_time } else { &late };
+                let again = stack.answer(&call).await;
+                assert_eq!(&Outcome::of(&stack, &before, &again).await, wanted, "{what}");
+                let once_more = stack.answer(&call).await;
+                assert_eq!((once_more.status, &once_more.body), (again.status, &again.body), "{what}");
+                assert_eq!(&Outcome::of(&stack, &before, &once_more).await, wanted, "{what}");
+            }
+        }
+        assert!(busy > 2, "{}: nobody died while at it", route.name);
+    }
+}
+
+#[tokio::test]
+async fn who_dies_again_and_again_is_taken_over_again_and_again() {
+    for route in posts() {
+        let call = valid(route);
+        let wanted = Outcome::undisturbed(&call, false).await;
+        let (stack, clock, faults) = disturbed().await;
+        let before = records(&stack).await;
+        // The key's look-up and the claim are done, at the second time the take-over as well: then each call in turn takes effect, and
+        // kills its process.
+        assert!(dies(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
+        for death in 1.. {
+            clock.fetch_add(LEASE, Ordering::SeqCst);
+            if !dies(&stack, &call, &faults, Fault::LoseAnswer, death).await {
+                break;
+            }
+        }
+        let answer = stack.answer(&call).await;
+        assert_eq!(Outcome::of(&stack, &before, &answer).await, wanted, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_the_database_that_gets_lost_is_survived() {
+    for route in posts() {
+        let call = valid(route);
+        let wanted = Outcome::undisturbed(&call, false).await;
+        for lost in 0.. {
+            let what = format!("{} answer {lost}", route.name);
+            let (stack, _, faults) = disturbed().await;
+            let before = records(&stack).await;
+            faults.plan(move |_, number| if number == lost { Fault::BreakAnswer } else { Fault::None });
+            let answer = stack.answer(&call).await;
+            let requests = faults.requests().len();
+            faults.end();
+            assert_eq!(Outcome::of(&stack, &before, &answer).await, wanted, "{what}");
+            let again = stack.answer(&call).await;
+            assert_eq!((again.status, again.body), (answer.status, answer.body), "{what}");
+            if requests <= lost {
+                assert!(lost > 2, "{what}: no fault was felt");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
+    let call = valid(&routes::CREATE_AGENCY);
+    // The key's look-up, the claim that is refused, the take-over, the effect, the answer that is kept.
+    for lost in 0..5 {
+        let (stack, clock, faults) = disturbed().await;
+        assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 2).await);
+        clock.fetch_add(LEASE, Ordering::SeqCst);
+        faults.plan(move |_, number| if number == lost { Fault::BreakAnswer } else { Fault::None });
+        let answer = stack.answer(&call).await;
+        assert_eq!((answer.status, faults.requests().len()), (201, 6), "{lost}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
+    let (stack, _, faults) = disturbed().await;
+    let before = records(&stack).await;
+    let call = valid(&routes::CREATE_AGENCY);
+    let wanted = Outcome::undisturbed(&call, false).await;
+    // Look-up, claim, then the handler's one call in its three attempts.
+    faults.plan(|_, number| if (2..5).contains(&number) { Fault::Throttle } else { Fault::None });
+    let answer = stack.answer(&call).await;
+    assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
+    faults.end();
+    let again = stack.answer(&call).await;
+    assert_eq!(Outcome::of(&stack, &before, &again).await, wanted);
+    assert_eq!(stack.answer(&call).await.body, again.body);
+}
+
+#[tokio::test]
+async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
+    for route in posts() {
+        let call = valid(route);
+        let wanted = Outcome::undisturbed(&call, false).await;
+        let (stack, clock, faults) = disturbed().await;
+        let before = records(&stack).await;
+        faults.plan(|_, number| if number >= 2 { Fault::ServerError } else { Fault::None });
+        assert_eq!(failure(&stack.answer(&call).await), (503, vec!["[] unavailable".into()]), "{}", route.name);
+        faults.end();
+        in_use(&stack.answer(&call).await);
+        clock.fetch_add(LEASE, Ordering::SeqCst);
+        let again = stack.answer(&call).await;
+        assert_eq!(Outcome::of(&stack, &before, &again).await, wanted, "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
+    let (stack, clock, faults) = disturbed().await;
+    let call = valid(&routes::CREATE_AGENCY);
+    faults.plan(|_, number| if number >= 3 { Fault::ServerError } else { Fault::None });
+    let first = stack.answer(&call).await;
+    assert_eq!(first.status, 201);
+    faults.end();
+    let before = records(&stack).await;
+    in_use(&stack.answer(&call).await);
+    clock.fetch_add(LEASE, Ordering::SeqCst);
+    assert_eq!(stack.answer(&call).await.body, first.body);
+    assert_eq!(records(&stack).await, before);
+}
+
+#[tokio::test]
+async fn of_two_at_once_one_is_carried_out() {
+    for route in posts() {
+        let call = valid(route);
+        let wanted = Outcome::undisturbed(&call, false).await;
+        // Nobody has come before them, or one who has died.
+        for dead in [false, true] {
+            let what = format!("{} {dead}", route.name);
+            let (stack, clock, faults) = disturbed().await;
+            let before = records(&stack).await;
+            if dead {
+                assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 2).await);
+                clock.fetch_add(LEASE, Ordering::SeqCst);
+            }
+            let (first, second) = tokio::join!(stack.answer(&call), stack.answer(&call));
+            let mut carried_out = 0;
+            for answer in [first, second] {
+                if answer.status < 300 {
+                    // Look-up and claim are all that it takes to find the answer.
+                    carried_out += u32::from(answer.cost.calls > 2);
+                } else {
+                    in_use(&answer);
+                }
+            }
+            assert_eq!(carried_out, 1, "{what}");
+            let answer = stack.answer(&call).await;
+            let outcome = Outcome::of(&stack, &before, &answer).await;
+            assert_eq!((outcome.status, outcome.new.len()), (wanted.status, wanted.new.len()), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_staged_again() {
+    let (stack, clock, faults) = disturbed().await;
+    let call = valid(&routes::RUN_CAMPAIGN);
+    // It dies after the commit, before its answer is kept: the contacts may be sent now.
+    let calls = {
+        let (stack, _, watched) = disturbed().await;
+        watched.plan(|_, _| Fault::None);
+        stack.answer(&call).await;
+        watched.requests().len()
+    };
+    assert!(dies(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
+    let committed = records(&stack).await;
+    clock.fetch_add(DAY - 1, Ordering::SeqCst);
+    faults.plan(|_, _| Fault::None);
+    let again = stack.answer(&call).await;
+    assert!(!faults.requests().iter().any(|action| action == "BatchWriteItem"), "{:?}", faults.requests());
+    faults.end();
+    let campaign = data(&again)["campaign_id"].clone();
+    assert!(committed.iter().any(|item| item["sk"] == "CAMPAIGN" && item["id"] == campaign));
+    assert_eq!(records(&stack).await, committed);
+    // Nor may DynamoDB remove what it is found by as long as the key leads there, and someone may be on the way.
+    let marker = committed.iter().find(|item| item["sk"] == "RUN").unwrap();
+    assert!(marker["ttl"].as_i64().unwrap() >= (crate::fixture::NOW + DAY + LEASE) / 1000, "{marker}");
+}
+
+#[tokio::test]
+async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
+    let (stack, clock, faults) = disturbed().await;
+    let call = valid(&routes::RUN_CAMPAIGN);
+    let queued = async || {
+        let items = everything(&stack).await.into_iter();
+        items.filter(|item| item["pk"].as_s().unwrap().contains("#CAMPAIGN_CONTACT#")).collect::<Vec<_>>()
+    };
+    let before = queued().await.len();
+    faults.plan(|action, _| if action == "BatchWriteItem" { Fault::LoseAnswer } else { Fault::None });
+    tokio::select! {
+        biased;
+        () = faults.lost() => {}
+        answer = stack.answer(&call) => panic!("{answer:?}"),
+    }
+    faults.end();
+    let dead = queued().await;
+    assert_eq!(dead.len(), before + 1);
+    clock.fetch_add(LEASE, Ordering::SeqCst);
+    assert_eq!(stack.answer(&call).await.status, 200);
+    // What the dead one has staged, and may still be staging, is no part of the campaign.
+    let all = queued().await;
+    assert_eq!(all.len(), before + 2);
+    assert!(dead.iter().all(|item| all.contains(item)));
+}
+
+#[tokio::test]
+async fn the_table_tells_neither_key_nor_answer() {
+    for route in posts() {
+        let stack = stack().await;
+        let answer = stack.answer(&valid(route)).await;
+        let items = everything(&stack).await;
+        assert!(!format!("{items:?}").contains(KEY), "{}", route.name);
+        let claim = items.into_iter().find(is_claim).unwrap();
+        let mut values = Vec::new();
+        // The organisation's id is in most answers, and in every key; the time is in either as well.
+        let common = ["pk", "started_at", "lease_until"];
+        for (name, value) in claim.iter().filter(|(name, _)| !common.contains(&name.as_str())) {
+            values.push(match value {
+                AttributeValue::S(text) | AttributeValue::N(text) => text.clone().into_bytes(),
+                AttributeValue::B(bytes) => bytes.as_ref().to_vec(),
+                other => panic!("{name} {other:?}"),
+            });
+        }
+        let holds = |part: &[u8]| values.iter().any(|value| value.windows(part.len()).any(|window| window == part));
+        assert!(holds(b"IDEMPOTENCY"));
+        assert!(!holds(KEY.as_bytes()), "{}", route.name);
+        assert!(answer.body.as_bytes().chunks_exact(12).all(|part| !holds(part)), "{}", route.name);
+        // As long as the answer, and of the same answer never the same: the key of the seal is another one.
+        let sealed = |claim: &Item| claim["sealed"].as_b().unwrap().as_ref().to_vec();
+        assert!(sealed(&claim).len() >= answer.body.len());
+        carried_out_again(&stack, route, &keyed(valid(route), "another")).await;
+        let others = claims(&stack).await.into_iter().find(|other| other["pk"] != claim["pk"]).unwrap();
+        assert_ne!(sealed(&others)[..32], sealed(&claim)[..32], "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_keyed_request_costs_two_writes_more_and_its_repeat_one_in_all() {
+    let warm_stack = async || {
+        let stack = stack().await;
+        stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
+        stack
+    };
+    for route in posts() {
+        let stack = warm_stack().await;
+        let with = stack.answer(&valid(route)).await.cost;
+        let again = stack.answer(&valid(route)).await.cost;
+        let without = warm_stack().await.answer(&valid_call(route, 'a', ACME)).await.cost;
+        assert_eq!((with.calls, with.depth), (without.calls + 2, without.depth + 2), "{}", route.name);
+        assert_eq!((again.calls, again.depth, again.read_units), (1, 1, 0.0), "{}", route.name);
+    }
+}

@@ -1,0 +1,706 @@
+//! Events on their way to customers' servers: signed, repeated until they arrive, and held up by nobody else's trouble.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::{BoxFuture, join_all};
+use local::Settings;
+use local::database::TABLE_NAME;
+use local::event_source::StreamFaults;
+use local::faults::Fault;
+use local::receiver::Behaviour;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use shared::context::Clock;
+use shared::lambda::tracing::Level;
+use shared::model::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
+use shared::model::delivery::{DeliveryState, StoredDelivery};
+use shared::model::id::ConversationId;
+use shared::model::time::Timestamp;
+use shared::table::store::{BATCH_WRITE_LIMIT, Store};
+use shared::webhook::address::Reach;
+use shared::webhook::network::{Lookup, Network};
+use standardwebhooks::Webhook;
+
+use crate::fixture::{everything, failure};
+use crate::sending::{Org, PATIENT, World, events, id_of, is_signed_with, killed_everywhere, loopback};
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+/// An organisation with a webhook at `/hook` and an assistant that has it.
+struct Customer {
+    world: World,
+    org: Org,
+    webhook: Value,
+    assistant: Value,
+}
+
+impl Customer {
+    async fn of(world: World) -> Self {
+        let org = world.org().await;
+        let webhook = world.webhook(&org, "/hook").await;
+        let assistant = world.assistant(&org, &webhook).await;
+        Self { world, org, webhook, assistant }
+    }
+
+    async fn new() -> Self {
+        Self::of(World::start().await).await
+    }
+
+    fn answers(&self, behaviour: Behaviour) {
+        self.world.receiver.behave("/hook", behaviour);
+    }
+
+    async fn converse(&self, count: usize) {
+        self.world.converse(&self.org, &self.assistant, count).await;
+    }
+
+    /// A conversation is closed, and what follows from it follows.
+    async fn tell(&self) {
+        self.converse(1).await;
+        self.world.settle().await;
+    }
+
+    fn received(&self) -> Vec<local::receiver::Received> {
+        self.world.receiver.received("/hook")
+    }
+
+    async fn outbox(&self) -> Vec<StoredDelivery> {
+        self.world.outbox(&self.org, &self.webhook).await
+    }
+
+    /// The one delivery there is.
+    async fn delivery(&self) -> StoredDelivery {
+        let mut all = self.outbox().await;
+        assert_eq!(all.len(), 1);
+        all.remove(0)
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/v1/outbound_webhook/{}{rest}", id_of(&self.webhook))
+    }
+
+    async fn change(&self, method: &str, rest: &str, body: Value) -> Value {
+        crate::fixture::data(&self.world.ask(&self.org, method, &self.path(rest), &body).await)
+    }
+
+    /// The time at which the next attempt is due comes, and it is made.
+    async fn until_due(&self, delivery: &StoredDelivery) {
+        self.world.clock.set(delivery.due_at.unwrap());
+        self.world.stack.minute().await.unwrap();
+        self.world.settle().await;
+    }
+}
+
+fn states(outbox: &[StoredDelivery]) -> BTreeMap<&'static str, usize> {
+    outbox.iter().fold(BTreeMap::new(), |mut states, stored| {
+        *states.entry(stored.delivery.state.as_str()).or_default() += 1;
+        states
+    })
+}
+
+#[tokio::test]
+async fn a_closed_conversation_arrives_as_it_is_documented() {
+    let customer = Customer::new().await;
+    let Customer { world, org, webhook, assistant } = &customer;
+    let fields = json!({"assistant_id": assistant["id"], "device_type": "phone", "attributes": {"a": {"é": null}}});
+    let opened = world.post(org, "/api/v1/conversation", fields).await;
+    let said = format!("/api/v1/conversation/{}/message", id_of(&opened));
+    let first = world.post(org, &said, json!({"sender_type": "user", "text": "Grüß Gott"})).await;
+    let voice = json!({"sender_type": "bot", "message_type": "voice", "text": "Hello"});
+    let second = world.post(org, &said, voice).await;
+    world.pass(90);
+    world.close(org, &opened).await;
+    world.settle().await;
+
+    let received = customer.received();
+    assert_eq!(received.len(), 1);
+    let message = |id: &Value, rest: &str| {
+        format!(
+            r#"{{"id":{id},"conversation_id":{},{rest},"created_at":"2026-02-01T12:00:00.000Z","updated_at":"2026-02-01T12:00:00.000Z"}}"#,
+            opened["id"]
+        )
+    };
+    let event = format!("evt_{}", id_of(&opened).replace('-', ""));
+    let wanted = format!(
+        r#"{{"id":"{event}","object":"event","event":"conversation.closed","created_at":"2026-02-01T12:01:30.000Z","data":{{"conversation_id":{},"widget_id":null,"assistant_id":{},"contact_id":null,"device_type":"phone","chat_count":2,"first_message":"Grüß Gott","attributes":{{"a":{{"é":null}}}},"transcript":[{},{}]}}}}"#,
+        opened["id"],
+        assistant["id"],
+        message(&first["id"], r#""sender_type":"user","message_type":"text","text":"Grüß Gott","char_count":9"#),
+        message(&second["id"], r#""sender_type":"bot","message_type":"voice","text":"Hello","char_count":5"#),
+    );
+    assert_eq!(String::from_utf8_lossy(&received[0].body), wanted);
+    assert_eq!((&received[0].method[..], &received[0].headers["content-type"][..]), ("POST", "application/json"));
+    assert_eq!(received[0].headers["webhook-id"], event);
+    assert_eq!(received[0].headers["webhook-timestamp"], world.clock.now().unix_seconds().to_string());
+    assert!(is_signed_with(&received[0], &webhook["secret"]));
+
+    let listed = world.get(org, &customer.path("/logs")).await["items"].clone();
+    let attempt = json!({"at": "2026-02-01T12:01:30.000Z", "status": 200, "milliseconds": listed[0]["milliseconds"], "error": null, "answer": ""});
+    assert!(listed[0]["milliseconds"].is_u64());
+    assert_eq!(
+        listed,
+        json!([{
+            "id": listed[0]["id"],
+            "event_id": event,
+            "event": "conversation.closed",
+            "state": "delivered",
+            "attempts": 1,
+            "status": 200,
+            "milliseconds": listed[0]["milliseconds"],
+            "error": null,
+            "next_attempt_at": null,
+            "log": [attempt],
+            "conversation_id": opened["id"],
+            "campaign_contact_id": null,
+            "created_at": "2026-02-01T12:01:30.000Z",
+            "updated_at": "2026-02-01T12:01:30.000Z",
+        }])
+    );
+    assert_eq!(world.due().await, BTreeMap::new());
+}
+
+/// By the specification's own library, which compares with the machine's time.
+#[tokio::test]
+async fn the_specification_s_library_verifies_what_arrives() {
+    let world = World::with(|settings| Settings { clock: Clock::System, ..settings }).await;
+    let customer = Customer::of(world).await;
+    customer.tell().await;
+    let request = &customer.received()[0];
+    let headers = request.headers.iter();
+    let headers: HeaderMap = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    let library = Webhook::new(customer.webhook["secret"].as_str().unwrap()).unwrap();
+    library.verify(&request.body, &headers).unwrap();
+    assert!(library.verify(b"{}", &headers).is_err());
+}
+
+#[tokio::test]
+async fn whoever_closes_it_the_event_follows() {
+    let customer = Customer::new().await;
+    let Customer { world, org, assistant, .. } = &customer;
+    let opened = world.open(org, assistant).await;
+    let place = u32::from_str_radix(&id_of(&opened)[28..], 16).unwrap();
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let update = world.stack.client.update_item().table_name(TABLE_NAME);
+    let update = update.key("pk", text(&format!("ORG#{}#LIST#CONVERSATION#ROWS", org.id)));
+    let update = update.key("sk", text(&format!("{place:010}"))).update_expression("SET #status = :closed");
+    let update = update.expression_attribute_names("#status", "status");
+    update.expression_attribute_values(":closed", text("closed")).send().await.unwrap();
+    world.settle().await;
+    let body: Value = serde_json::from_slice(&customer.received()[0].body).unwrap();
+    assert_eq!((&body["data"]["conversation_id"], customer.received().len()), (&opened["id"], 1));
+}
+
+#[tokio::test]
+async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
+    const EVENTS: usize = 20;
+    for seed in 0..4 {
+        let customer = Customer::new().await;
+        let random = fastrand::Rng::with_seed(seed);
+        let delay = Duration::from_millis(5);
+        let faults = StreamFaults { redelivered: 0.5, split: 0.5, delayed: 0.3, delay, killed: 0.3, random };
+        customer.world.stack.stream.set_faults(&faults);
+        customer.converse(EVENTS).await;
+        customer.world.settle().await;
+        // What the stream has given up is released after five minutes.
+        customer.world.stack.stream.set_faults(&StreamFaults::default());
+        customer.world.minutes(7).await;
+        assert_eq!(events(&customer.received()).len(), EVENTS, "seed {seed}");
+        let outbox = customer.outbox().await;
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", EVENTS)]), "seed {seed}");
+        let ids: BTreeSet<_> = outbox.iter().map(|stored| stored.delivery.event_id.to_string()).collect();
+        assert_eq!(ids.len(), EVENTS, "seed {seed}");
+        assert!(ids.iter().map(String::as_str).eq(events(&customer.received()).into_keys()), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
+    let closed = async || {
+        let customer = Customer::new().await;
+        customer.converse(2).await;
+        customer
+    };
+    let arrives = async |customer: &Customer, what: String| {
+        customer.world.settle().await;
+        customer.world.minutes(7).await;
+        let received = customer.received();
+        let (times, outbox) = (events(&received), customer.outbox().await);
+        assert!(times.len() == 2 && times.values().all(|times| *times <= 2), "{what}: {times:?}");
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", 2)]), "{what}");
+        assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+    };
+    killed_everywhere(closed, |customer| &customer.world, async |customer| customer.world.settle().await, arrives)
+        .await;
+}
+
+#[tokio::test]
+async fn wherever_a_tick_dies_nothing_is_lost_that_was_held_back() {
+    let held = async || {
+        let customer = Customer::new().await;
+        customer.answers(Behaviour::Answer(500));
+        for _ in 0..4 {
+            customer.tell().await;
+        }
+        // One was held back, one waits for the schedule of all, and all of them are due.
+        customer.answers(Behaviour::Recovering { failures: 1, then: 200 });
+        customer.world.pass(600);
+        customer
+    };
+    let arrives = async |customer: &Customer, what: String| {
+        customer.world.minutes(2).await;
+        customer.world.pass(HOUR);
+        customer.world.minutes(7).await;
+        assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 4)]), "{what}");
+        assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+    };
+    let minute = async |customer: &Customer| {
+        customer.world.stack.minute().await.unwrap();
+        customer.world.settle().await;
+    };
+    killed_everywhere(held, |customer| &customer.world, minute, arrives).await;
+}
+
+#[tokio::test]
+async fn a_long_conversation_goes_out_whole() {
+    const MESSAGES: u32 = 5000;
+    let customer = Customer::new().await;
+    let Customer { world, org, assistant, .. } = &customer;
+    let opened = world.open(org, assistant).await;
+    let id = ConversationId(id_of(&opened).parse().unwrap());
+    let conversation: Conversation = org.table.get(id).await.unwrap();
+    org.table.put(id, &Conversation { chat_count: MESSAGES.into(), ..conversation }).await.unwrap();
+    let new = |place: u32| NewMessage {
+        sender_type: SenderType::User,
+        message_type: MessageType::Text,
+        text: format!("{place}{}", " and so on".repeat(20)),
+    };
+    let now = world.clock.now();
+    let messages: Vec<Message> = (0..MESSAGES)
+        .map(|place| new(place).message(world.stack.gateway.service.ids.fresh(now).into(), id, place, now))
+        .collect();
+    let items: Vec<_> =
+        (0..).zip(&messages).map(|(place, message)| org.table.item((id, place), message).unwrap()).collect();
+    let store = Store::new(world.stack.client.clone(), TABLE_NAME.into());
+    for batch in items.chunks(BATCH_WRITE_LIMIT) {
+        store.put_batch(batch.to_vec()).await.unwrap();
+    }
+    world.close(org, &opened).await;
+    world.settle().await;
+    let received = customer.received();
+    let body: Value = serde_json::from_slice(&received[0].body).unwrap();
+    assert!(received[0].body.len() > 1_000_000);
+    assert_eq!(body["data"]["transcript"], json!(messages));
+    assert_eq!(
+        (&body["data"]["chat_count"], &body["data"]["first_message"]),
+        (&json!(MESSAGES), &json!(messages[0].text))
+    );
+    assert!(is_signed_with(&received[0], &customer.webhook["secret"]));
+}
+
+#[tokio::test]
+async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever() {
+    let disable = async |customer: &Customer| {
+        customer.change("PUT", "", json!({"enabled": false})).await;
+    };
+    let delete = async |customer: &Customer| {
+        customer.change("DELETE", "", Value::Null).await;
+    };
+    // None at all.
+    let customer = Customer::new().await;
+    let Customer { world, org, .. } = &customer;
+    let alone = world.post(org, "/api/v1/assistant", json!({})).await;
+    world.converse(org, &alone, 1).await;
+    world.settle().await;
+    assert_eq!((customer.outbox().await, world.due().await), (vec![], BTreeMap::new()));
+    // Disabled or deleted before it happens, or afterwards: while it is about to be sent, or waits.
+    for deletes in [false, true] {
+        for (moment, dead) in [("before", 0), ("ready", 1), ("waiting", 1), ("held", 1)] {
+            let customer = Customer::new().await;
+            let end = async || if deletes { delete(&customer).await } else { disable(&customer).await };
+            customer.answers(Behaviour::Answer(500));
+            match moment {
+                "before" => {
+                    end().await;
+                    customer.converse(1).await;
+                }
+                "ready" => {
+                    customer.converse(1).await;
+                    customer.world.stack.stream.drain_for("conversation-closed").await.unwrap();
+                    end().await;
+                }
+                _ => {
+                    customer.tell().await;
+                    for _ in 0..if moment == "held" { 3 } else { 0 } {
+                        customer.until_due(&customer.delivery().await).await;
+                    }
+                    end().await;
+                }
+            }
+            customer.world.receiver.forget();
+            customer.world.settle().await;
+            customer.world.minutes(1).await;
+            customer.world.pass(3 * HOUR);
+            customer.world.minutes(2).await;
+            let what = format!("{moment}, deletes: {deletes}");
+            assert_eq!(customer.received(), [], "{what}");
+            assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+            if !deletes || moment != "before" {
+                let outbox = customer.outbox().await;
+                assert_eq!(outbox.len(), dead, "{what}");
+                let reason = if deletes { "the webhook is deleted" } else { "the webhook is disabled" };
+                for stored in outbox {
+                    let told = (stored.delivery.state, stored.delivery.error.as_deref());
+                    assert_eq!(told, (DeliveryState::Dead, Some(reason)), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Answer(500));
+    customer.tell().await;
+    for delay in [5, 300, 30 * 60, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR] {
+        let delivery = customer.delivery().await;
+        assert_eq!((delivery.delivery.state, delivery.delivery.status), (DeliveryState::Waiting, Some(500)));
+        assert_eq!(delivery.delivery.next_attempt_at, delivery.due_at);
+        let last = delivery.delivery.log.last().unwrap().at.unix_millis();
+        let wait = delivery.due_at.unwrap().unix_millis() - last;
+        assert!((delay * 1000..=delay * 1100).contains(&wait), "{delay} {wait}");
+        // A moment before there is nothing to do.
+        let attempts = customer.received().len();
+        customer.world.clock.set(Timestamp::from_unix_millis(last + wait - 1));
+        customer.world.stack.minute().await.unwrap();
+        customer.world.settle().await;
+        assert_eq!(customer.received().len(), attempts);
+        customer.until_due(&delivery).await;
+        assert_eq!(customer.received().len(), attempts + 1);
+    }
+    let Customer { world, .. } = &customer;
+    let delivery = customer.delivery().await.delivery;
+    assert_eq!((delivery.state, delivery.attempts, delivery.log.len()), (DeliveryState::Dead, 10, 10));
+    world.pass(2 * DAY);
+    world.minutes(7).await;
+    let received = customer.received();
+    assert_eq!(events(&received), BTreeMap::from([(&delivery.event_id.to_string()[..], 10)]));
+    let times: BTreeSet<_> = received.iter().map(|request| &request.headers["webhook-timestamp"]).collect();
+    assert_eq!(times.len(), 10);
+    assert!(received.iter().all(|request| request.body == received[0].body));
+    assert!(received.iter().all(|request| is_signed_with(request, &customer.webhook["secret"])));
+    assert_eq!(world.due().await, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn a_receiver_says_how_long_it_is_to_be_left_alone() {
+    let customer = Customer::new().await;
+    for (status, wait) in [(429, 7200), (502, 7200), (503, 7200), (504, 7200), (500, 5), (404, 5)] {
+        customer.answers(Behaviour::Sequence(vec![Behaviour::RetryAfter(status, 7200), Behaviour::Answer(200)]));
+        customer.tell().await;
+        let waiting = customer.outbox().await.pop().unwrap();
+        let due = waiting.due_at.unwrap().unix_millis() - customer.world.clock.now().unix_millis();
+        assert!((wait * 1000..=wait * 1100).contains(&due), "{status}: {due}");
+        customer.until_due(&waiting).await;
+        let delivered = customer.outbox().await.pop().unwrap();
+        assert_eq!(delivered.delivery.state, DeliveryState::Delivered, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
+    for (behaviour, status, error) in [
+        (Behaviour::Answer(301), Some(301), None),
+        (Behaviour::Answer(404), Some(404), None),
+        (Behaviour::Answer(500), Some(500), None),
+        (Behaviour::DropConnection, None, Some("connection broken")),
+    ] {
+        let customer = Customer::new().await;
+        customer.answers(behaviour);
+        customer.tell().await;
+        let delivery = customer.delivery().await.delivery;
+        let told = (delivery.state, delivery.status, delivery.error.as_deref());
+        assert_eq!(told, (DeliveryState::Waiting, status, error));
+    }
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Redirect(format!("{}/elsewhere", customer.world.receiver.url)));
+    customer.tell().await;
+    assert_eq!((customer.received().len(), customer.world.receiver.received("/elsewhere").len()), (1, 0));
+    assert_eq!(customer.delivery().await.delivery.status, Some(302));
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
+    for behaviour in [Behaviour::HugeBody, Behaviour::Trickle] {
+        let world = World::with(|settings| Settings { network: loopback(Duration::from_secs(1)), ..settings }).await;
+        let customer = Customer::of(world).await;
+        customer.answers(behaviour);
+        customer.tell().await;
+        let delivery = customer.delivery().await.delivery;
+        assert_eq!((delivery.state, delivery.status), (DeliveryState::Delivered, Some(200)));
+        assert!(delivery.log[0].answer.as_ref().unwrap().len() <= 1024);
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_gone_is_sent_nothing_more() {
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(410)]));
+    customer.tell().await;
+    customer.tell().await;
+    let webhook = customer.world.get(&customer.org, &customer.path("")).await;
+    assert_eq!((&webhook["enabled"], &webhook["disabled_reason"]), (&json!(false), &json!("gone")));
+    assert_eq!(webhook["disabled_at"], "2026-02-01T12:00:00.000Z");
+    customer.tell().await;
+    customer.world.minutes(2).await;
+    let outbox = customer.outbox().await;
+    assert_eq!((states(&outbox), customer.received().len()), (BTreeMap::from([("dead", 2)]), 2));
+    assert_eq!(outbox[0].delivery.error.as_deref(), Some("the webhook is disabled"));
+    assert_eq!(outbox[1].delivery.status, Some(410));
+    assert_eq!(customer.world.due().await, BTreeMap::new());
+    // Its owner enables it again.
+    customer.answers(Behaviour::Answer(200));
+    let webhook = customer.change("PUT", "", json!({"enabled": true})).await;
+    assert_eq!(webhook["disabled_reason"], Value::Null);
+    customer.tell().await;
+    assert_eq!(customer.outbox().await[2].delivery.state, DeliveryState::Delivered);
+}
+
+#[tokio::test]
+async fn after_five_days_without_one_success_it_is_disabled() {
+    for recovers_on in [None, Some(3)] {
+        let customer = Customer::new().await;
+        customer.answers(Behaviour::Answer(500));
+        let mut disabled_on = None;
+        for day in 0..12 {
+            if recovers_on == Some(day) {
+                customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(500)]));
+            }
+            customer.tell().await;
+            customer.world.minutes(2).await;
+            let webhook = customer.world.get(&customer.org, &customer.path("")).await;
+            if webhook["enabled"] == false {
+                assert_eq!(webhook["disabled_reason"], "failing");
+                disabled_on = Some(day);
+                break;
+            }
+            customer.world.pass(DAY - 120);
+        }
+        // Where one arrives on the third day, the five begin after it.
+        assert_eq!(disabled_on, Some(recovers_on.map_or(5, |day| day + 5)));
+        let received = customer.received().len();
+        customer.world.pass(2 * DAY);
+        customer.world.minutes(10).await;
+        let outbox = customer.outbox().await;
+        assert_eq!(outbox.iter().filter(|stored| stored.delivery.state == DeliveryState::Waiting).count(), 0);
+        assert_eq!(states(&outbox).get("delivered").copied().unwrap_or_default(), usize::from(recovers_on.is_some()));
+        assert_eq!((customer.received().len(), customer.world.due().await), (received, BTreeMap::new()));
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_has_sent_is_sent_after_five_minutes() {
+    let customer = Customer::new().await;
+    let Customer { world, .. } = &customer;
+    customer.converse(3).await;
+    world.stack.stream.drain_for("conversation-closed").await.unwrap();
+    world.faults.plan(|_, _| Fault::Throttle);
+    world.stack.stream.drain_for("send-delivery").await.unwrap();
+    world.faults.end();
+    assert_eq!(world.stack.stream.given_up().len(), 3);
+    world.pass(240);
+    world.stack.minute().await.unwrap();
+    world.settle().await;
+    assert_eq!(customer.received(), []);
+    world.minutes(1).await;
+    assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 3)]));
+    assert_eq!(customer.received().len(), 3);
+}
+
+/// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.
+#[tokio::test]
+async fn an_endpoint_in_trouble_is_held_back_from_and_nobody_else_waits() {
+    const ATTEMPT: Duration = Duration::from_secs(5);
+    const BEHIND: usize = 200;
+    const OTHERS: usize = 10;
+    let slow = Behaviour::Slow(ATTEMPT / 4, 200);
+    join_all([Behaviour::Answer(500), Behaviour::DropConnection, Behaviour::Never, slow].map(async |trouble| {
+        let what = format!("{trouble:?}");
+        let world = World::with(|settings| Settings { network: loopback(ATTEMPT), ..settings }).await;
+        let customer = Customer::of(world).await;
+        let Customer { world, org, assistant, .. } = &customer;
+        let other = world.webhook(org, "/other").await;
+        let of_other = world.assistant(org, &other).await;
+        let neighbour = world.org().await;
+        let of_neighbour = world.assistant(&neighbour, &world.webhook(&neighbour, "/neighbour").await).await;
+
+        customer.answers(trouble);
+        customer.converse(3).await;
+        world.settle().await;
+        let attempts = customer.received().len();
+        assert_eq!(attempts, 3, "{what}");
+        for _ in 0..OTHERS {
+            world.converse(org, assistant, BEHIND / OTHERS).await;
+            world.converse(org, &of_other, 1).await;
+            world.converse(&neighbour, &of_neighbour, 1).await;
+        }
+        world.settle().await;
+        assert_eq!(world.receiver.received("/other").len(), OTHERS, "{what}");
+        assert_eq!(world.receiver.received("/neighbour").len(), OTHERS, "{what}");
+        assert_eq!(customer.received().len(), attempts, "{what}: nothing is tried meanwhile");
+        if !what.starts_with("Slow") {
+            for probes in 1..=2 {
+                world.minutes(1).await;
+                // The first three are tried by the schedule: one of them may be due beside the probe.
+                assert!(customer.received().len() <= attempts + probes + 3, "{what}: {}", customer.received().len());
+            }
+            customer.answers(Behaviour::Answer(200));
+        }
+        world.minutes(60).await;
+        let outbox = customer.outbox().await;
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", BEHIND + 3)]), "{what}");
+        let received = customer.received();
+        assert_eq!(events(&received).len(), BEHIND + 3, "{what}");
+        assert!(received.len() <= BEHIND + 3 + 3 + 5, "{what}: {}", received.len());
+        assert_eq!(world.due().await, BTreeMap::new(), "{what}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn for_a_day_two_secrets_sign() {
+    let customer = Customer::new().await;
+    let old = customer.webhook["secret"].clone();
+    let new = customer.change("POST", "/rotate_secret", Value::Null).await["secret"].clone();
+    customer.world.pass(DAY - 1);
+    customer.tell().await;
+    customer.world.pass(1);
+    customer.tell().await;
+    let received = customer.received();
+    assert_eq!(received[0].headers["webhook-signature"].split(' ').count(), 2);
+    assert!(is_signed_with(&received[0], &old) && is_signed_with(&received[0], &new));
+    assert_eq!(received[1].headers["webhook-signature"].split(' ').count(), 1);
+    assert!(!is_signed_with(&received[1], &old) && is_signed_with(&received[1], &new));
+}
+
+#[tokio::test]
+async fn a_delivery_may_be_asked_for_again() {
+    let customer = Customer::new().await;
+    customer.tell().await;
+    customer.world.pass(DAY);
+    let id = customer.delivery().await.delivery.id;
+    let again = customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
+    assert_eq!(again["state"], "ready");
+    customer.world.settle().await;
+    let received = customer.received();
+    assert_eq!((received.len(), events(&received).len()), (2, 1));
+    assert_eq!(received[0].body, received[1].body);
+    assert_ne!(received[0].headers["webhook-timestamp"], received[1].headers["webhook-timestamp"]);
+    // One that was given up goes through the whole schedule anew.
+    customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(410), Behaviour::Answer(500)]));
+    customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
+    customer.world.settle().await;
+    assert_eq!(customer.delivery().await.delivery.state, DeliveryState::Dead);
+    let path = customer.path(&format!("/logs/{id}/redeliver"));
+    let refused = customer.world.ask(&customer.org, "POST", &path, &Value::Null).await;
+    assert_eq!(failure(&refused), (409, vec![r#"["path","webhook_id"] webhook_disabled"#.into()]));
+    customer.change("PUT", "", json!({"enabled": true})).await;
+    customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
+    customer.world.settle().await;
+    let delivery = customer.delivery().await;
+    assert_eq!((delivery.delivery.state, delivery.tries, delivery.delivery.attempts), (DeliveryState::Waiting, 1, 4));
+}
+
+#[tokio::test]
+async fn an_endpoint_may_be_tried_out() {
+    let customer = Customer::new().await;
+    let made = customer.change("POST", "/test", Value::Null).await;
+    assert_eq!((&made["event"], &made["state"]), (&json!("webhook.test"), &json!("ready")));
+    customer.world.settle().await;
+    let received = customer.received();
+    let wanted = format!(
+        r#"{{"id":{},"object":"event","event":"webhook.test","created_at":"2026-02-01T12:00:00.000Z","data":{{"webhook_id":{}}}}}"#,
+        made["event_id"], customer.webhook["id"]
+    );
+    assert_eq!(String::from_utf8_lossy(&received[0].body), wanted);
+    assert!(is_signed_with(&received[0], &customer.webhook["secret"]));
+    assert_eq!(customer.delivery().await.delivery.id.to_string(), id_of(&made));
+}
+
+/// Answers each look-up with the next of its turns, and the last one for ever.
+#[derive(Debug)]
+struct Turns([IpAddr; 2], AtomicUsize);
+
+impl Lookup for Turns {
+    fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        let turn = self.1.fetch_add(1, Ordering::SeqCst).min(1);
+        Box::pin(async move { Ok(vec![self.0[turn]]) })
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
+    let machine = TcpListener::bind("127.0.0.1:0").unwrap();
+    machine.set_nonblocking(true).unwrap();
+    let endpoint = format!("https://rebound.example.com:{}/hook", machine.local_addr().unwrap().port());
+    for there in ["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        let lookup = Turns(["93.184.215.14", there].map(|address| address.parse().unwrap()), AtomicUsize::default());
+        let network = Network::new(Reach::Public, Arc::new(lookup), PATIENT);
+        let world = World::with(|settings| Settings { network, ..settings }).await;
+        let org = world.org().await;
+        let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+        let assistant = world.assistant(&org, &webhook).await;
+        world.converse(&org, &assistant, 1).await;
+        world.settle().await;
+        let delivery = world.outbox(&org, &webhook).await.remove(0).delivery;
+        let told = (delivery.state, delivery.status, delivery.error.as_deref());
+        assert_eq!(told, (DeliveryState::Waiting, None, Some("address not allowed")), "{there}");
+        assert!(!format!("{delivery:?}").contains(there), "it is told what the name means");
+        let nobody = machine.accept().unwrap_err();
+        assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_found_where_it_does_not_belong() {
+    let log = crate::canary::Log::default();
+    let _guard = log.listen(Level::INFO);
+    let customer = Customer::new().await;
+    let secrets = [
+        customer.webhook["secret"].clone(),
+        customer.change("POST", "/rotate_secret", Value::Null).await["secret"].clone(),
+    ];
+    for behaviour in [Behaviour::Answer(200), Behaviour::DropConnection, Behaviour::Answer(500), Behaviour::Answer(410)]
+    {
+        customer.answers(behaviour);
+        customer.tell().await;
+        customer.world.minutes(2).await;
+    }
+    let world = &customer.world;
+    let shown = [
+        ("a delivery", world.ask(&customer.org, "GET", &customer.path("/logs"), &Value::Null).await.body),
+        ("the webhook", world.ask(&customer.org, "GET", &customer.path(""), &Value::Null).await.body),
+        ("the list", world.ask(&customer.org, "GET", "/api/v1/outbound_webhook/list", &Value::Null).await.body),
+        ("what was sent", format!("{:?}", customer.received())),
+        ("the log", log.text()),
+    ];
+    let webhooks = format!("ORG#{}#LIST#WEBHOOK#ROWS", customer.org.id);
+    let others =
+        everything(&world.stack).await.into_iter().filter(|item| item["pk"] != AttributeValue::S(webhooks.clone()));
+    let table = format!("{:?}", others.collect::<Vec<_>>());
+    assert!(log.text().contains("consumer=\"send-delivery\""), "the log is not listened to");
+    for (place, text) in shown.iter().map(|(place, text)| (*place, text)).chain([("the table", &table)]) {
+        for secret in &secrets {
+            let secret = secret.as_str().unwrap().strip_prefix("whsec_").unwrap();
+            assert!(!text.contains(secret), "a secret is in {place}");
+        }
+        assert!(!text.contains(&customer.org.key), "a key is in {place}");
+    }
+}

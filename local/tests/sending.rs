@@ -1,0 +1,209 @@
+//! What the tests of the outbox and of campaigns share: organisations, a customer's server, and time that is moved on by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::database::TABLE_NAME;
+use local::faults::{Fault, Faults};
+use local::gateway::{Answer, Call};
+use local::receiver::{Received, Receiver};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::context::Clock;
+use shared::model::delivery::StoredDelivery;
+use shared::model::id::{EndpointId, OrgId};
+use shared::model::time::Timestamp;
+use shared::page::PageQuery;
+use shared::table::Table;
+use shared::table::store::Store;
+use shared::tenant::Tenant;
+use shared::validation::Between;
+use shared::webhook::address::Reach;
+use shared::webhook::network::{Network, SystemLookup};
+use standardwebhooks::Webhook;
+
+use crate::fixture::{NOW, call, data, empty, everything};
+
+/// Nobody is slow by accident, however busy the machine is: that takes a fifth of an attempt.
+pub const PATIENT: Duration = Duration::from_secs(20);
+
+/// The service with nothing in it, and a receiver that answers 200 until it is told otherwise.
+pub struct World {
+    pub stack: Stack,
+    pub receiver: Receiver,
+    pub clock: Clock,
+    pub faults: Faults,
+}
+
+/// An organisation: its key, and its part of the table for what no operation does.
+pub struct Org {
+    pub id: OrgId,
+    pub key: String,
+    pub table: Table,
+}
+
+pub fn loopback(attempt: Duration) -> Network {
+    Network::new(Reach::Loopback, Arc::new(SystemLookup), attempt)
+}
+
+impl World {
+    pub async fn start() -> Self {
+        Self::with(|settings| settings).await
+    }
+
+    /// With `change` made to how it is.
+    pub async fn with(change: impl FnOnce(Settings) -> Settings) -> Self {
+        let (clock, faults) = (Clock::at(Timestamp::from_unix_millis(NOW)), Faults::default());
+        let settings = change(Settings {
+            stream: true,
+            clock: clock.clone(),
+            faults: faults.clone(),
+            attempt: Duration::from_secs(20),
+            network: loopback(PATIENT),
+            ..empty()
+        });
+        let clock = settings.clock.clone();
+        let (stack, receiver) = tokio::join!(Stack::start(settings), Receiver::start());
+        Self { stack: stack.unwrap(), receiver: receiver.unwrap(), clock, faults }
+    }
+
+    /// One more organisation.
+    pub async fn org(&self) -> Org {
+        let issued = self.stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"Test"}"#).await;
+        let issued: Value = serde_json::from_str(&issued.body).unwrap();
+        let id = serde_json::from_value(issued["org_id"].clone()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
+        let tenant = Tenant::operator(id);
+        let table = Table::new(Store::new(self.stack.client.clone(), TABLE_NAME.into()), tenant);
+        Org { id, key: issued["api_key"].as_str().unwrap().to_owned(), table }
+    }
+
+    pub async fn ask(&self, org: &Org, method: &str, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into() };
+        self.stack.answer(&Call { body, ..call(method, path, &org.key) }).await
+    }
+
+    pub async fn get(&self, org: &Org, path: &str) -> Value {
+        data(&self.ask(org, "GET", path, &Value::Null).await)
+    }
+
+    pub async fn post(&self, org: &Org, path: &str, body: Value) -> Value {
+        data(&self.ask(org, "POST", path, &body).await)
+    }
+
+    /// A webhook to the receiver's `path`.
+    pub async fn webhook(&self, org: &Org, path: &str) -> Value {
+        self.post(org, "/api/v1/outbound_webhook", json!({"endpoint": format!("{}{path}", self.receiver.url)})).await
+    }
+
+    /// An assistant that has this webhook.
+    pub async fn assistant(&self, org: &Org, webhook: &Value) -> Value {
+        self.post(org, "/api/v1/assistant", json!({"webhook_id": webhook["id"]})).await
+    }
+
+    pub async fn open(&self, org: &Org, assistant: &Value) -> Value {
+        self.post(org, "/api/v1/conversation", json!({"assistant_id": assistant["id"]})).await
+    }
+
+    pub async fn close(&self, org: &Org, conversation: &Value) -> Value {
+        self.post(org, &format!("/api/v1/conversation/{}/close", id_of(conversation)), Value::Null).await
+    }
+
+    /// Opens and closes so many conversations.
+    pub async fn converse(&self, org: &Org, assistant: &Value, count: usize) {
+        for _ in 0..count {
+            let conversation = self.open(org, assistant).await;
+            self.close(org, &conversation).await;
+        }
+    }
+
+    /// All deliveries to a webhook, or to a widget's connector.
+    pub async fn outbox(&self, org: &Org, endpoint: &Value) -> Vec<StoredDelivery> {
+        let (endpoint, mut all): (EndpointId, _) = (id_of(endpoint).parse::<uuid::Uuid>().unwrap().into(), Vec::new());
+        for page in 1.. {
+            let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
+            let page = org.table.page::<StoredDelivery>(endpoint, &query).await.unwrap();
+            all.extend(page.items);
+            if page.next_page.is_none() {
+                break;
+            }
+        }
+        all
+    }
+
+    pub async fn settle(&self) {
+        self.stack.settle().await.unwrap();
+    }
+
+    /// A while passes, in which nobody does anything.
+    pub fn pass(&self, seconds: i64) {
+        self.clock.set(self.clock.now().plus_seconds(seconds));
+    }
+
+    /// So many minutes pass, with what is done in each.
+    pub async fn minutes(&self, count: usize) {
+        for _ in 0..count {
+            self.pass(60);
+            self.stack.minute().await.unwrap();
+            self.settle().await;
+        }
+    }
+
+    /// What stands in the index of what becomes due, and for when.
+    pub async fn due(&self) -> BTreeMap<String, String> {
+        let text = |value: &AttributeValue| value.as_s().unwrap().clone();
+        let due = everything(&self.stack).await.into_iter().filter(|item| item.contains_key("due_pk"));
+        due.map(|item| (format!("{} {}", text(&item["pk"]), text(&item["sk"])), text(&item["due_at"]))).collect()
+    }
+}
+
+/// The id of what the API made.
+pub fn id_of(made: &Value) -> &str {
+    made["id"].as_str().unwrap()
+}
+
+/// How often each event came.
+pub fn events(received: &[Received]) -> BTreeMap<&str, usize> {
+    received.iter().fold(BTreeMap::new(), |mut times, request| {
+        *times.entry(&request.headers["webhook-id"][..]).or_default() += 1;
+        times
+    })
+}
+
+/// Whether one of the request's signatures is made with `secret`.
+pub fn is_signed_with(request: &Received, secret: &Value) -> bool {
+    let header = |name: &str| request.headers[name].as_str();
+    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap());
+    let wanted = Webhook::new(secret.as_str().unwrap()).unwrap().sign(id, timestamp, &request.body).unwrap();
+    header("webhook-signature").split(' ').any(|signature| signature == wanted)
+}
+
+/// Has a process die at every call of the database that `work` makes, before the call has done its work and after: for each of them
+/// in a world of its own, at which `look` looks then.
+pub async fn killed_everywhere<W>(
+    prepare: impl AsyncFn() -> W,
+    of: impl Fn(&W) -> &World,
+    work: impl AsyncFn(&W),
+    look: impl AsyncFn(&W, String),
+) {
+    for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
+        for death in 0.. {
+            let prepared = prepare().await;
+            let faults = &of(&prepared).faults;
+            faults.plan(move |_, number| if number == death { fault } else { Fault::None });
+            let died = tokio::select! {
+                () = work(&prepared) => false,
+                () = faults.lost() => true,
+            };
+            let calls = faults.requests().len();
+            faults.end();
+            look(&prepared, format!("{fault:?} at {death}")).await;
+            if !died {
+                assert!(calls > 4, "there was nothing to do");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+if verify "$@"; then echo accepted; else echo refused; fi
