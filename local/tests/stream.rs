@@ -160,3 +160,22 @@ async fn a_function_is_invoked_as_its_schedule_would() {
     assert_eq!(trouble.to_string(), "no function delete-tag that takes events is built into this program");
     stack.minute().await.unwrap();
 }
+
+#[tokio::test]
+async fn what_fails_for_one_organisation_is_lost_for_none() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    stack.settle().await.unwrap();
+    let both = [('b', GLOBEX), ('a', ACME)];
+    for (organisation, key) in both {
+        data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, organisation, key)).await);
+    }
+    // Acme stands behind Globex in the batch, and has its turn first: that one fails.
+    faults.plan(|_, number| if number < 3 { Fault::Throttle } else { Fault::None });
+    stack.stream.drain_for("conversation-closed").await.unwrap();
+    faults.end();
+    for (organisation, key) in both {
+        let told = data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, organisation, key)).await);
+        assert_eq!(told["total"], 2, "the demo set's, and one of the conversation that was closed: {told}");
+    }
+}

@@ -64,17 +64,21 @@ impl<'a> Outbox<'a> {
     /// The first that could neither be sent nor be given up.
     pub async fn send(&self, cx: &EventContext<'_>, batch: &[Change]) -> Handled {
         let mut groups: BTreeMap<_, (Table, Vec<(usize, StoredDelivery)>)> = BTreeMap::new();
+        let mut stopped = Vec::new();
         for (at, change) in batch.iter().enumerate() {
             let Some((tenant, endpoint, _)) = delivery_of(&change.key()) else { continue };
-            let record = change.record::<StoredDelivery>().map_err(|error| Unhandled::at(at, error))?;
+            let record = change.record::<StoredDelivery>().unwrap_or_else(|error| {
+                stopped.push(Unhandled::at(at, error));
+                None
+            });
             let Some(ready) = record.filter(|stored| stored.delivery.state == DeliveryState::Ready) else { continue };
             let group = groups.entry((tenant.org(), endpoint)).or_insert((cx.table(tenant), Vec::new()));
             group.1.push((at, ready));
         }
         let sends = groups.into_iter().map(|((_, endpoint), (table, ready))| self.send_to(table, endpoint, ready));
         // All of them come to their end, whatever becomes of one; the first that has to come again tells where the batch stopped.
-        let stopped = join_all(sends).await.into_iter().filter_map(Result::err);
-        stopped.min_by_key(|unhandled| unhandled.at).map_or(Ok(()), Err)
+        stopped.extend(join_all(sends).await.into_iter().filter_map(Result::err));
+        Unhandled::first(stopped)
     }
 
     /// Sends what was held back, from every endpoint that something was held back from.
@@ -93,6 +97,7 @@ impl<'a> Outbox<'a> {
     fn now(&self) -> Timestamp {
         self.service.clock.now()
     }
+
     /// Sends what is ready for an endpoint, unless that fares badly: then it is held back.
     async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, StoredDelivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
@@ -105,7 +110,7 @@ impl<'a> Outbox<'a> {
         });
         let results = join_all(sends).await;
         endpoint.keep_health(self.now()).await.map_err(|error| Unhandled::at(first, error))?;
-        results.into_iter().filter_map(Result::err).min_by_key(|unhandled| unhandled.at).map_or(Ok(()), Err)
+        Unhandled::first(results.into_iter().filter_map(Result::err))
     }
 
     /// When each of `count` deliveries may be sent; `None` where the endpoint's are held back.

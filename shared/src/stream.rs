@@ -41,6 +41,14 @@ impl Unhandled {
     pub fn at(at: usize, cause: impl Into<Error>) -> Self {
         Self { at, cause: cause.into() }
     }
+
+    /// The first place at which a batch stopped, of several: everything from there on comes again.
+    ///
+    /// # Errors
+    /// [`Unhandled`] where there is one.
+    pub fn first(stopped: impl IntoIterator<Item = Self>) -> Handled {
+        stopped.into_iter().min_by_key(|unhandled| unhandled.at).map_or(Ok(()), Err)
+    }
 }
 
 /// A batch, as Lambda hands it over.

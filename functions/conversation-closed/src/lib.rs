@@ -12,7 +12,7 @@ impl StreamConsumer for ConversationClosed {
     const NAME: &'static str = "conversation-closed";
 
     async fn handle(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
-        let (mut closed, mut unreadable) = (BTreeMap::new(), Ok(()));
+        let (mut closed, mut stopped) = (BTreeMap::new(), Vec::new());
         for (at, change) in batch.iter().enumerate() {
             let Some(tenant) = conversation_of(&change.key()) else { continue };
             match change.record::<Conversation>() {
@@ -21,19 +21,16 @@ impl StreamConsumer for ConversationClosed {
                     conversations.push((at, conversation));
                 }
                 Ok(_) => {}
-                // What comes before it is handled all the same.
-                Err(error) => {
-                    unreadable = Err(Unhandled::at(at, error));
-                    break;
-                }
+                Err(error) => stopped.push(Unhandled::at(at, error)),
             }
         }
         for (tenant, conversations) in closed.into_values() {
             let first = conversations.first().map_or(0, |(at, _)| *at);
             let conversations: Vec<_> = conversations.into_iter().map(|(_, conversation)| conversation).collect();
             let announced = cx.table(tenant).announce_closed(&conversations, cx.service.clock.now()).await;
-            announced.map_err(|error| Unhandled::at(first, error))?;
+            stopped.extend(announced.err().map(|error| Unhandled::at(first, error)));
         }
-        unreadable
+        // All organisations have their turn, whatever becomes of one: what stands before the place that is told counts as handled.
+        Unhandled::first(stopped)
     }
 }
