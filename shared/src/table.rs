@@ -13,6 +13,9 @@ pub mod store;
 
 pub use access::Table;
 
+/// Others that may change the same at the same moment before a change gives up.
+const ATTEMPTS: u32 = 32;
+
 /// Why the table did not do as it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Location, Result};
+use crate::error::{Error, Location};
 use crate::model::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::model::json::JsonObject;
 use crate::model::time::Timestamp;
@@ -193,12 +193,4 @@ impl Schema for Transcribed {
         let transcript = member::<Page<Message>>("transcript", true, "What was said, oldest first.");
         extended(Conversation::schema(), [object(vec![transcript])])
     }
-}
-
-/// Refuses what only an open conversation allows.
-///
-/// # Errors
-/// [`Error::Conflict`] where it is closed.
-pub fn require_open(conversation: &Conversation) -> Result<()> {
-    if conversation.is_open() { Ok(()) } else { Err(Conversation::is_closed_already()) }
 }

@@ -12,14 +12,11 @@ use crate::model::id::{AgencyId, LinkId, TagId, WebhookId};
 use crate::model::tag::Link;
 use crate::model::time::Timestamp;
 use crate::model::webhook::StoredWebhook;
-use crate::table::TableError;
 use crate::table::entities::{Entity, Fingerprint, Key, tag_link};
 use crate::table::list::{REMOVE_LIMIT, made_id};
 use crate::table::store::{Cancelled, Item, Store, Write, from_item, key_of, number, text, to_item, values};
+use crate::table::{ATTEMPTS, TableError};
 use crate::tenant::Tenant;
-
-/// Changes that others may make at the same moment before one gives up.
-const ATTEMPTS: u32 = 32;
 
 /// One organisation's part of the table.
 #[derive(Debug, Clone)]

@@ -21,12 +21,10 @@ use crate::table::list::Plan;
 use crate::table::store::{
     BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Write, from_item, null, number, text, values,
 };
-use crate::table::{Table, TableError};
+use crate::table::{ATTEMPTS, Table, TableError};
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
-/// Changes that others may make at the same moment before one gives up.
-const ATTEMPTS: u32 = 32;
 /// Seconds after which a campaign is taken over from a function that has not been heard of.
 const LEASE: i64 = 90;
 
@@ -193,19 +191,13 @@ impl Table {
         id: CampaignId,
         query: &PageQuery,
     ) -> Result<Page<CampaignContact>, TableError> {
-        let key = self.key::<Campaign>(id);
-        let mut items = self.store.query(&key.pk, &key.sk, None).await?.into_iter();
-        let campaign: Campaign = from_item(items.next().ok_or(TableError::Missing)?)?;
-        let deleted: BTreeSet<u32> = items.flat_map(|item| places(&item)).collect();
+        let (campaign, deleted) = self.with_deleted(id).await?;
         let total = campaign.counts.total();
-        let places = u32::try_from(total).unwrap_or(u32::MAX).saturating_add(u32::try_from(deleted.len()).unwrap_or(0));
+        let places = places_of(&campaign, &deleted);
         let left = (0..places).filter(|place| !deleted.contains(place));
         let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
         let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
-        let keys: Vec<Key> = page.map(|place| self.key::<CampaignContact>(id.contact(place))).collect();
-        let items = self.store.get_all(&keys).await?;
-        let mut contacts = items.into_iter().map(from_item).collect::<Result<Vec<CampaignContact>, _>>()?;
-        contacts.sort_by_key(|contact| contact.id);
+        let contacts = self.contacts_at(id, page).await?;
         Ok(query.of(contacts.into_iter().map(|contact| contact.seen_in(&campaign)).collect(), total))
     }
 
@@ -372,13 +364,22 @@ impl Table {
     pub async fn contacts_at(
         &self,
         campaign: CampaignId,
-        places: std::ops::Range<u32>,
+        places: impl IntoIterator<Item = u32>,
     ) -> Result<Vec<CampaignContact>, TableError> {
-        let keys: Vec<Key> = places.map(|place| self.key::<CampaignContact>(campaign.contact(place))).collect();
+        let keys: Vec<Key> =
+            places.into_iter().map(|place| self.key::<CampaignContact>(campaign.contact(place))).collect();
         let items = self.store.get_all(&keys).await?;
         let mut contacts = items.into_iter().map(from_item).collect::<Result<Vec<CampaignContact>, _>>()?;
         contacts.sort_by_key(|contact| contact.id);
         Ok(contacts)
+    }
+
+    /// A campaign, and the places that were deleted from it.
+    async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
+        let key = self.key::<Campaign>(id);
+        let mut items = self.store.query(&key.pk, &key.sk, None).await?.into_iter();
+        let campaign = from_item(items.next().ok_or(TableError::Missing)?)?;
+        Ok((campaign, items.flat_map(|item| places(&item)).collect()))
     }
 
     /// How many places a campaign has, of which some contacts may be deleted.
@@ -386,11 +387,8 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn places(&self, id: CampaignId) -> Result<u32, TableError> {
-        let key = self.key::<Campaign>(id);
-        let mut items = self.store.query(&key.pk, &key.sk, None).await?.into_iter();
-        let campaign: Campaign = from_item(items.next().ok_or(TableError::Missing)?)?;
-        Ok(u32::try_from(campaign.counts.total()).unwrap_or(u32::MAX)
-            + u32::try_from(items.flat_map(|item| places(&item)).count()).unwrap_or(0))
+        let (campaign, deleted) = self.with_deleted(id).await?;
+        Ok(places_of(&campaign, &deleted))
     }
 
     /// Gives a queued contact its conversation, its message and its delivery, in one transaction: all of it, or nothing.
@@ -568,6 +566,12 @@ impl Table {
 
 fn next_slot(item: Option<&Item>) -> i64 {
     item.and_then(|item| item.get("next_millis")?.as_n().ok()?.parse().ok()).unwrap_or_default()
+}
+
+/// How many places a campaign has, those that were deleted included.
+fn places_of(campaign: &Campaign, deleted: &BTreeSet<u32>) -> u32 {
+    let left = u32::try_from(campaign.counts.total()).unwrap_or(u32::MAX);
+    left.saturating_add(u32::try_from(deleted.len()).unwrap_or(u32::MAX))
 }
 
 /// The places in an item of deleted contacts.

@@ -18,10 +18,7 @@ use crate::table::entities::{Entity as _, Key, Row as _, list_row, thread};
 use crate::table::list::{Plan, made_id};
 use crate::table::sets::Selection;
 use crate::table::store::{Cancelled, Item, Write, from_item, number, text, to_item, values};
-use crate::table::{Table, TableError};
-
-/// Others that may speak at the same moment before a message gives up.
-const ATTEMPTS: u32 = 32;
+use crate::table::{ATTEMPTS, Table, TableError};
 
 /// What an open conversation needs that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

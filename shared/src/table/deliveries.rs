@@ -15,12 +15,10 @@ use crate::page::{Page, PageQuery};
 use crate::table::entities::{Due, Key, Row as _, delivery_of, held_partition, list_row};
 use crate::table::list::{Plan, made_id};
 use crate::table::store::{Cancelled, Item, Store, Write, from_item, number, text, values};
-use crate::table::{Table, TableError};
+use crate::table::{ATTEMPTS, Table, TableError};
 
 /// Deliveries put by one transaction: each takes an action for itself and one for its event.
 const AT_ONCE: usize = 40;
-/// Changes that others may make at the same moment before one gives up.
-const ATTEMPTS: u32 = 32;
 
 impl Plan<'_> {
     /// Puts a delivery of `new` to `endpoint`, on condition that the event has none yet: that is the first of its two actions.

@@ -27,7 +27,7 @@ use crate::model::time::Timestamp;
 use crate::page::{Page, PageQuery};
 use crate::table::entities::{Key, LIST_HEAD, Row, SK, TTL, list_block, list_head, list_row, list_section, made_by};
 use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, number, text, values};
-use crate::table::{Table, TableError};
+use crate::table::{ATTEMPTS, Table, TableError};
 use crate::tenant::Tenant;
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
@@ -41,8 +41,6 @@ pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
 /// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
 /// ([`MARKED`](crate::model::claim::MARKED)).
 const REMEMBERED: i64 = 3 * 86_400;
-/// Appends that may get ahead of this one before it gives up.
-const ATTEMPTS: u32 = 32;
 /// How much longer an append waits, at most, for each that got ahead of it.
 const CROWD: Duration = Duration::from_millis(8);
 
