@@ -40,7 +40,10 @@ BUILD = WORK / "build"
 ENVIRONMENT = "dev"
 STACK = "assistants-dev"
 ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), "x86_64")
-ZIP_LIMIT = 4_000_000
+# A megabyte is milliseconds of a cold start. The others are those that bring an HTTP client of their own.
+ZIP_LIMIT = 3_200_000
+ZIP_LIMIT_WITH_CLIENT = 3_900_000
+WITH_CLIENT = ("SetupPaymentWebhookFunction", "SendDeliveryFunction")
 # Everything at once; a first build on a small machine is most of it.
 TIME_LIMIT = 60 * 60
 
@@ -367,11 +370,12 @@ def weigh() -> None:
             archive.write(bootstrap, "bootstrap")
         size = len(packed.getvalue())
         rows.append([bootstrap.parent.name, f"{bootstrap.stat().st_size / 1e6:.2f} MB", f"{size / 1e6:.2f} MB"])
-        if size > ZIP_LIMIT:
-            heavy.append(bootstrap.parent.name)
+        limit = ZIP_LIMIT_WITH_CLIENT if bootstrap.parent.name in WITH_CLIENT else ZIP_LIMIT
+        if size > limit:
+            heavy.append(f"{bootstrap.parent.name} (at most {limit / 1e6:.1f} MB)")
     expect(rows, "sam build left no function")
     table(["function", "binary", "zip"], rows)
-    expect(not heavy, f"above {ZIP_LIMIT / 1e6:.1f} MB zipped: {', '.join(heavy)}")
+    expect(not heavy, f"too large a zip: {', '.join(heavy)}")
 
 
 @contextlib.contextmanager

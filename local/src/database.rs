@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpC
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
+use rustls::RootCertStore;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -120,7 +121,7 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
 
 /// An HTTP client without TLS: everything is on loopback.
 pub fn http_client() -> SharedHttpClient {
-    aws_smithy_http_client::Builder::new().build_http()
+    shared::http::client(RootCertStore::empty())
 }
 
 #[cfg(test)]

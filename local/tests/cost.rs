@@ -64,6 +64,12 @@ async fn the_table_is_what_is_measured() {
                 let both = Call { query: format!("{}&assistant_id={assistant}", open.query), ..call };
                 row("`list-conversations`, of one status and assistant", warm(&stack, &both).await);
             }
+            // What a process has appended to once it need not ask about again.
+            "create-webhook" | "send-test-event" | "open-conversation" => {
+                let first = warm(&stack, &call).await;
+                row(&format!("`{}`", route.name), warm(&stack, &call).await);
+                row(&format!("`{}`, the first of a process", route.name), first);
+            }
             "create-assistant" => {
                 row("`create-assistant`", warm(&stack, &call).await);
                 let webhook = format!(r#"{{"webhook_id":"{}"}}"#, id('a', kind::WEBHOOK, 1));

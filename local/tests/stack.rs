@@ -10,6 +10,7 @@ mod cost;
 mod events;
 mod faults;
 mod fixture;
+mod http;
 mod idempotency;
 mod isolation;
 mod keys;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig};
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
+use aws_sdk_dynamodb::config::ProvideCredentials;
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
@@ -16,6 +17,7 @@ use crate::auth::KeyCache;
 use crate::config::{Config, Logging};
 use crate::context::{Clock, Ids, Service};
 use crate::event::HttpRequest;
+use crate::http;
 use crate::operation::Endpoint;
 use crate::operator::Task;
 use crate::schedule::{EventContext, Scheduled};
@@ -25,9 +27,6 @@ use crate::webhook::network::Network;
 
 /// What keeps a function from starting at all.
 pub type Fatal = lambda_runtime::Error;
-
-/// The roots that AWS's own certificates end in: parsing these five takes a tenth of what the machine's hundreds take.
-const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
 /// Serves `endpoint` until Lambda ends the process.
 ///
@@ -89,7 +88,8 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = &start().await?;
-        lambda_runtime::run(service_fn(|event: LambdaEvent<E>| async move { handle(service, event).await })).await
+        // In a box: the runtime's layers hand the future on, and each would copy all of it.
+        lambda_runtime::run(service_fn(|event: LambdaEvent<E>| Box::pin(handle(service, event)))).await
     })
 }
 
@@ -125,20 +125,20 @@ async fn start() -> Result<Service, Fatal> {
 /// # Errors
 /// Where the trust store cannot be read.
 pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
-    let tls = TlsContext::builder().with_trust_store(TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)).build()?;
-    let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .tls_context(tls)
-        .build_https();
+    // An attempt's limit holds for its connection as well.
     let timeouts = TimeoutConfig::builder()
-        .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(Duration::from_secs(1))
         .operation_timeout(Duration::from_secs(3))
         .build();
-    Ok(aws_config::defaults(BehaviorVersion::v2026_01_12())
-        .http_client(http)
+    let config = aws_config::defaults(BehaviorVersion::v2026_01_12())
+        .http_client(http::client(http::amazon_roots()?))
         .timeout_config(timeouts)
-        .retry_config(RetryConfig::standard().with_max_attempts(3))
-        .load()
-        .await)
+        .retry_config(RetryConfig::standard().with_max_attempts(3));
+    // Lambda hands credentials over in the environment. To set up all the other places where some may lie takes a third of a start.
+    let environment = EnvironmentVariableCredentialsProvider::new();
+    let config = match environment.provide_credentials().await {
+        Ok(_) => config.credentials_provider(environment),
+        Err(_) => config,
+    };
+    Ok(config.load().await)
 }

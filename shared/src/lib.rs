@@ -22,6 +22,7 @@ pub mod context;
 pub mod dispatch;
 pub mod error;
 pub mod event;
+pub mod http;
 pub mod idempotency;
 pub mod lambda;
 pub mod meter;

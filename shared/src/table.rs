@@ -1,6 +1,6 @@
-//! The single table: [`entities`] has every key, [`access`] the access patterns of most
-//! records, [`campaigns`], [`conversations`] and [`deliveries`] those of their own, [`list`] and [`sets`] the lists and what selects
-//! from them, [`store`] the calls themselves.
+//! The single table: [`entities`] has every key, [`access`] the access patterns of most records, [`campaigns`], [`conversations`] and
+//! [`deliveries`] those of their own, [`list`] and [`sets`] the lists and what selects from them, [`store`] the calls themselves,
+//! [`wire`] what is read of their answers without the SDK.
 
 pub mod access;
 pub mod campaigns;
@@ -10,6 +10,7 @@ pub mod entities;
 pub mod list;
 pub mod sets;
 pub mod store;
+pub mod wire;
 
 pub use access::Table;
 

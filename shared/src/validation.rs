@@ -4,8 +4,9 @@
 //! the reader and the JSON schema. The words themselves are the constants of [`words`].
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -116,7 +117,23 @@ impl<'a> Raw<'a> {
 
     /// The items of an array.
     pub fn as_array(self) -> Option<Vec<&'a RawValue>> {
-        matches!(self.kind(), Kind::Array).then(|| serde_json::from_str(self.source()).unwrap_or_default())
+        let mut items = Vec::new();
+        let each = |_, item| {
+            items.push(item);
+            ControlFlow::Continue(())
+        };
+        self.each_item(each).then_some(items)
+    }
+
+    /// Calls `each` with the items of an array and their indexes, until it has enough; false where there is no array. It is known to be
+    /// JSON, so what is left is not even looked at.
+    fn each_item(self, each: impl FnMut(usize, &'a RawValue) -> ControlFlow<()>) -> bool {
+        let is_array = matches!(self.kind(), Kind::Array);
+        if is_array {
+            // It ends with an error where something was left.
+            let _ = serde_json::Deserializer::from_str(self.source()).deserialize_seq(Items(each));
+        }
+        is_array
     }
 
     const fn source(self) -> &'a str {
@@ -127,9 +144,11 @@ impl<'a> Raw<'a> {
 }
 
 fn string(json: &str) -> Option<Cow<'_, str>> {
-    match serde_json::from_str::<&str>(json) {
-        Ok(text) => Some(Cow::Borrowed(text)),
-        Err(_) => serde_json::from_str::<String>(json).ok().map(Cow::Owned),
+    // Text with an escape cannot be borrowed; to have that found out costs an error in which all of it is quoted.
+    if json.contains('\\') {
+        serde_json::from_str::<String>(json).ok().map(Cow::Owned)
+    } else {
+        serde_json::from_str(json).ok().map(Cow::Borrowed)
     }
 }
 
@@ -273,15 +292,15 @@ impl<T: Parse> Parse for Option<T> {
 
 impl<T: Parse> Parse for Vec<T> {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let Some(items) = raw.as_array() else { return reject(issues, at, words::LIST) };
         let before = issues.len();
-        let mut parsed = Self::with_capacity(items.len());
-        for (index, item) in items.iter().enumerate() {
+        let mut parsed = Self::new();
+        let is_array = raw.each_item(|index, item| {
             // The other items are read all the same, so that all their issues are told.
             parsed.extend(T::parse(Raw::Json(item.get()), &at.index(index), issues));
-            if issues.len() >= MOST_ISSUES {
-                break;
-            }
+            if issues.len() < MOST_ISSUES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        if !is_array {
+            return reject(issues, at, words::LIST);
         }
         (issues.len() == before).then_some(parsed)
     }
@@ -418,11 +437,14 @@ impl<'a> Source<'a> {
         if text.is_empty() {
             return Err(because(words::MISSING));
         }
-        let members = match serde_json::from_str::<&RawValue>(text) {
-            Err(error) => return Err(json_invalid(&text.as_bytes()[..error_offset(text, &error)])),
-            Ok(value) if value.get() == "null" => return Err(because(words::MISSING)),
-            Ok(value) => serde_json::from_str::<Members<'_>>(value.get()).map_err(|_| because(words::BODY))?,
-        };
+        // Nearly every body is an object, and read once. What does not begin like one is not tried: serde would quote all of it in an error.
+        let object =
+            text.trim_start().starts_with('{').then(|| serde_json::from_str::<Members<'_>>(text).ok()).flatten();
+        let members = object.ok_or_else(|| match serde_json::from_str::<&RawValue>(text) {
+            Err(error) => json_invalid(&text.as_bytes()[..error_offset(text, &error)]),
+            Ok(value) if value.get() == "null" => because(words::MISSING),
+            Ok(_) => because(words::BODY),
+        })?;
         Ok(Self { place, values: members.0 })
     }
 
@@ -474,6 +496,28 @@ fn error_offset(text: &str, error: &serde_json::Error) -> usize {
         offset = text[..offset].trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
     }
     offset
+}
+
+/// Hands on the items of an array, as written.
+struct Items<F>(F);
+
+impl<'de, F: FnMut(usize, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for Items<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while let Some(item) = items.next_element()? {
+            if (self.0)(index, item).is_break() {
+                break;
+            }
+            index += 1;
+        }
+        Ok(())
+    }
 }
 
 /// An object's members as written, none of them interpreted.

@@ -238,12 +238,13 @@ impl Table {
         let first = u32::try_from(query.offset()).unwrap_or(u32::MAX);
         let first = Message::key(&self.tenant, (id, first));
         let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
-        let (conversation, messages) =
-            futures_util::join!(self.get::<Conversation>(id), self.store.query(&first.pk, &first.sk, Some(size)));
+        let (conversation, messages) = futures_util::join!(
+            self.get::<Conversation>(id),
+            self.store.query_records(&first.pk, &first.sk, Some(size))
+        );
         let (conversation, mut messages) = (conversation?, messages?);
         let left = conversation.chat_count.saturating_sub(query.offset());
         messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-        let messages = messages.into_iter().map(from_item).collect::<Result<_, _>>()?;
         let transcript = query.of(messages, conversation.chat_count);
         Ok(Transcribed { conversation, transcript })
     }
@@ -254,7 +255,7 @@ impl Table {
     /// [`TableError`].
     pub async fn transcript(&self, id: ConversationId) -> Result<Vec<Message>, TableError> {
         let first = Message::key(&self.tenant, (id, 0));
-        self.store.query(&first.pk, &first.sk, None).await?.into_iter().map(from_item).collect()
+        self.store.query_records(&first.pk, &first.sk, None).await
     }
 
     /// A page of the conversations that `query` asks for.

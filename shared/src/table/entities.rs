@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::Display;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::model::agency::{Agency, BillingPlan, StoredPaymentWebhook};
@@ -365,7 +365,7 @@ fn block(id: CampaignContactId) -> String {
 }
 
 /// The primary key of an item.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 pub struct Key {
     /// Partition key.
     pub pk: String,

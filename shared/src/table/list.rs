@@ -11,7 +11,7 @@
 //! k-th row lies, and its set to the very ordinal. A million rows with a tenth removed are 31 sections of 9 KB together, and a block.
 //!
 //! To append is one transaction: the head moves on, on condition that it stood where this process last saw it, and the rows are put.
-//! Where it stood elsewhere, the failure tells where. To remove is one transaction: the row goes, its ordinal joins the block's set,
+//! Where it stood elsewhere, the failure tells where. A process that has not seen it yet reads it first. To remove is one transaction: the row goes, its ordinal joins the block's set,
 //! and the section's count grows. Appends and removals never touch the same item.
 //!
 //! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
@@ -20,13 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::try_join_all;
 use uuid::Uuid;
 
 use crate::model::id::ordinal;
 use crate::model::time::Timestamp;
 use crate::page::{Page, PageQuery};
 use crate::table::entities::{Key, LIST_HEAD, Row, SK, TTL, list_block, list_head, list_row, list_section, made_by};
-use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, from_item, number, text, values};
+use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, number, text, values};
 use crate::table::{ATTEMPTS, Table, TableError};
 use crate::tenant::Tenant;
 
@@ -125,7 +126,7 @@ impl Plan<'_> {
     /// The ordinal of one more row in `R`'s list.
     pub fn next<R: Row>(&mut self, of: R::Of) -> u32 {
         let head = list_head(&self.table.tenant, &R::list(of));
-        let known = self.table.store.head_guess(&head.pk);
+        let known = self.table.store.head_guess(&head.pk).unwrap_or_default();
         let (_, to) = self.heads.entry(head.pk).or_insert((known, known));
         *to += 1;
         *to - 1
@@ -166,6 +167,11 @@ fn advance(head: Key, from: u32, to: u32) -> Write {
             values([(":from", number(from)), (":to", number(to))])
         },
     }
+}
+
+/// The key of the head of the list at `pk`.
+fn head_of(pk: &str) -> Key {
+    Key { pk: pk.to_owned(), sk: LIST_HEAD.to_owned() }
 }
 
 fn next_of(head: Option<&Item>) -> u32 {
@@ -223,8 +229,7 @@ impl Table {
         };
         // What was appended since the index was read is not in its total, and so not on its last page either.
         rows.truncate(usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX));
-        let items = rows.into_iter().map(from_item).collect::<Result<_, _>>()?;
-        Ok(query.of(items, index.total()))
+        Ok(query.of(rows, index.total()))
     }
 
     /// Carries out the transaction that `plan` makes, again with other ordinals where others got ahead in one of its lists.
@@ -239,9 +244,11 @@ impl Table {
             let mut made = Plan { table: self, writes: Vec::new(), heads: BTreeMap::new() };
             let outcome = plan(&mut made).map_err(Cancelled::Failed)?;
             let Plan { mut writes, heads, .. } = made;
+            if self.learn_heads(heads.keys()).await.map_err(Cancelled::Failed)? {
+                continue;
+            }
             let own = writes.len();
-            let head = |pk: &String| Key { pk: pk.clone(), sk: LIST_HEAD.to_owned() };
-            writes.extend(heads.iter().map(|(pk, (from, to))| advance(head(pk), *from, *to)));
+            writes.extend(heads.iter().map(|(pk, (from, to))| advance(head_of(pk), *from, *to)));
             match self.store.transact(&writes).await {
                 Ok(()) => {
                     for (pk, (_, to)) in &heads {
@@ -253,13 +260,26 @@ impl Table {
                     if let Some((pk, _)) = heads.iter().nth(at - own) {
                         self.store.learn_head(pk, next_of(stood.as_ref()));
                     }
-                    // The first miss is mere ignorance of where the head stands; from the second on there is a crowd.
+                    // The first miss is one that got ahead; from the second on there is a crowd.
                     tokio::time::sleep(CROWD.mul_f64(f64::from(attempt) * fastrand::f64())).await;
                 }
                 Err(cancelled) => return Err(cancelled),
             }
         }
         Err(Cancelled::Failed(TableError::Unavailable("other appends kept getting ahead".into())))
+    }
+
+    /// Reads the heads of lists that this process has not heard of: to be told by a transaction that fails takes longer, and is billed
+    /// like one that does not. Whether there were any.
+    async fn learn_heads<'a>(&self, lists: impl Iterator<Item = &'a String>) -> Result<bool, TableError> {
+        let unknown: Vec<&String> = lists.filter(|pk| self.store.head_guess(pk).is_none()).collect();
+        let reads = unknown.iter().map(async |pk| {
+            let head = self.store.get(&head_of(pk)).await?;
+            self.store.learn_head(pk, next_of(head.as_ref()));
+            Ok::<_, TableError>(())
+        });
+        try_join_all(reads).await?;
+        Ok(!unknown.is_empty())
     }
 
     /// Appends what `make` makes of each of `count` ordinals, at most [`APPEND_LIMIT`]. It may be asked again, for other ordinals.
@@ -372,9 +392,9 @@ impl Table {
         Ok(set.iter().filter_map(|offset| offset.parse().ok()).collect())
     }
 
-    async fn rows(&self, list: &str, first: u32, limit: usize) -> Result<Vec<Item>, TableError> {
+    async fn rows<R: Row>(&self, list: &str, first: u32, limit: usize) -> Result<Vec<R>, TableError> {
         let row = list_row(&self.tenant, list, first);
-        self.store.query(&row.pk, &row.sk, Some(limit)).await
+        self.store.query_records(&row.pk, &row.sk, Some(limit)).await
     }
 }
 

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
@@ -29,6 +30,7 @@ use crate::model::id::{ApiKeyId, OrgId};
 use crate::model::time::Timestamp;
 use crate::table::TableError;
 use crate::table::entities::{DUE_INDEX, Key, PK, SK, api_key, listed_api_key};
+use crate::table::wire::{Answer, Record, Rows};
 
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -242,7 +244,7 @@ impl Store {
     /// [`TableError`].
     pub async fn api_keys_of(&self, org: OrgId) -> Result<Vec<ApiKeyRecord>, TableError> {
         let first = listed_api_key(org, ApiKeyId(Uuid::nil()));
-        self.query(&first.pk, &first.sk, None).await?.into_iter().map(from_item).collect()
+        self.query_records(&first.pk, &first.sk, None).await
     }
 
     /// The item of `key`, as it is now.
@@ -381,7 +383,7 @@ impl Store {
         }
     }
 
-    /// The first `limit` items of a partition from the sort key `from` on, in order.
+    /// The items of a partition from the sort key `from` on, in order, at most `limit`.
     ///
     /// # Errors
     /// [`TableError`].
@@ -389,14 +391,9 @@ impl Store {
         let mut items = Vec::new();
         let mut start = None;
         loop {
-            let left = limit.map(|limit| i32::try_from(limit - items.len()).unwrap_or(i32::MAX));
-            let call = self.client.query().table_name(&*self.table_name).consistent_read(true).set_limit(left);
-            let call = call.key_condition_expression("pk = :pk AND sk >= :from");
-            let call = call.expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()));
-            let call = call.expression_attribute_values(":from", AttributeValue::S(from.to_owned()));
-            let call = call.set_exclusive_start_key(start.take());
+            let call = self.range(pk, from, start.take(), limit.map(|limit| limit - items.len()));
             let depth = self.meter.begin();
-            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+            let result = call.send().await;
             let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
             self.meter.end(depth, Unit::Read, units(consumed));
             let output = result.map_err(|error| failure(&error))?;
@@ -406,6 +403,46 @@ impl Store {
                 return Ok(items);
             }
         }
+    }
+
+    /// The same, as the records that they hold.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn query_records<R: DeserializeOwned>(
+        &self,
+        pk: &str,
+        from: &str,
+        limit: Option<usize>,
+    ) -> Result<Vec<R>, TableError> {
+        let mut records = Vec::new();
+        let mut start = None;
+        loop {
+            let rows = Rows::default();
+            let call = self.range(pk, from, start.take(), limit.map(|limit| limit - records.len()));
+            let depth = self.meter.begin();
+            let result = call.customize().interceptor(rows.clone()).send().await.map_err(|error| failure(&error));
+            let answer = result.and_then(|_| serde_json::from_slice::<Answer<R>>(&rows.take()).map_err(broken));
+            let consumed = answer.as_ref().ok().and_then(|answer| answer.consumed_capacity.as_ref());
+            self.meter.end(depth, Unit::Read, consumed.map_or(0.0, |consumed| consumed.capacity_units));
+            let answer = answer?;
+            records.extend(answer.items.into_iter().map(|Record(record)| record));
+            let next = answer.last_evaluated_key.filter(|_| limit.is_none_or(|limit| records.len() < limit));
+            start = next.map(|Record(key)| key.attributes());
+            if start.is_none() {
+                return Ok(records);
+            }
+        }
+    }
+
+    /// The call that reads a partition from the sort key `from` on, or from behind `start`.
+    fn range(&self, pk: &str, from: &str, start: Option<Item>, limit: Option<usize>) -> QueryFluentBuilder {
+        let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
+        let call = self.client.query().table_name(&*self.table_name).consistent_read(true).set_limit(limit);
+        let call = call.key_condition_expression("pk = :pk AND sk >= :from");
+        let call = call.expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()));
+        let call = call.expression_attribute_values(":from", AttributeValue::S(from.to_owned()));
+        call.set_exclusive_start_key(start).return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
     /// The keys of a secondary index's items whose sort key is not beyond `until`, the lowest first, at most `limit`. An index is
@@ -513,11 +550,11 @@ impl Store {
     /// # Errors
     /// [`Cancelled`] says whose condition failed.
     pub async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
-        let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
-        let actions = actions.map_err(Cancelled::Failed)?;
         let mut round = Backoff::default();
         loop {
-            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
+            let actions = actions.map_err(Cancelled::Failed)?;
+            let call = self.client.transact_write_items().set_transact_items(Some(actions));
             let depth = self.meter.begin();
             let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
             let consumed =
@@ -588,9 +625,9 @@ impl Store {
         .build())
     }
 
-    /// What this process believes the next ordinal of the list at `pk` to be.
-    pub(super) fn head_guess(&self, pk: &str) -> u32 {
-        self.heads().get(pk).copied().unwrap_or_default()
+    /// What this process believes the next ordinal of the list at `pk` to be; none where it has not heard of the list.
+    pub(super) fn head_guess(&self, pk: &str) -> Option<u32> {
+        self.heads().get(pk).copied()
     }
 
     /// Corrects that belief.

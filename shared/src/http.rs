@@ -1,0 +1,101 @@
+//! The HTTP client under the SDK: hyper over rustls, HTTP/1.1 alone, trusting the roots it is given.
+//!
+//! The SDK's own brings HTTP/2, which DynamoDB does not speak, and parses its roots from PEM; both are paid for at every start, and one
+//! in every zip. `docs/adr/0013-http-client.md` has the figures.
+
+use std::error::Error;
+
+use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::retry::ErrorKind;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::{Connected, HttpConnector as TcpConnector, capture_connection};
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+
+/// The roots that AWS's own certificates end in, as DER: reading these five takes a hundredth of what the machine's hundreds take.
+const AMAZON_ROOTS: [&[u8]; 5] = [
+    include_bytes!("roots/amazon-root-ca-1.der"),
+    include_bytes!("roots/amazon-root-ca-2.der"),
+    include_bytes!("roots/amazon-root-ca-3.der"),
+    include_bytes!("roots/amazon-root-ca-4.der"),
+    include_bytes!("roots/starfield-services-root-g2.der"),
+];
+
+/// The roots that AWS's own certificates end in.
+///
+/// # Errors
+/// Where one of them is no certificate, which a test rules out.
+pub fn amazon_roots() -> Result<RootCertStore, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    AMAZON_ROOTS.into_iter().try_for_each(|root| roots.add(CertificateDer::from(root)))?;
+    Ok(roots)
+}
+
+/// A client for the SDK that talks to whom one of `roots` vouches for, and to addresses of `http:`. The only time limits are the SDK's own,
+/// of an attempt as a whole: those of connecting and reading are not looked at.
+pub fn client(roots: RootCertStore) -> SharedHttpClient {
+    let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut tcp = TcpConnector::new();
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+    let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(https);
+    let connector = SharedHttpConnector::new(Connector(client));
+    http_client_fn(move |_, _| connector.clone())
+}
+
+#[derive(Debug)]
+struct Connector(Client<HttpsConnector<TcpConnector>, SdkBody>);
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let mut request = match request.try_into_http1x() {
+            Ok(request) => request,
+            Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
+        };
+        // The SDK gives up a connection over which a server failed; this tells it which one it was.
+        if let Some(wanted) = request.extensions().get::<CaptureSmithyConnection>().cloned() {
+            let used = capture_connection(&mut request);
+            wanted.set_connection_retriever(move || {
+                used.connection_metadata().as_ref()?;
+                let used = used.clone();
+                let poison = move || used.connection_metadata().iter().for_each(Connected::poison);
+                Some(ConnectionMetadata::builder().proxied(false).poison_fn(poison).build())
+            });
+        }
+        let response = self.0.request(request);
+        HttpConnectorFuture::new(async move {
+            let response = response.await.map_err(failure)?.map(SdkBody::from_body_1_x);
+            HttpResponse::try_from(response).map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+/// What became of a request, in the kinds by which the SDK decides whether to try again.
+fn failure(error: ClientError) -> ConnectorError {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    let (mut broken, mut incomplete, mut ours) = (error.is_connect(), false, false);
+    while let Some(error) = cause {
+        broken |= error.is::<std::io::Error>();
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            broken |= error.is_closed() || error.is_canceled();
+            incomplete |= error.is_incomplete_message();
+            ours |= error.is_user();
+        }
+        cause = error.source();
+    }
+    match (ours, broken, incomplete) {
+        (true, ..) => ConnectorError::user(error.into()),
+        (_, true, _) => ConnectorError::io(error.into()),
+        (.., true) => ConnectorError::other(error.into(), Some(ErrorKind::TransientError)),
+        _ => ConnectorError::other(error.into(), None),
+    }
+}
