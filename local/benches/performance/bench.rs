@@ -1,0 +1,159 @@
+//! The binaries as they would be deployed, those they are measured beside, and the world that they run in.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use local::{Settings, Stack};
+
+use crate::Result;
+use crate::process::{Program, path};
+
+/// What every measure works with.
+#[derive(Debug)]
+pub struct Bench {
+    /// The checkout.
+    pub root: PathBuf,
+    /// A folder for what is not kept.
+    pub scratch: PathBuf,
+    binaries: PathBuf,
+}
+
+impl Bench {
+    /// Builds every function in release, the way `sam build` does.
+    pub fn build() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+        let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
+        std::fs::create_dir_all(&scratch)?;
+        let bench = Self { binaries: root.join("target/lambda"), root, scratch };
+        run(&mut lambda_build(&bench.root)?)?;
+        Ok(bench)
+    }
+
+    /// Builds what the functions are measured beside.
+    pub fn build_references(&self) -> Result<()> {
+        run(&mut lambda_build_of(&self.root, &["--package", "bare", "--package", "hello"])?)?;
+        // What one would write first has a workspace of its own, and so a folder of its own.
+        let mut naive = lambda_build_of(&self.root, &["--manifest-path", "local/benches/naive/Cargo.toml"])?;
+        run(naive.env("CARGO_TARGET_DIR", self.root.join("target/naive")))?;
+        install_twin(&self.root)
+    }
+
+    /// A fresh service with the demo set, whose table the binaries use.
+    pub async fn stack(&self) -> Result<Stack> {
+        Ok(Stack::start(Settings { stream: false, ..Settings::of(&self.root) }).await?)
+    }
+
+    /// The file of a binary.
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.binaries.join(name).join("bootstrap")
+    }
+
+    /// Every function of the service.
+    pub fn functions(&self) -> Result<Vec<String>> {
+        let folders = std::fs::read_dir(self.root.join("functions"))?;
+        let names = folders.map(|folder| Ok(folder?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<Result<Vec<String>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// A binary, with the environment that the template gives it.
+    pub fn program(&self, name: &str, stack: &Stack) -> Program {
+        Program::new(vec![self.binary(name).display().to_string()], environment(stack))
+    }
+
+    /// What one would write first.
+    pub fn naive(&self, stack: &Stack) -> Program {
+        Program::new(vec![self.naive_binary().display().to_string()], environment(stack))
+    }
+
+    /// Its file.
+    pub fn naive_binary(&self) -> PathBuf {
+        self.root.join("target/naive/lambda/naive/bootstrap")
+    }
+
+    /// The same service in Python.
+    pub fn twin(&self, stack: &Stack) -> Program {
+        let program = [self.root.join("target/twin/bin/python"), self.root.join("local/benches/twin/bootstrap.py")];
+        // Where what is compiled goes: the first start fills it, as a package for deployment would have it.
+        let compiled = self.root.join("target/twin/compiled").display().to_string();
+        Program::new(program.map(|path| path.display().to_string()).into(), environment(stack))
+            .with("PYTHONPYCACHEPREFIX", compiled)
+    }
+
+    /// The recorded event of an operation.
+    pub fn event(&self, name: &str) -> Result<String> {
+        Ok(std::fs::read_to_string(self.root.join(format!("events/{name}.json")))?)
+    }
+}
+
+/// What the template gives every function.
+fn environment(stack: &Stack) -> Vec<(String, String)> {
+    let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let environment = [
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_SESSION_TOKEN", "local"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("TABLE_NAME", local::database::TABLE_NAME),
+        ("PAYMENT_API_BASE", &stack.gateway.service.config.payment_api_base),
+        ("SENDS_PER_SECOND", "10"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),
+    ];
+    environment.map(set).into()
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    if command.status()?.success() { Ok(()) } else { Err(format!("{command:?} failed").into()) }
+}
+
+/// Installs what the twin needs, where that has changed.
+fn install_twin(root: &Path) -> Result<()> {
+    let (wanted, folder) = (root.join("local/benches/twin/requirements.txt"), root.join("target/twin"));
+    let installed = folder.join("requirements.txt");
+    if std::fs::read(&installed).ok() == Some(std::fs::read(&wanted)?) {
+        return Ok(());
+    }
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run(Command::new(folder.join("bin/pip")).args(pip).arg(&wanted))?;
+    std::fs::copy(&wanted, &installed)?;
+    Ok(())
+}
+
+/// The command that builds every function in release, the way `sam build` does.
+pub fn lambda_build(root: &Path) -> Result<Command> {
+    lambda_build_of(
+        root,
+        &["--workspace", "--exclude", "shared", "--exclude", "local", "--exclude", "bare", "--exclude", "hello"],
+    )
+}
+
+/// The same of the packages that `which` names.
+pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
+    let mut command = cargo();
+    command.args(["lambda", "build", "--release", "--quiet"]).args(which);
+    command.current_dir(root).env("PATH", programs(root)?);
+    Ok(command)
+}
+
+/// Where programs are looked for: first among the pinned tools.
+pub fn programs(root: &Path) -> Result<OsString> {
+    let tools = Command::new(root.join(".ci/tools")).output()?;
+    let mut paths = vec![PathBuf::from(String::from_utf8(tools.stdout)?.trim())];
+    paths.extend(std::env::split_paths(&path()));
+    Ok(std::env::join_paths(paths)?)
+}
+
+/// Cargo, without what another one told this program in its environment.
+pub fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_") && name != "CARGO_HOME") {
+            command.env_remove(name);
+        }
+    }
+    command
+}

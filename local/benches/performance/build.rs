@@ -1,0 +1,93 @@
+//! What another function adds to a build, and how long an edit of a handler takes to a passing test.
+
+use std::process::{Command, Output};
+use std::time::{Instant, SystemTime};
+
+use crate::Result;
+use crate::bench::{Bench, cargo, lambda_build};
+use crate::figures::{Figures, Must, Row, Unit};
+
+const SECTION: &str = "Building";
+/// The handler that is edited, and its test.
+const EDITED: &str = "delete-tag";
+const TEST: &str = "routes::delete_tag";
+/// Functions that are built in addition to the edited one.
+const FURTHER: usize = 5;
+/// Seconds of a processor that a further function may take.
+const MOST_CPU: f64 = 3.0;
+/// Seconds from an edit to a passing test.
+const MOST_EDIT: f64 = 10.0;
+/// Ticks of the kernel's processor accounts in a second, on every Linux.
+const TICKS: f64 = 100.0;
+
+pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let functions = bench.functions()?;
+    let others: Vec<&String> = functions.iter().filter(|name| *name != EDITED).take(FURTHER).collect();
+    touch(bench, EDITED)?;
+    let one = cpu_of(|| run(lambda_build(&bench.root)?))?;
+    for name in [EDITED].into_iter().chain(others.iter().map(|name| name.as_str())) {
+        touch(bench, name)?;
+    }
+    let all = cpu_of(|| run(lambda_build(&bench.root)?))?;
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let each = (all - one) / others.len() as f64;
+    let subject = format!("a further function, processor time of a release build ({FURTHER} more beside one)");
+    figures.rows.push(Row::new(SECTION, subject, each, Unit::Seconds).must(Must::AtMost(MOST_CPU)));
+
+    // What is not built yet is not part of an edit.
+    edit_to_test(bench)?;
+    touch(bench, EDITED)?;
+    let first = edit_to_test(bench)?;
+    touch(bench, EDITED)?;
+    let edit = first.min(edit_to_test(bench)?);
+    let subject = "an edited handler to its passing test, wall time (the lesser of two)";
+    figures.rows.push(Row::new(SECTION, subject, edit, Unit::Seconds).must(Must::AtMost(MOST_EDIT)));
+    Ok(())
+}
+
+/// Has cargo take a function's source for edited, without a byte of it changed.
+fn touch(bench: &Bench, name: &str) -> Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "a file's time is the machine's")]
+    let now = SystemTime::now();
+    let source = bench.root.join("functions").join(name).join("src/lib.rs");
+    Ok(std::fs::File::options().append(true).open(source)?.set_modified(now)?)
+}
+
+/// Seconds until the edited handler's test has passed.
+fn edit_to_test(bench: &Bench) -> Result<f64> {
+    let mut command = cargo();
+    command.args(["test", "--package", "local", "--test", "stack", "--", TEST]).current_dir(&bench.root);
+    let begun = Instant::now();
+    let output = run(command)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.contains("running 0 tests") {
+        return Err(format!("there is no test {TEST}").into());
+    }
+    Ok(seconds)
+}
+
+/// Seconds of processor time that the programs which `work` starts and waits for take.
+fn cpu_of<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
+    let before = waited_for()?;
+    work()?;
+    Ok(waited_for()? - before)
+}
+
+/// Seconds of processor time of all programs that this one has started and waited for, and of theirs.
+fn waited_for() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, in parentheses, may have blanks in it; what follows has none.
+    let (_, fields) = text.rsplit_once(") ").ok_or("/proc/self/stat is of another form")?;
+    let ticks: Vec<f64> = fields.split(' ').skip(13).take(2).map(str::parse).collect::<std::result::Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS)
+}
+
+/// Runs `command`, whose output is told only where it fails.
+fn run(mut command: Command) -> Result<Output> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(output)
+}

@@ -1,0 +1,139 @@
+//! Warm calls of every operation, beside the least that makes the same calls of the SDK.
+
+use std::time::Duration;
+
+use local::Stack;
+use serde_json::{Value, json};
+use shared::routes;
+
+use crate::Result;
+use crate::bench::Bench;
+use crate::figures::{Figures, Must, Row, Unit, figure, median};
+use crate::process::{Process, Program};
+use crate::recorder::Recorder;
+use crate::table::Snapshot;
+
+/// The rows of this section.
+pub const SECTION: &str = "A warm call";
+/// Calls before those that count: every connection is open, and the position of every list known.
+const WARM: usize = 6;
+/// Calls that count, each by itself.
+const COUNTED: usize = 11;
+/// Hundredths that authentication, validation, envelope and log line may add to the SDK's own work.
+const MOST: f64 = 15.0;
+/// Registers with the payment provider the first time; it is measured as it is from then on, with a call to the provider on both sides.
+const ONCE: &str = "setup-payment-webhook";
+
+pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    for route in routes::ALL {
+        let (ours, bare) = operation(bench, route.name).await.map_err(|error| format!("{}: {error}", route.name))?;
+        let reference = "bare";
+        let row = Row::new(SECTION, route.name, ours, Unit::Instructions);
+        figures.push(row.beside(reference, bare));
+        let more = (ours / bare - 1.0) * 100.0;
+        let row = Row::new(SECTION, format!("{}: more than {reference}", route.name), more, Unit::Percent);
+        figures.push(row.must(Must::AtMost(MOST)));
+    }
+    Ok(())
+}
+
+/// The count of every operation.
+pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
+    let mut counts = Vec::new();
+    for route in routes::ALL {
+        let World { stack, program, event, snapshot } = World::of(bench, route.name).await?;
+        let count = warm(bench, &program, &event, |heads| snapshot.restore(&stack.database, heads)).await?;
+        counts.push((route.name.to_owned(), count));
+        stack.stop().await;
+    }
+    Ok(counts)
+}
+
+/// What an operation is called in.
+struct World {
+    stack: Stack,
+    program: Program,
+    event: String,
+    snapshot: Snapshot,
+}
+
+impl World {
+    async fn of(bench: &Bench, name: &str) -> Result<Self> {
+        let stack = bench.stack().await?;
+        let (program, event) = (bench.program(name, &stack), bench.event(name)?);
+        if name == ONCE {
+            invoke(&mut program.start().await?, &event).await?;
+        }
+        let snapshot = Snapshot::take(&stack.database)?;
+        Ok(Self { stack, program, event, snapshot })
+    }
+}
+
+/// Instructions of a warm call of an operation, and of a bare handler.
+async fn operation(bench: &Bench, name: &str) -> Result<(f64, f64)> {
+    let World { stack, program, event, snapshot } = World::of(bench, name).await?;
+    let ours = warm(bench, &program, &event, |heads| snapshot.restore(&stack.database, heads)).await?;
+    snapshot.restore(&stack.database, false)?;
+    let (script, before) = record(&program, &event, &stack, &snapshot).await?;
+    let file = bench.scratch.join(format!("{name}.json"));
+    std::fs::write(&file, script.to_string())?;
+    let bare = bench.program("bare", &stack).with("SCRIPT", file.display().to_string());
+    // What was recorded finds the lists where they stood when it was recorded.
+    let bare = warm(bench, &bare, &event, |_| before.restore(&stack.database, false)).await?;
+    stack.stop().await;
+    Ok((ours, bare))
+}
+
+/// What a warm call of `program` asks of the database and answers, and the table as it was before.
+async fn record(program: &Program, event: &str, stack: &Stack, snapshot: &Snapshot) -> Result<(Value, Snapshot)> {
+    let recorder = Recorder::start(&stack.dynamodb_url, &stack.gateway.service.config.payment_api_base).await?;
+    let program = program.clone().with("AWS_ENDPOINT_URL_DYNAMODB", &recorder.url);
+    let mut process = program.with("PAYMENT_API_BASE", &recorder.url).start().await?;
+    for _ in 0..WARM {
+        invoke(&mut process, event).await?;
+        snapshot.restore(&stack.database, true)?;
+    }
+    let before = Snapshot::take(&stack.database)?;
+    recorder.take();
+    let answer = invoke(&mut process, event).await?;
+    let script = json!({"calls": recorder.take(), "status": answer["statusCode"], "body": answer["body"]});
+    Ok((script, before))
+}
+
+/// Instructions of a warm call: the middle one of several, for a timer or a busy machine makes some of them dearer. `restore` makes the
+/// table what it was, but for the heads of lists where it is told so.
+pub async fn warm(bench: &Bench, program: &Program, event: &str, restore: impl Fn(bool) -> Result<()>) -> Result<f64> {
+    restore(false)?;
+    let mut process = program.clone().counted(&bench.scratch).start().await?;
+    let mut counts = Vec::new();
+    for call in 0..WARM + COUNTED {
+        invoke(&mut process, event).await?;
+        restore(true)?;
+        // What the last of the others took, and the start, is not kept.
+        if call + 1 >= WARM {
+            counts.push(figure(process.counted().await?));
+        }
+    }
+    counts.remove(0);
+    process.end().await?;
+    Ok(median(counts))
+}
+
+/// Invokes, and requires that it was a success.
+pub async fn invoke(process: &mut Process, event: &str) -> Result<Value> {
+    Ok(invoke_timed(process, event).await?.0)
+}
+
+/// How long a call takes that is a success.
+pub async fn timed(process: &mut Process, event: &str) -> Result<Duration> {
+    Ok(invoke_timed(process, event).await?.1)
+}
+
+async fn invoke_timed(process: &mut Process, event: &str) -> Result<(Value, Duration)> {
+    let answer = process.invoke(event).await?;
+    let response: Value = serde_json::from_str(&answer.body)?;
+    if response["statusCode"].as_u64().is_some_and(|status| status < 300) {
+        return Ok((response, answer.wall));
+    }
+    Err(format!("refused: {}", answer.body).into())
+}

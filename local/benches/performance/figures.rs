@@ -1,0 +1,192 @@
+//! What was measured, each figure beside its reference and what it must be.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// All that was measured in one run.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// The table, in its order.
+    pub rows: Vec<Row>,
+    /// What the charts draw.
+    pub series: Vec<Series>,
+}
+
+/// One figure.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The section of the page, the same words for all rows of it.
+    pub section: &'static str,
+    /// What was measured.
+    pub subject: String,
+    /// The figure.
+    pub value: f64,
+    /// What it counts.
+    pub unit: Unit,
+    /// What it is beside, in the same unit, from the same run.
+    pub reference: Option<(String, f64)>,
+    /// What it must be.
+    pub must: Option<Must>,
+    /// Whether the figure is the same in every run of one build, so that a rise can be told from noise.
+    pub exact: bool,
+}
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Instructions, by callgrind.
+    Instructions,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// So many times the reference.
+    Times,
+    /// So many hundredths more than the reference.
+    Percent,
+    /// DynamoDB calls.
+    Calls,
+    /// Capacity units.
+    CapacityUnits,
+}
+
+/// What a figure must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Must {
+    /// This or less.
+    AtMost(f64),
+    /// This or more.
+    AtLeast(f64),
+    /// Neither more nor less.
+    Exactly(f64),
+}
+
+/// A line of a chart.
+#[derive(Debug, Clone, Serialize)]
+pub struct Series {
+    /// The chart it is in: its file name without the ending.
+    pub chart: &'static str,
+    /// What the line is.
+    pub name: String,
+    /// Where it goes.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Figures {
+    /// Adds a figure, and tells it at once: all of them together take a while.
+    pub fn push(&mut self, row: Row) {
+        println!("{row}");
+        self.rows.push(row);
+    }
+}
+
+impl Row {
+    /// A figure that nothing is asked of yet.
+    pub fn new(section: &'static str, subject: impl Into<String>, value: f64, unit: Unit) -> Self {
+        let exact = unit == Unit::Instructions;
+        Self { section, subject: subject.into(), value, unit, reference: None, must: None, exact }
+    }
+
+    /// The same beside a reference.
+    #[must_use]
+    pub fn beside(self, name: impl Into<String>, value: f64) -> Self {
+        Self { reference: Some((name.into(), value)), ..self }
+    }
+
+    /// The same with what it must be.
+    #[must_use]
+    pub fn must(self, must: Must) -> Self {
+        Self { must: Some(must), ..self }
+    }
+
+    /// Whether it is what it must be.
+    pub fn holds(&self) -> bool {
+        match self.must {
+            Some(Must::AtMost(most)) => self.value <= most,
+            Some(Must::AtLeast(least)) => self.value >= least,
+            Some(Must::Exactly(value)) => (self.value - value).abs() < 1e-9,
+            None => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Row {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { section, subject, value, unit, reference, must, .. } = self;
+        write!(formatter, "{section} | {subject} | {value:.2} {unit:?}")?;
+        if let Some((name, value)) = reference {
+            write!(formatter, " | {name}: {value:.2}")?;
+        }
+        if let Some(must) = must {
+            write!(formatter, " | {must:?}{}", if self.holds() { "" } else { ", which it is not" })?;
+        }
+        Ok(())
+    }
+}
+
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub const fn figure(count: u64) -> f64 {
+    count as f64
+}
+
+/// The middle one of `values`; nothing at all has none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A time as a figure.
+pub fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A figure as it is read: `1.23 M instructions`, `2.9 MB`, `3.4 ×`.
+pub fn shown(value: f64, unit: Unit) -> String {
+    let plural = |word: &str| if (value - 1.0).abs() < 1e-9 { word.to_owned() } else { format!("{word}s") };
+    match unit {
+        Unit::Instructions if value >= 1e9 => format!("{} G instructions", digits(value / 1e9)),
+        Unit::Instructions if value >= 1e6 => format!("{} M instructions", digits(value / 1e6)),
+        Unit::Instructions if value >= 1e3 => format!("{} k instructions", digits(value / 1e3)),
+        Unit::Instructions => format!("{value:.0} {}", plural("instruction")),
+        Unit::Milliseconds => format!("{} ms", digits(value)),
+        Unit::Seconds => format!("{} s", digits(value)),
+        Unit::Bytes if value >= 1e6 => format!("{} MB", digits(value / 1e6)),
+        Unit::Bytes if value >= 1e3 => format!("{} kB", digits(value / 1e3)),
+        Unit::Bytes => format!("{value:.0} {}", plural("byte")),
+        Unit::Times => format!("{} ×", digits(value)),
+        Unit::Percent => format!("{} %", digits(value)),
+        Unit::Calls => format!("{} {}", digits(value), plural("call")),
+        Unit::CapacityUnits => format!("{} {}", digits(value), plural("unit")),
+    }
+}
+
+/// Three digits, without zeros that say nothing; whole numbers as they are.
+fn digits(value: f64) -> String {
+    if value >= 1000.0 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "what is behind the point is not shown"
+        )]
+        return thousands(value.round() as u64);
+    }
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
+/// `1000000` as `1,000,000`.
+pub fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}

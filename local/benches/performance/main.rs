@@ -1,0 +1,124 @@
+//! `cargo performance` measures the built release binaries, and writes `docs/PERFORMANCE.md` with its charts.
+
+mod bench;
+mod charts;
+mod figures;
+mod machine;
+mod page;
+mod process;
+mod ratchet;
+mod recorder;
+mod table;
+
+mod bodies;
+mod breakdown;
+mod build;
+mod calls;
+mod campaign;
+mod costs;
+mod first;
+mod lists;
+mod memory;
+mod sizes;
+mod start;
+mod tls;
+mod twin;
+
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+use bench::Bench;
+use figures::Figures;
+
+/// The result of everything here: whatever goes wrong ends the run.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Measures the built release binaries, and writes docs/PERFORMANCE.md, its charts in docs/performance/, and docs/performance.json.
+#[derive(Debug, Parser)]
+#[command(name = "cargo performance", bin_name = "cargo performance")]
+struct Arguments {
+    /// What to measure, and print; nothing is written then. Without any, everything is measured
+    measures: Vec<Measure>,
+    /// Only count the instructions of our own binaries, compare them with docs/performance.json, and fail where one rose by more than 3 %
+    #[arg(long, conflicts_with = "measures")]
+    check: bool,
+    /// What `cargo bench` says to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What can be measured, in the page's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Measure {
+    /// Instructions from the start of a process to its first poll
+    Start,
+    /// What these instructions go to, crate by crate
+    Breakdown,
+    /// The first TLS hello of a process
+    Tls,
+    /// The first call of a process beside the ones behind it
+    First,
+    /// Instructions of a warm call of every operation, beside a bare handler that makes the same SDK calls
+    Calls,
+    /// Calls and units of a warm call of every operation, against docs/COST.md
+    Costs,
+    /// Memory at the first poll, and over ten thousand calls
+    Memory,
+    /// Bytes of every function's zip
+    Sizes,
+    /// Pages of lists of up to a million rows
+    Lists,
+    /// A campaign to ten thousand contacts
+    Campaign,
+    /// Bodies of 256 KiB that mean no good, beside a plain parse
+    Bodies,
+    /// The same service in Python, and as one would first write it
+    Twin,
+    /// Processor time of a further function, and from an edit to a passing test
+    Build,
+}
+
+// One thread, as the function has one: what is measured is then not how long threads take to wake each other.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let bench = Bench::build()?;
+    if arguments.check {
+        return ratchet::check(&bench).await;
+    }
+    bench.build_references()?;
+    let all = arguments.measures.is_empty();
+    let wanted = if all { Measure::value_variants() } else { &arguments.measures };
+    let mut figures = Figures::default();
+    for measure in Measure::value_variants().iter().filter(|measure| wanted.contains(measure)) {
+        eprintln!("measuring: {measure:?}");
+        measure.take(&bench, &mut figures).await?;
+    }
+    if all {
+        ratchet::write(&bench, &figures)?;
+        page::write(&bench, &figures)?;
+    }
+    print!("{}", page::text(&figures));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Measure {
+    async fn take(self, bench: &Bench, figures: &mut Figures) -> Result<()> {
+        match self {
+            Self::Start => start::measure(bench, figures).await,
+            Self::Breakdown => breakdown::measure(bench, figures).await,
+            Self::Tls => tls::measure(bench, figures).await,
+            Self::First => first::measure(bench, figures).await,
+            Self::Calls => calls::measure(bench, figures).await,
+            Self::Costs => costs::measure(bench, figures).await,
+            Self::Memory => memory::measure(bench, figures).await,
+            Self::Sizes => sizes::measure(bench, figures),
+            Self::Lists => lists::measure(bench, figures).await,
+            Self::Campaign => campaign::measure(bench, figures).await,
+            Self::Bodies => bodies::measure(bench, figures).await,
+            Self::Twin => twin::measure(bench, figures).await,
+            Self::Build => build::measure(bench, figures),
+        }
+    }
+}

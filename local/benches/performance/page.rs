@@ -1,0 +1,133 @@
+//! Writes `docs/PERFORMANCE.md`: charts first, then one line for each measure, then every figure.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use crate::bench::{Bench, programs};
+use crate::figures::{Figures, Must, Row, shown};
+use crate::{Result, charts, machine};
+
+/// A table with more rows than this is folded.
+const FOLDED: usize = 12;
+
+const HEAD: &str = "\
+# Performance
+
+Written by `cargo performance`, which measures the release binaries as they would be deployed, each figure beside a reference from the same
+run. Calls, units and bytes come out the same on every run, instructions within one percent on the same machine. They and their ratios
+are what this page claims. Seconds are this machine's and nobody else's, and nothing here is a figure of AWS Lambda.
+";
+
+const REPEAT: &str = "
+## How to repeat it
+
+On Linux, with `valgrind` installed (`apt-get install valgrind`):
+
+```sh
+cargo performance                # all of it: writes this page, its charts, and docs/performance.json
+cargo performance start lists    # some of it: prints the figures, and writes nothing
+cargo performance --check        # fails where an instruction count of docs/performance.json rose by more than 3 %
+```
+
+The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`. Instructions are counted by
+valgrind's callgrind; of several starts and of several warm calls, each counted by itself, the middle one is what the page has.
+
+- *hello* answers a constant, without the SDK. *Bare* is a `lambda_http` handler that makes the SDK calls of an operation, recorded between its
+  binary and the database, and answers its body as a constant: no key, no validation, no envelope, no log line, and nothing read of what the database
+  answers but what the SDK itself reads. *Naive* is what one would write first, with every default. The *twin* is FastAPI, Mangum and boto3.
+  All four are in [`local/benches`](../local/benches).
+- An operation may take fewer instructions than its bare handler: pages are [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
+- The first call looks up a key that the warm ones know: it has one call of the database more.
+";
+
+/// Writes the page and its charts.
+pub fn write(bench: &Bench, figures: &Figures) -> Result<()> {
+    let drawn = charts::write(&bench.root.join("docs/performance"), figures)?;
+    let mut page = HEAD.to_owned();
+    for (name, title) in drawn {
+        write!(page, "\n![{title}](performance/{name}.svg)\n")?;
+    }
+    page +=
+        "\n## In short\n\nOf each measure the figure that comes nearest to what it must not be, or goes beyond it.\n\n";
+    page += "| Measure | Of | Figure | Beside | Must be | Holds |\n| --- | --- | ---: | ---: | ---: | --- |\n";
+    for measure in measures(figures) {
+        let row = worst(&measure);
+        writeln!(page, "| {} | {} | {} |", row.section, row.subject, cells(row).join(" | "))?;
+    }
+    let mut told = HashSet::new();
+    for section in figures.rows.iter().map(|row| row.section).filter(|section| told.insert(*section)) {
+        let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.section == section).collect();
+        let mut table = "| Of | Figure | Beside | Must be | Holds |\n| --- | ---: | ---: | ---: | --- |\n".to_owned();
+        for row in &rows {
+            writeln!(table, "| {} | {} |", row.subject, cells(row).join(" | "))?;
+        }
+        write!(page, "\n## {section}\n\n")?;
+        if rows.len() > FOLDED {
+            write!(page, "<details><summary>{} figures</summary>\n\n{table}\n</details>\n", rows.len())?;
+        } else {
+            page += &table;
+        }
+    }
+    page += REPEAT;
+    page += "\n## The machine\n\n| | |\n| --- | --- |\n";
+    for (name, value) in machine::described()?.into_iter().chain(machine::versions(&programs(&bench.root)?)) {
+        writeln!(page, "| {name} | {value} |")?;
+    }
+    Ok(std::fs::write(bench.root.join("docs/PERFORMANCE.md"), page)?)
+}
+
+/// All figures, a line each, for who runs it.
+pub fn text(figures: &Figures) -> String {
+    let lines = figures.rows.iter().map(|row| {
+        let [figure, beside, must, holds] = cells(row);
+        let beside = if beside.is_empty() { beside } else { format!(", beside {beside}") };
+        let must = if must.is_empty() { must } else { format!(", must be {must}: {holds}") };
+        format!("{}: {}: {figure}{beside}{must}\n", row.section, row.subject)
+    });
+    let series = figures.series.iter().map(|series| format!("{} {}: {:?}\n", series.chart, series.name, series.points));
+    lines.chain(series).collect()
+}
+
+/// The rows of each section that count the same thing, in the order of the sections.
+fn measures(figures: &Figures) -> Vec<Vec<&Row>> {
+    let mut measures: Vec<Vec<&Row>> = Vec::new();
+    for row in &figures.rows {
+        let same = |rows: &&mut Vec<&Row>| rows[0].section == row.section && rows[0].unit == row.unit;
+        match measures.iter_mut().find(same) {
+            Some(rows) => rows.push(row),
+            None => measures.push(vec![row]),
+        }
+    }
+    measures
+}
+
+/// Of rows of which something is asked, the one that is nearest to its bound or furthest beyond it; else the largest.
+fn worst<'a>(rows: &[&'a Row]) -> &'a Row {
+    let asked = rows.iter().any(|row| row.must.is_some());
+    let strain = |row: &Row| match row.must {
+        Some(Must::AtMost(most)) => row.value / most,
+        Some(Must::AtLeast(least)) => least / row.value,
+        Some(Must::Exactly(value)) if row.holds() => value,
+        Some(Must::Exactly(_)) => f64::INFINITY,
+        None if asked => f64::NEG_INFINITY,
+        None => row.value,
+    };
+    rows[1..].iter().fold(rows[0], |worst, row| if strain(row) >= strain(worst) { row } else { worst })
+}
+
+/// Figure, reference, what it must be, and whether it is.
+fn cells(row: &Row) -> [String; 4] {
+    let beside = row.reference.as_ref().map(|(name, value)| format!("{} ({name})", shown(*value, row.unit)));
+    let must = row.must.map(|must| match must {
+        Must::AtMost(most) => format!("at most {}", shown(most, row.unit)),
+        Must::AtLeast(least) => format!("at least {}", shown(least, row.unit)),
+        Must::Exactly(value) => shown(value, row.unit),
+    });
+    let mut figure = shown(row.value, row.unit);
+    if !row.holds() && must.as_ref().is_some_and(|must| must.ends_with(&figure)) {
+        // Rounded it would look as if it held.
+        figure += &format!(" ({})", row.value);
+    }
+    let holds = row.must.map(|_| if row.holds() { "yes" } else { "**NO**" });
+    [figure, beside.unwrap_or_default(), must.unwrap_or_default(), holds.unwrap_or_default().to_owned()]
+}

@@ -1,0 +1,47 @@
+//! From the start of a process to its first poll.
+
+use crate::Result;
+use crate::bench::Bench;
+use crate::figures::{Figures, Must, Row, Unit, figure, median};
+use crate::process::Program;
+
+/// The rows of this section.
+pub const SECTION: &str = "Process start to first poll";
+/// What a process may take until it asks for its first event, the call that opens its connection included.
+const MOST: f64 = 4_000_000.0;
+/// Counted starts of each: on a busy machine some take a tenth more.
+const RUNS: usize = 3;
+
+pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let stack = bench.stack().await?;
+    let hello = instructions(bench, &bench.program("hello", &stack)).await?;
+    let naive = instructions(bench, &bench.naive(&stack)).await?;
+    stack.stop().await;
+    for (name, count) in ours(bench).await? {
+        let row = Row::new(SECTION, name, count, Unit::Instructions).beside("hello, which has no SDK", hello);
+        figures.push(row.must(Must::AtMost(MOST)));
+    }
+    figures.push(Row::new(SECTION, "hello", hello, Unit::Instructions));
+    figures.push(Row::new(SECTION, "naive", naive, Unit::Instructions));
+    Ok(())
+}
+
+/// The count of every function.
+pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
+    let stack = bench.stack().await?;
+    let mut counts = Vec::new();
+    for name in bench.functions()? {
+        let count = instructions(bench, &bench.program(&name, &stack)).await?;
+        counts.push((name, count));
+    }
+    stack.stop().await;
+    Ok(counts)
+}
+
+async fn instructions(bench: &Bench, program: &Program) -> Result<f64> {
+    let mut counts = Vec::new();
+    for _ in 0..RUNS {
+        counts.push(figure(program.clone().counted(&bench.scratch).start().await?.end().await?));
+    }
+    Ok(median(counts))
+}

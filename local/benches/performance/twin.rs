@@ -1,0 +1,132 @@
+//! The same service in Python, and what one would write first in Rust.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::bench::Bench;
+use crate::calls;
+use crate::figures::{Figures, Must, Row, Unit, median, milliseconds};
+use crate::process::Program;
+use crate::table::Snapshot;
+
+/// The rows of this section.
+pub const SECTION: &str = "Beside the twin";
+/// What is written in Python.
+pub const TWIN: &str = "the same in Python";
+const NAIVE: &str = "naive";
+/// How many times faster a start is to be.
+const START: f64 = 50.0;
+/// How many times faster a warm call is to be.
+const CALL: f64 = 5.0;
+const STARTS: usize = 9;
+/// Each has its turn several times, so that what else the machine does meanwhile befalls them all.
+const TURNS: usize = 8;
+/// Calls of a turn until its process has the caches to itself again.
+const WARM: usize = 10;
+/// Calls of a turn that count.
+const COUNTED: usize = 40;
+/// The routes that all of them have.
+const NAMES: [&str; 2] = ["create-assistant", "get-agent-list"];
+
+pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    starts(bench, figures).await?;
+    for name in NAMES {
+        walls(bench, figures, name).await?;
+        instructions(bench, figures, name).await?;
+    }
+    Ok(())
+}
+
+/// From the start of a process to its first poll.
+async fn starts(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let stack = bench.stack().await?;
+    let [ours, naive, twin] = [bench.program(NAMES[0], &stack), bench.naive(&stack), bench.twin(&stack)];
+    let (ours, naive, twin) = (start(&ours).await?, start(&naive).await?, start(&twin).await?);
+    for (what, ours, naive, twin) in
+        [("time of a processor", ours.0, naive.0, twin.0), ("time", ours.1, naive.1, twin.1)]
+    {
+        let subject = format!("start to first poll, {what}");
+        figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(TWIN, twin));
+        figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
+        let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
+        figures.push(row.must(Must::AtLeast(START)));
+    }
+    stack.stop().await;
+    Ok(())
+}
+
+/// Milliseconds of a processor, and on the clock.
+async fn start(program: &Program) -> Result<(f64, f64)> {
+    // The first one finds nothing compiled or cached.
+    program.start().await?;
+    let (mut cpu, mut wall) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let begun = Instant::now();
+        let process = program.start().await?;
+        wall.push(milliseconds(begun.elapsed()));
+        cpu.push(milliseconds(process.cpu()?));
+    }
+    Ok((median(cpu), median(wall)))
+}
+
+/// Warm calls on the clock, by turns, of the same table.
+async fn walls(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
+    let stack = bench.stack().await?;
+    let event = bench.event(name)?;
+    let programs = [bench.program(name, &stack), bench.naive(&stack), bench.twin(&stack)];
+    let mut processes = Vec::new();
+    for program in &programs {
+        processes.push(program.start().await?);
+    }
+    let (mut walls, mut data) = (vec![Vec::new(); programs.len()], Vec::new());
+    for _ in 0..TURNS {
+        for (process, walls) in processes.iter_mut().zip(&mut walls) {
+            for call in 0..WARM + COUNTED {
+                let wall = calls::timed(process, &event).await?;
+                if call >= WARM {
+                    walls.push(milliseconds(wall));
+                }
+            }
+        }
+    }
+    for process in &mut processes {
+        data.push(data_of(&calls::invoke(process, &event).await?)?);
+    }
+    if data.iter().any(|other| *other != data[0]) {
+        return Err(format!("{name} is not answered alike: {data:?}").into());
+    }
+    let walls: Vec<_> = walls.into_iter().map(median).collect();
+    let &[ours, naive, twin] = walls.as_slice() else { return Err("one is missing".into()) };
+    let subject = format!("a warm call of {name}");
+    figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(TWIN, twin));
+    figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
+    let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
+    figures.push(row.must(Must::AtLeast(CALL)));
+    stack.stop().await;
+    Ok(())
+}
+
+/// What was answered, but for the id that is another one each time.
+fn data_of(response: &Value) -> Result<Value> {
+    let mut body: Value = serde_json::from_str(response["body"].as_str().ok_or("no body")?)?;
+    if let Some(data) = body["data"].as_object_mut() {
+        data.remove("id");
+    }
+    Ok(body)
+}
+
+/// Instructions of a warm call beside what one would write first.
+async fn instructions(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
+    let stack = bench.stack().await?;
+    let event = bench.event(name)?;
+    let snapshot = Snapshot::take(&stack.database)?;
+    let restore = |heads| snapshot.restore(&stack.database, heads);
+    let ours = calls::warm(bench, &bench.program(name, &stack), &event, restore).await?;
+    let naive = calls::warm(bench, &bench.naive(&stack), &event, restore).await?;
+    let row = Row::new(SECTION, format!("a warm call of {name}, counted"), ours, Unit::Instructions);
+    figures.push(row.beside(NAIVE, naive));
+    stack.stop().await;
+    Ok(())
+}
