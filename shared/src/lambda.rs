@@ -134,7 +134,8 @@ pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
         .http_client(http::client(http::amazon_roots()?))
         .timeout_config(timeouts)
         .retry_config(RetryConfig::standard().with_max_attempts(3));
-    // Lambda hands credentials over in the environment. To set up all the other places where some may lie takes a third of a start.
+    // Lambda hands credentials over in the environment. To set up all the other places where some may lie would be work at
+    // every start for nothing.
     let environment = EnvironmentVariableCredentialsProvider::new();
     let config = match environment.provide_credentials().await {
         Ok(_) => config.credentials_provider(environment),

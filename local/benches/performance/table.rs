@@ -6,11 +6,9 @@ use dynoxide::Database;
 use local::Stack;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
+use shared::table::entities::LIST_HEAD;
 
 use crate::Result;
-
-/// The sort key of a list's head: a process that appended once knows where it stands, and so it must not go back.
-const LIST_HEAD: &str = "HEAD";
 
 /// What was in the table.
 #[derive(Debug)]
@@ -37,7 +35,8 @@ impl Snapshot {
         }
     }
 
-    /// Makes the table what it was, but for the heads of lists where `but_heads` says so.
+    /// Makes the table what it was, but for the heads of lists where `but_heads` says so: a process that appended once knows where they
+    /// stand, and so they must not go back.
     pub fn restore(&self, database: &Database, but_heads: bool) -> Result<()> {
         let now = Self::take(database)?;
         let stays = |item: &Value| but_heads && item["sk"]["S"] == LIST_HEAD;

@@ -47,14 +47,18 @@ async fn starts(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for (what, ours, naive, twin) in
         [("time of a processor", ours.0, naive.0, twin.0), ("time", ours.1, naive.1, twin.1)]
     {
-        let subject = format!("start to first poll, {what}");
-        figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(TWIN, twin));
-        figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
-        let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
-        figures.push(row.must(Must::AtLeast(START)));
+        compare(figures, &format!("start to first poll, {what}"), [ours, naive, twin], START);
     }
     stack.stop().await;
     Ok(())
+}
+
+/// Our milliseconds beside both others', and how many times faster than Python they have to be at least.
+fn compare(figures: &mut Figures, subject: &str, [ours, naive, twin]: [f64; 3], least: f64) {
+    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(TWIN, twin));
+    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
+    let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
+    figures.push(row.must(Must::AtLeast(least)));
 }
 
 /// Milliseconds of a processor, and on the clock.
@@ -99,11 +103,7 @@ async fn walls(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
     }
     let walls: Vec<_> = walls.into_iter().map(median).collect();
     let &[ours, naive, twin] = walls.as_slice() else { return Err("one is missing".into()) };
-    let subject = format!("a warm call of {name}");
-    figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(TWIN, twin));
-    figures.push(Row::new(SECTION, &subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
-    let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
-    figures.push(row.must(Must::AtLeast(CALL)));
+    compare(figures, &format!("a warm call of {name}"), [ours, naive, twin], CALL);
     stack.stop().await;
     Ok(())
 }

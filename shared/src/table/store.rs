@@ -18,6 +18,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, ConditionCheck, ConsumedCapacity, Delete, KeysAndAttributes, Put, PutRequest,
     ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
 };
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -299,16 +300,35 @@ impl Store {
                 Err(error) => error,
             };
             let refused = match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(exception)) => Some(exception.item.clone()),
+                Some(PutItemError::ConditionalCheckFailedException(exception)) => {
+                    Some(Cancelled::Condition(0, exception.item.clone()))
+                }
                 _ => None,
             };
-            // A condition that fails is billed as the write it would have been; the answer does not say so.
-            self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
-            match refused {
-                Some(stood) => return Err(Cancelled::Condition(0, stood)),
-                None if is_conflict(&error) && round.wait().await => {}
-                None => return Err(Cancelled::Failed(failure(&error))),
+            if let Some(cancelled) = self.settle(depth, refused, &error, &mut round).await {
+                return Err(cancelled);
             }
+        }
+    }
+
+    /// What a write of a single item that failed comes to, `refused` where its condition failed; `None` where it only
+    /// met a transaction, and should be tried again.
+    async fn settle<E>(
+        &self,
+        depth: u32,
+        refused: Option<Cancelled>,
+        error: &SdkError<E, HttpResponse>,
+        round: &mut Backoff,
+    ) -> Option<Cancelled>
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+    {
+        // A condition that fails is billed as the write it would have been; the answer does not say so.
+        self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
+        match refused {
+            None if is_conflict(error) && round.wait().await => None,
+            None => Some(Cancelled::Failed(failure(error))),
+            refused => refused,
         }
     }
 
@@ -339,14 +359,13 @@ impl Store {
                 Err(error) => error,
             };
             let refused = match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(exception)) => Some(exception.item.clone()),
+                Some(UpdateItemError::ConditionalCheckFailedException(exception)) => {
+                    Some(Cancelled::Condition(0, exception.item.clone()))
+                }
                 _ => None,
             };
-            self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
-            match refused {
-                Some(stood) => return Err(Cancelled::Condition(0, stood)),
-                None if is_conflict(&error) && round.wait().await => {}
-                None => return Err(Cancelled::Failed(failure(&error))),
+            if let Some(cancelled) = self.settle(depth, refused, &error, &mut round).await {
+                return Err(cancelled);
             }
         }
     }
