@@ -121,7 +121,7 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
 
 /// An HTTP client without TLS: everything is on loopback.
 pub fn http_client() -> SharedHttpClient {
-    shared::http::client(RootCertStore::empty())
+    shared::runtime::http_client::client(RootCertStore::empty())
 }
 
 #[cfg(test)]

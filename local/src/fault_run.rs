@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::try_join;
-use shared::model::delivery::{Delivery, DeliveryState};
+use shared::records::delivery::{Delivery, DeliveryState};
 use tokio::time::sleep;
 
 use crate::Trouble;

@@ -15,18 +15,18 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use lambda_http::request::LambdaRequest;
 use serde_json::{Value, json};
-use shared::context::{Ids, Service};
-use shared::event::{HttpRequest, HttpResponse};
-use shared::meter::Cost;
-use shared::operation::Endpoint;
+use shared::request::context::{Ids, Service};
+use shared::request::http::{HttpRequest, HttpResponse};
+use shared::request::pipeline::Handler;
 use shared::routes;
-use shared::schedule::EventContext;
-use shared::stream::{BatchOutcome, Event, StreamEvent};
+use shared::runtime::meter::Cost;
+use shared::runtime::schedule::EventContext;
+use shared::runtime::stream::{BatchOutcome, Event, StreamEvent};
 use tokio::net::TcpListener;
 
 use crate::lambda::{Failed, Function};
 use crate::template::{Template, TemplateRoute, function_name};
-use crate::{Trouble, endpoints};
+use crate::{Trouble, functions};
 
 /// API Gateway's own limit of a body, in bytes.
 const BODY_LIMIT: usize = 10 * 1024 * 1024;
@@ -37,7 +37,7 @@ const STAGE: &str = "local";
 /// Everything between HTTP and the endpoints.
 #[derive(Debug)]
 pub struct Gateway {
-    /// The process's own, as `shared::lambda` would set it up.
+    /// The process's own, as `shared::runtime::lambda` would set it up.
     pub service: Service,
     routes: Vec<TemplateRoute>,
     ids: Ids,
@@ -139,7 +139,7 @@ impl Gateway {
     }
 
     /// Hands `event` to `endpoint`, as Lambda would.
-    pub async fn invoke(&self, endpoint: &Endpoint, event: Value) -> Answer {
+    pub async fn invoke(&self, endpoint: &Handler, event: Value) -> Answer {
         // Through text and back: what a function receives is JSON, and nothing that JSON does not hold.
         let request = match serde_json::from_str::<LambdaRequest>(&event.to_string()) {
             Ok(event) => HttpRequest::from_event(event, "no request id"),
@@ -172,11 +172,11 @@ impl Gateway {
     /// of an operation.
     async fn run(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
         let cx = EventContext { service: &self.service };
-        if let Some(task) = endpoints::TASKS.iter().find(|task| task.name == name) {
+        if let Some(task) = functions::TASKS.iter().find(|task| task.name == name) {
             let answer = task.invoke(&self.service, payload).await;
             return Some(answer.map_err(|refusal| Failed::new(refusal.kind, refusal.message)));
         }
-        if let Some(consumer) = endpoints::CONSUMERS.iter().find(|consumer| consumer.name == name) {
+        if let Some(consumer) = functions::CONSUMERS.iter().find(|consumer| consumer.name == name) {
             let outcome = match serde_json::from_slice(payload) {
                 Ok(Event { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
                 Ok(Event { records: None }) => {
@@ -187,7 +187,7 @@ impl Gateway {
             };
             return Some(outcome.map(|outcome| json!(outcome).to_string()));
         }
-        if let Some(scheduled) = endpoints::SCHEDULED.iter().find(|scheduled| scheduled.name == name) {
+        if let Some(scheduled) = functions::SCHEDULED.iter().find(|scheduled| scheduled.name == name) {
             let ticked = scheduled.tick(&cx).await;
             return Some(ticked.map(|()| Value::Null.to_string()).map_err(|error| Failed::new("Error", error)));
         }
@@ -201,8 +201,8 @@ impl Gateway {
     /// # Errors
     /// [`Trouble`] where there is none of that name that takes events.
     pub fn event_function(self: &Arc<Self>, name: &str) -> Result<Function, Trouble> {
-        let consumers = endpoints::CONSUMERS.iter().map(|consumer| consumer.name);
-        let mut names = consumers.chain(endpoints::SCHEDULED.iter().map(|scheduled| scheduled.name));
+        let consumers = functions::CONSUMERS.iter().map(|consumer| consumer.name);
+        let mut names = consumers.chain(functions::SCHEDULED.iter().map(|scheduled| scheduled.name));
         let name = names
             .find(|known| *known == name)
             .ok_or_else(|| Trouble(format!("no function {name} that takes events is built into this program")))?;
@@ -217,7 +217,7 @@ impl Gateway {
     }
 
     /// The endpoint that the template gives `method` and `path` to.
-    fn function(&self, method: &str, path: &str) -> Option<&'static Endpoint> {
+    fn function(&self, method: &str, path: &str) -> Option<&'static Handler> {
         let route = routes::find(method, path)?;
         let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == route.path)?;
         endpoint(&declared.function)
@@ -269,7 +269,7 @@ impl Gateway {
         })
     }
 
-    fn keep(&self, endpoint: &Endpoint, event: &Value) {
+    fn keep(&self, endpoint: &Handler, event: &Value) {
         let Some(folder) = &self.record else { return };
         let text = serde_json::to_string_pretty(event).unwrap_or_default() + "\n";
         let write = || {
@@ -292,8 +292,8 @@ impl Gateway {
 }
 
 /// The endpoint of the function `name`.
-pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
-    endpoints::ALL.iter().find(|endpoint| endpoint.route.name == name)
+pub fn endpoint(name: &str) -> Option<&'static Handler> {
+    functions::OPERATIONS.iter().find(|endpoint| endpoint.route.name == name)
 }
 
 /// Where Lambda's own API takes invocations, so that `aws lambda invoke` and its likes work with this address as their endpoint.

@@ -9,11 +9,11 @@
 
 pub mod database;
 pub mod demo;
-pub mod endpoints;
 pub mod event_filter;
 pub mod event_source;
 pub mod fault_run;
 pub mod faults;
+pub mod functions;
 pub mod gateway;
 pub mod lambda;
 pub mod payment_provider;
@@ -29,12 +29,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use shared::auth::KeyCache;
-use shared::config::Config;
-use shared::context::{Clock, Ids, Service};
+use shared::delivery::address::Reach;
+use shared::delivery::network::{Network, SystemLookup};
+use shared::request::authentication::KeyCache;
+use shared::request::context::{Clock, Ids, Service};
+use shared::runtime::config::Config;
 use shared::table::store::Store;
-use shared::webhook::address::Reach;
-use shared::webhook::network::{Network, SystemLookup};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};

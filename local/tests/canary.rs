@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use local::gateway::Call;
 use local::{Settings, Stack};
-use shared::context::Clock;
-use shared::lambda::tracing::subscriber::fmt::MakeWriter;
-use shared::lambda::tracing::subscriber::util::SubscriberInitExt;
-use shared::lambda::tracing::{Dispatch, Level};
-use shared::model::api_key::{ApiKey, ApiKeyRecord, Role};
-use shared::model::id::{ApiKeyId, OrgId};
-use shared::model::time::Timestamp;
+use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
+use shared::request::context::Clock;
 use shared::routes;
+use shared::runtime::lambda::tracing::subscriber::fmt::MakeWriter;
+use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt;
+use shared::runtime::lambda::tracing::{Dispatch, Level};
+use shared::values::id::{ApiKeyId, OrgId};
+use shared::values::time::Timestamp;
 
 use crate::fixture::{NOW, call, everything, settings, valid_call};
 
@@ -27,8 +27,9 @@ pub struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Listens from now on, for as long as what is returned is kept.
     pub fn listen(&self, level: Level) -> impl Sized {
-        let lines =
-            || shared::lambda::tracing::subscriber::fmt().with_max_level(level).with_writer(self.clone()).finish();
+        let lines = || {
+            shared::runtime::lambda::tracing::subscriber::fmt().with_max_level(level).with_writer(self.clone()).finish()
+        };
         // Of a single one, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
         let second = Dispatch::new(lines());
         (SubscriberInitExt::set_default(lines()), second)

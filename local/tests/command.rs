@@ -61,7 +61,11 @@ async fn get(url: &str) -> (u16, serde_json::Value) {
 }
 
 fn reqwest_client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(shared::payment::tls().unwrap()).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(shared::records::agency::payment_provider::tls().unwrap())
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]

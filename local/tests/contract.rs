@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use local::template::{Template, TemplateRoute, camel_case};
-use shared::operation::Endpoint;
+use shared::request::pipeline::Handler;
 use shared::routes::{self, Route};
 
 use crate::fixture::{kind, root};
@@ -53,11 +53,64 @@ fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
 }
 
-/// The packages of functions without a route whose `main` runs a thing of this kind.
-fn packages_of(kind: &str) -> Vec<String> {
-    let runs =
-        |package: &String| read(&format!("functions/{package}/src/main.rs")).contains(&format!("({kind}::of::<"));
-    names_in("functions").into_iter().filter(runs).collect()
+/// A function: the package that it is in, its name, and the trait that it implements.
+struct Function {
+    package: String,
+    name: String,
+    kind: &'static str,
+}
+
+impl Function {
+    fn file(&self) -> String {
+        format!("functions/{}/src/{}.rs", self.package, snake_case(&self.name))
+    }
+
+    /// What makes a handler of it, as the binaries and the local stack both have it.
+    fn handler(&self) -> String {
+        let (krate, name) = (snake_case(&self.package), camel_case(&self.name));
+        match self.kind {
+            "Operation" => {
+                format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
+            }
+            "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
+            "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
+            _ => format!("Scheduled::of::<{krate}::{name}>()"),
+        }
+    }
+}
+
+fn snake_case(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Every function: those of the route table in its order, then those without a route, which their files name.
+fn functions() -> Vec<Function> {
+    let routed = routes::ALL.iter().map(|route| Function {
+        package: route.record.to_owned(),
+        name: route.name.to_owned(),
+        kind: "Operation",
+    });
+    let kind = |source: &str| {
+        let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
+        kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
+    };
+    let unrouted = ["operator", "background"].into_iter().flat_map(|package| {
+        let files = names_in(&format!("functions/{package}/src")).into_iter();
+        files.filter_map(move |file| {
+            let name = file.strip_suffix(".rs").filter(|name| *name != "lib")?.replace('_', "-");
+            let kind = kind(&read(&format!("functions/{package}/src/{file}")))?;
+            Some(Function { package: package.to_owned(), name, kind })
+        })
+    });
+    let mut functions: Vec<_> = routed.chain(unrouted).collect();
+    let order = ["Operation", "OperatorTask", "StreamConsumer", "ScheduledTask"];
+    functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
+    functions
+}
+
+/// The names of the functions of this kind.
+fn functions_of(kind: &str) -> Vec<String> {
+    functions().into_iter().filter(|function| function.kind == kind).map(|function| function.name).collect()
 }
 
 #[test]
@@ -76,17 +129,17 @@ fn the_template_has_the_routes() {
 fn the_template_has_the_events_of_each_function() {
     let template = Template::read(&root().join("template.yaml")).unwrap();
     let sources: BTreeSet<_> = template.sources.into_iter().map(|source| source.function).collect();
-    assert_eq!(sources, packages_of("Consumer").into_iter().collect(), "the functions on the stream");
+    assert_eq!(sources, functions_of("StreamConsumer").into_iter().collect(), "the functions on the stream");
     let scheduled: BTreeSet<_> = template.schedules.into_iter().map(|schedule| schedule.function).collect();
-    let ticks = |name: &String| read(&format!("functions/{name}/src/lib.rs")).contains("async fn tick(");
-    let wanted = names_in("functions").into_iter().filter(ticks).collect();
+    let ticks = |function: &Function| read(&function.file()).contains("async fn tick(");
+    let wanted = functions().into_iter().filter(ticks).map(|function| function.name).collect();
     assert_eq!(scheduled, wanted, "the functions on a schedule");
 }
 
 #[test]
 fn the_template_builds_each_function_from_its_folder() {
     let template = read("template.yaml");
-    for name in &names_in("functions") {
+    for Function { name, package, .. } in &functions() {
         let id = format!("  {}Function:\n", camel_case(name));
         let block = template.split(&id).nth(1).unwrap_or_else(|| panic!("the template has no {}", id.trim()));
         let block = block
@@ -94,86 +147,111 @@ fn the_template_builds_each_function_from_its_folder() {
             .take_while(|line| line.starts_with(' ') || line.is_empty())
             .collect::<Vec<_>>()
             .join("\n");
-        assert!(format!("    {block}").contains(&format!("CodeUri: functions/{name}")), "{name}: its CodeUri\n{block}");
+        assert!(
+            format!("    {block}").contains(&format!("CodeUri: functions/{package}\n")),
+            "{name}: its CodeUri\n{block}"
+        );
     }
 }
 
 #[test]
-fn there_is_a_package_for_each_route_and_each_is_made_alike() {
-    let packages = names_in("functions");
-    assert!(names().all(|name| packages.contains(name)), "a route has no package");
-    let (tasks, consumers, scheduled) = (packages_of("Task"), packages_of("Consumer"), packages_of("Scheduled"));
-    assert_eq!(local::endpoints::TASKS.iter().map(|task| task.name).collect::<Vec<_>>(), tasks);
-    assert_eq!(local::endpoints::CONSUMERS.iter().map(|consumer| consumer.name).collect::<Vec<_>>(), consumers);
-    assert_eq!(local::endpoints::SCHEDULED.iter().map(|task| task.name).collect::<Vec<_>>(), scheduled);
-    assert_eq!(
-        packages.len(),
-        names().count() + tasks.len() + consumers.len() + scheduled.len(),
-        "a package runs none of the four kinds"
-    );
-    let pattern = |name: &str, text: &str| {
-        text.replace(name, "{name}").replace(&name.replace('-', "_"), "{name}").replace(&camel_case(name), "{Type}")
-    };
-    let operations = names().map(str::to_owned).collect::<Vec<_>>();
-    let alike = [
-        ("Cargo.toml", &packages.into_iter().collect()),
-        ("src/main.rs", &operations),
-        ("src/main.rs", &tasks),
-        ("src/main.rs", &consumers),
-        ("src/main.rs", &scheduled),
-    ];
-    for (file, names) in alike {
-        let of = |name: &String| pattern(name, &read(&format!("functions/{name}/{file}")));
-        for name in names {
-            assert_eq!(of(name), of(&names[0]), "functions/{name}/{file} differs from its likes by more than the name");
+fn the_packages_are_those_of_the_functions() {
+    let functions = functions();
+    let packages: BTreeSet<_> = functions.iter().map(|function| function.package.clone()).collect();
+    assert_eq!(names_in("functions"), packages);
+    for package in &packages {
+        let of_package = || functions.iter().filter(|function| function.package == *package);
+        let folder = format!("functions/{package}");
+        let mut manifest = format!(
+            "# Written by `UPDATE=1 cargo test`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
+             rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n\
+             [lib]\ndoctest = false\ntest = false\n\n[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n"
+        );
+        for Function { name, .. } in of_package() {
+            manifest +=
+                &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");
         }
+        generated(&format!("{folder}/Cargo.toml"), &manifest);
+        let of_what = match package.as_str() {
+            "operator" => "What an operator invokes.".to_owned(),
+            "background" => "What runs without a request.".to_owned(),
+            record => format!("The operations of the record `{record}`."),
+        };
+        let mut modules: Vec<_> = of_package().map(|function| snake_case(&function.name)).collect();
+        modules.sort();
+        let line = |module: &String| format!("mod {module};\n");
+        let export = |module: &String| format!("pub use {module}::{};\n", camel_case(&module.replace('_', "-")));
+        let (lines, exports): (String, String) =
+            (modules.iter().map(line).collect(), modules.iter().map(export).collect());
+        let library = format!("//! {of_what} Written by `UPDATE=1 cargo test`.\n\n{lines}\n{exports}");
+        generated(&format!("{folder}/src/lib.rs"), &library);
+        for function in of_package() {
+            let (name, handler) = (&function.name, function.handler());
+            let (uses, run) = match function.kind {
+                "Operation" => ("use shared::request::pipeline::Handler;\nuse shared::routes;", "run"),
+                "OperatorTask" => ("use shared::runtime::operator::Task;", "run_task"),
+                "StreamConsumer" => ("use shared::runtime::stream::Consumer;", "run_consumer"),
+                _ => ("use shared::runtime::schedule::Scheduled;", "run_scheduled"),
+            };
+            let main = format!(
+                "//! Runs `{name}` under Lambda. Written by `UPDATE=1 cargo test`.\n\n{uses}\nuse shared::runtime::lambda;\n\n\
+                 fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
+            );
+            generated(&format!("{folder}/src/bin/{name}.rs"), &main);
+        }
+        let binaries = of_package().map(|function| format!("{}.rs", function.name)).collect();
+        assert_eq!(names_in(&format!("{folder}/src/bin")), binaries, "{folder} has a binary of no function");
+        let sources =
+            modules.iter().map(|module| format!("{module}.rs")).chain(["lib.rs".into(), "bin".into()]).collect();
+        assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    for route in routes::ALL {
-        let source = read(&format!("functions/{}/src/lib.rs", route.name));
+    for (function, route) in functions.iter().zip(routes::ALL) {
+        let (file, source) = (function.file(), read(&function.file()));
         let head = format!("//! `{} {}`: ", route.method, route.path);
-        assert!(source.starts_with(&head), "functions/{}/src/lib.rs should begin with {head}", route.name);
-        assert!(source.contains(&format!("impl Operation for {} {{", camel_case(route.name))), "{}", route.name);
+        assert!(source.starts_with(&head), "{file} should begin with {head}");
     }
 }
 
 #[test]
 fn a_handler_fits_thirty_lines() {
-    for name in names() {
-        let source = read(&format!("functions/{name}/src/lib.rs"));
-        let body = source.split("async fn handle").nth(1).unwrap_or_else(|| panic!("{name} has no handler"));
+    for function in functions().iter().filter(|function| function.kind == "Operation") {
+        let (name, source) = (&function.name, read(&function.file()));
+        // A plain operation has none of its own.
+        let Some(body) = source.split("async fn handle").nth(1) else { continue };
         let lines = body.lines().take_while(|line| *line != "    }").count();
-        assert!(lines <= 30, "the handler of {name} has {lines} lines: the rest belongs in shared::model");
+        assert!(lines <= 30, "the handler of {name} has {lines} lines: the rest belongs in shared::records");
     }
 }
 
 #[test]
-fn the_endpoints_are_those_of_the_route_table() {
-    let (tasks, consumers, scheduled) = (packages_of("Task"), packages_of("Consumer"), packages_of("Scheduled"));
-    let packages = names().map(str::to_owned).chain([&tasks, &consumers, &scheduled].into_iter().flatten().cloned());
+fn the_local_stack_has_every_function() {
+    let functions = functions();
+    let packages: BTreeSet<_> = functions.iter().map(|function| &function.package).collect();
     let dependencies: String =
-        packages.map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
+        packages.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
     generated_between("local/Cargo.toml", marks, &dependencies);
-    let line =
-        |kind: &str, name: &str| format!("    {kind}::of::<{}::{}>(),\n", name.replace('-', "_"), camel_case(name));
-    let endpoints: String = names().map(|name| line("Endpoint", name)).collect();
-    generated_between("local/src/endpoints.rs", ("pub const ALL: &[Endpoint] = &[", "];"), &endpoints);
-    let tasks: String = tasks.iter().map(|name| line("Task", name)).collect();
-    generated_between("local/src/endpoints.rs", ("pub const TASKS: &[Task] = &[", "];"), &tasks);
-    let consumers: String = consumers.iter().map(|name| line("Consumer", name)).collect();
-    generated_between("local/src/endpoints.rs", ("pub const CONSUMERS: &[Consumer] = &[", "];"), &consumers);
-    let scheduled: String = scheduled.iter().map(|name| line("Scheduled", name)).collect();
-    generated_between("local/src/endpoints.rs", ("pub const SCHEDULED: &[Scheduled] = &[", "];"), &scheduled);
-    let constant = |endpoint: &Endpoint| endpoint.route;
-    assert_eq!(local::endpoints::ALL.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
+    for (kind, list) in [
+        ("Operation", "OPERATIONS: &[Handler]"),
+        ("OperatorTask", "TASKS: &[Task]"),
+        ("StreamConsumer", "CONSUMERS: &[Consumer]"),
+        ("ScheduledTask", "SCHEDULED: &[Scheduled]"),
+    ] {
+        let of_kind = functions.iter().filter(|function| function.kind == kind);
+        let lines: String = of_kind.map(|function| format!("    {},\n", function.handler())).collect();
+        generated_between("local/src/functions.rs", (&format!("pub const {list} = &["), "];"), &lines);
+    }
+    let constant = |handler: &Handler| handler.route;
+    assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
 }
 
 #[test]
 fn the_readme_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
     for route in routes::ALL {
-        let Route { name, method, path, .. } = route;
-        table += &format!("| [`{name}`](functions/{name}/src/lib.rs) | {method} | `{path}` |\n");
+        let Route { record, name, method, path, .. } = route;
+        let file = format!("functions/{record}/src/{}.rs", snake_case(name));
+        table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");
     }
     generated_between("README.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
 }
@@ -186,7 +264,7 @@ fn tests_mirror_the_functions() {
 
 #[test]
 fn every_operation_describes_itself() {
-    for endpoint in local::endpoints::ALL {
+    for endpoint in local::functions::OPERATIONS {
         let description = endpoint.describe();
         let parameters: BTreeSet<_> = endpoint.route.parameters().collect();
         let described: BTreeSet<_> =

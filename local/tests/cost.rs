@@ -2,8 +2,8 @@
 
 use local::Stack;
 use local::gateway::Call;
-use shared::meter::Cost;
 use shared::routes;
+use shared::runtime::meter::Cost;
 
 use crate::contract::generated;
 use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, stack, valid_call};

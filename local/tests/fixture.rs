@@ -10,13 +10,13 @@ use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared::context::{Clock, Ids};
-use shared::model::id::OrgId;
-use shared::model::time::Timestamp;
+use shared::request::context::{Clock, Ids};
+use shared::request::tenant::Tenant;
 use shared::routes::Route;
 use shared::table::Table;
 use shared::table::store::{BATCH_WRITE_LIMIT, Store};
-use shared::tenant::Tenant;
+use shared::values::id::OrgId;
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 /// The demo set's keys.

@@ -10,7 +10,7 @@ use local::faults::{Fault, Faults};
 use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::context::Clock;
+use shared::request::context::Clock;
 use shared::routes::{self, Route};
 use shared::table::store::from_item;
 

@@ -2,14 +2,14 @@
 
 use local::gateway::{Answer, Call};
 use serde_json::json;
-use shared::model::api_key::ApiKey;
-use shared::operation::Endpoint;
+use shared::records::api_key::ApiKey;
+use shared::request::pipeline::Handler;
 use shared::routes::{self, Access, Route};
 
 use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, failure, json, path, stack, valid_body, valid_call};
 
 fn takes_body(route: &Route) -> bool {
-    let endpoint: &Endpoint = local::gateway::endpoint(route.name).unwrap();
+    let endpoint: &Handler = local::gateway::endpoint(route.name).unwrap();
     endpoint.describe().body.is_some()
 }
 

@@ -74,7 +74,7 @@ async fn the_commands_for_keys_work() {
 #[test]
 fn the_queries_name_fields_that_are_logged() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
-    let (page, template, pipeline) = (page(), read("template.yaml"), read("shared/src/operation.rs"));
+    let (page, template, pipeline) = (page(), read("template.yaml"), read("shared/src/request/pipeline.rs"));
     let words: BTreeSet<_> = page.split(|c: char| !c.is_ascii_alphanumeric() && !['.', '_'].contains(&c)).collect();
     let logged: Vec<_> = words.iter().filter_map(|word| word.strip_prefix("fields.")).collect();
     assert!(logged.len() > 4, "{logged:?}");

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::faults::{Fault, Faults};
 use local::gateway::{Call, endpoint};
 use local::template::{Permission, Template};
-use local::{Settings, Stack, endpoints};
+use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
-use shared::model::id::WidgetId;
-use shared::model::widget::Widget;
+use shared::records::widget::Widget;
 use shared::routes;
+use shared::values::id::WidgetId;
 
 use crate::fixture::{ACME, acme, call, data, id, kind, post, root, settings, streaming, valid_body, valid_call};
 
@@ -144,11 +144,11 @@ async fn what_is_allowed_is_what_is_called() {
     }
     let acme = "01900000-0000-7000-8000-a00000000001";
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x"});
-    for task in endpoints::TASKS {
+    for task in functions::TASKS {
         called.insert(task.name.to_owned(), taken(task.name, &key).await);
     }
-    let consumers = endpoints::CONSUMERS.iter().map(|consumer| consumer.name);
-    for name in consumers.chain(endpoints::SCHEDULED.iter().map(|scheduled| scheduled.name)) {
+    let consumers = functions::CONSUMERS.iter().map(|consumer| consumer.name);
+    for name in consumers.chain(functions::SCHEDULED.iter().map(|scheduled| scheduled.name)) {
         called.insert(name.to_owned(), taken_by_event(name).await);
     }
     let template = Template::read(&root().join("template.yaml")).unwrap();

@@ -62,7 +62,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::model::api_key::ApiKey;
+use shared::records::api_key::ApiKey;
 use shared::table::store::from_item;
 
 use crate::fixture::{ACME, call, data, empty, everything, id, json, kind, post, stack};

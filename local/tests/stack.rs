@@ -10,7 +10,7 @@ mod cost;
 mod events;
 mod faults;
 mod fixture;
-mod http;
+mod http_client;
 mod idempotency;
 mod isolation;
 mod keys;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use local::Settings;
 use local::receiver::Received;
 use serde_json::{Value, json};
-use shared::context::Clock;
+use shared::request::context::Clock;
 use standardwebhooks::Webhook;
 
 use crate::fixture::{root, scratch};

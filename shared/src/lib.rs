@@ -16,72 +16,53 @@
 
 #![warn(missing_docs)]
 
-pub mod auth;
-pub mod config;
-pub mod context;
-pub mod dispatch;
-pub mod error;
-pub mod event;
-pub mod http;
-pub mod idempotency;
-pub mod lambda;
-pub mod meter;
-pub mod model;
-pub mod operation;
-pub mod operator;
-pub mod outbox;
-pub mod page;
-pub mod payment;
-pub mod response;
+pub mod delivery;
+pub mod records;
+pub mod request;
 pub mod routes;
-pub mod schedule;
-pub mod schema;
-pub mod stream;
+pub mod runtime;
 pub mod table;
-pub mod tenant;
-pub mod validation;
-pub mod webhook;
+pub mod values;
 
 /// What an operation needs.
 pub mod prelude {
-    pub use crate::context::Context;
-    pub use crate::error::{Error, Location, OnMissing, Result};
+    pub use crate::delivery::signature::new_secret;
     pub use crate::input;
-    pub use crate::model::agency::*;
-    pub use crate::model::assistant::*;
-    pub use crate::model::campaign::*;
-    pub use crate::model::conversation::*;
-    pub use crate::model::datasource::*;
-    pub use crate::model::delivery::*;
-    pub use crate::model::form::*;
-    pub use crate::model::id::*;
-    pub use crate::model::intent::*;
-    pub use crate::model::tag::*;
-    pub use crate::model::user::*;
-    pub use crate::model::webhook::*;
-    pub use crate::model::widget::*;
-    pub use crate::operation::{Operation, Request};
-    pub use crate::page::{Page, PageQuery};
-    pub use crate::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
+    pub use crate::records::agency::*;
+    pub use crate::records::assistant::*;
+    pub use crate::records::campaign::*;
+    pub use crate::records::conversation::*;
+    pub use crate::records::datasource::*;
+    pub use crate::records::delivery::*;
+    pub use crate::records::form::*;
+    pub use crate::records::intent::*;
+    pub use crate::records::tag::*;
+    pub use crate::records::user::*;
+    pub use crate::records::webhook::*;
+    pub use crate::records::widget::*;
+    pub use crate::request::context::Context;
+    pub use crate::request::error::{Error, Location, OnMissing, Result};
+    pub use crate::request::page::{Page, PageQuery};
+    pub use crate::request::pipeline::{Operation, Request};
+    pub use crate::request::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
     pub use crate::routes::{self, Route};
-    pub use crate::table::conversations::Changed;
-    pub use crate::webhook::signature::new_secret;
+    pub use crate::values::id::*;
     pub use uuid::Uuid;
 
     /// What a function on the stream or on a schedule needs.
     pub mod events {
-        pub use crate::error::Result;
-        pub use crate::schedule::{EventContext, ScheduledTask};
-        pub use crate::stream::{Change, Handled, StreamConsumer, Unhandled};
+        pub use crate::request::error::Result;
+        pub use crate::runtime::schedule::{EventContext, ScheduledTask};
+        pub use crate::runtime::stream::{Change, Handled, StreamConsumer, Unhandled};
     }
 
     /// What a task of an operator needs.
     pub mod operator {
-        pub use crate::error::{OnMissing, Result};
         pub use crate::input;
-        pub use crate::model::api_key::*;
-        pub use crate::model::id::*;
-        pub use crate::operator::{OperatorContext, OperatorTask};
+        pub use crate::records::api_key::*;
+        pub use crate::request::error::{OnMissing, Result};
+        pub use crate::runtime::operator::{OperatorContext, OperatorTask};
+        pub use crate::values::id::*;
     }
 }
 

@@ -15,7 +15,9 @@ pub enum Access {
 /// One operation's place in the API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Kebab-case name: package, binary, folder and event file. The other spellings derive from it.
+    /// The record that it is about: the package under `functions/`.
+    pub record: &'static str,
+    /// Kebab-case name: binary, file, recorded event. The other spellings derive from it.
     pub name: &'static str,
     /// HTTP method, upper case.
     pub method: &'static str,
@@ -32,10 +34,11 @@ pub struct Route {
 const KIB: usize = 1024;
 
 macro_rules! routes {
-    ($($constant:ident $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
+    ($($constant:ident $record:literal $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
         $(
             #[doc = concat!("`", stringify!($method), " ", $path, "`")]
             pub const $constant: Route = Route {
+                record: $record,
                 name: $name,
                 method: stringify!($method),
                 path: $path,
@@ -53,36 +56,36 @@ macro_rules! routes {
 #[rustfmt::skip]
 routes! {
     // constant                         name                                method  path                                                        access success body limit (KiB)
-    CREATE_ASSISTANT                    "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
-    CREATE_AGENCY_BILLING_PLAN          "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     256;
-    CREATE_AGENCY                       "create-agency"                     POST   "/api/v1/agency"                                             Write  201     256;
-    RUN_CAMPAIGN                        "run-campaign"                      POST   "/api/v1/campaign/run/{widget_id}"                           Write  200     1024;
-    GET_AGENT_LIST                      "get-agent-list"                    GET    "/api/v1/user/get_agent_list/"                               Read   200     256;
-    READ_LINK_TAG_ENTITY_LIST           "read-link-tag-entity-list"         GET    "/api/v1/link_tag_entity/list"                               Read   200     256;
-    SETUP_PAYMENT_WEBHOOK               "setup-payment-webhook"             GET    "/api/v1/agency/billing/{agency_id}/setup_payment_webhook"   Write  200     256;
-    DELETE_LINKED_ASSISTANT_DATASOURCE  "delete-linked-assistant-datasource" DELETE "/api/v1/datasource/{datasource_id}/assistant/{assistant_id}" Write 200    256;
-    DELETE_DATASOURCE_FILE              "delete-datasource-file"            DELETE "/api/v1/datasource/datasourcefile/{datasourcefile_id}"      Write  200     256;
-    DELETE_CAMPAIGN_CONTACT             "delete-campaign-contact"           DELETE "/api/v1/campaign_contact/{campaign_contact_id}"             Write  200     256;
-    DELETE_INTENT                       "delete-intent"                     DELETE "/api/v1/intent/{intent_id}"                                 Write  200     256;
-    DELETE_FORM                         "delete-form"                       DELETE "/api/v1/form/{form_id}"                                     Write  200     256;
-    DELETE_TAG                          "delete-tag"                        DELETE "/api/v1/tag/{tag_id}"                                       Write  200     256;
-    CREATE_WEBHOOK                      "create-webhook"                    POST   "/api/v1/outbound_webhook"                                                Write  201     256;
-    READ_WEBHOOK                        "read-webhook"                      GET    "/api/v1/outbound_webhook/{webhook_id}"                                   Read   200     256;
-    LIST_WEBHOOKS                       "list-webhooks"                     GET    "/api/v1/outbound_webhook/list"                                           Read   200     256;
-    UPDATE_WEBHOOK                      "update-webhook"                    PUT    "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
-    DELETE_WEBHOOK                      "delete-webhook"                    DELETE "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
-    ROTATE_WEBHOOK_SECRET               "rotate-webhook-secret"             POST   "/api/v1/outbound_webhook/{webhook_id}/rotate_secret"                     Write  200     256;
-    SEND_TEST_EVENT                     "send-test-event"                   POST   "/api/v1/outbound_webhook/{webhook_id}/test"                              Write  200     256;
-    LIST_DELIVERIES                     "list-deliveries"                   GET    "/api/v1/outbound_webhook/{webhook_id}/logs"                              Read   200     256;
-    REDELIVER                           "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;
-    OPEN_CONVERSATION                   "open-conversation"                 POST   "/api/v1/conversation"                                                    Write  201     256;
-    ADD_MESSAGE                         "add-message"                       POST   "/api/v1/conversation/{conversation_id}/message"                          Write  201     256;
-    CLOSE_CONVERSATION                  "close-conversation"                POST   "/api/v1/conversation/{conversation_id}/close"                            Write  200     256;
-    READ_CONVERSATION                   "read-conversation"                 GET    "/api/v1/conversation/{conversation_id}"                                  Read   200     256;
-    LIST_CONVERSATIONS                  "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
-    READ_CAMPAIGN                       "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
-    LIST_CAMPAIGN_CONTACTS              "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
-    CANCEL_CAMPAIGN                     "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
+    CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
+    CREATE_AGENCY_BILLING_PLAN          "billing-plan"      "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     256;
+    CREATE_AGENCY                       "agency"            "create-agency"                     POST   "/api/v1/agency"                                             Write  201     256;
+    RUN_CAMPAIGN                        "campaign"          "run-campaign"                      POST   "/api/v1/campaign/run/{widget_id}"                           Write  200     1024;
+    GET_AGENT_LIST                      "user"              "get-agent-list"                    GET    "/api/v1/user/get_agent_list/"                               Read   200     256;
+    READ_LINK_TAG_ENTITY_LIST           "link"              "read-link-tag-entity-list"         GET    "/api/v1/link_tag_entity/list"                               Read   200     256;
+    SETUP_PAYMENT_WEBHOOK               "agency"            "setup-payment-webhook"             GET    "/api/v1/agency/billing/{agency_id}/setup_payment_webhook"   Write  200     256;
+    DELETE_LINKED_ASSISTANT_DATASOURCE  "datasource"        "delete-linked-assistant-datasource" DELETE "/api/v1/datasource/{datasource_id}/assistant/{assistant_id}" Write 200    256;
+    DELETE_DATASOURCE_FILE              "datasource-file"   "delete-datasource-file"            DELETE "/api/v1/datasource/datasourcefile/{datasourcefile_id}"      Write  200     256;
+    DELETE_CAMPAIGN_CONTACT             "campaign-contact"  "delete-campaign-contact"           DELETE "/api/v1/campaign_contact/{campaign_contact_id}"             Write  200     256;
+    DELETE_INTENT                       "intent"            "delete-intent"                     DELETE "/api/v1/intent/{intent_id}"                                 Write  200     256;
+    DELETE_FORM                         "form"              "delete-form"                       DELETE "/api/v1/form/{form_id}"                                     Write  200     256;
+    DELETE_TAG                          "tag"               "delete-tag"                        DELETE "/api/v1/tag/{tag_id}"                                       Write  200     256;
+    CREATE_WEBHOOK                      "webhook"           "create-webhook"                    POST   "/api/v1/outbound_webhook"                                                Write  201     256;
+    READ_WEBHOOK                        "webhook"           "read-webhook"                      GET    "/api/v1/outbound_webhook/{webhook_id}"                                   Read   200     256;
+    LIST_WEBHOOKS                       "webhook"           "list-webhooks"                     GET    "/api/v1/outbound_webhook/list"                                           Read   200     256;
+    UPDATE_WEBHOOK                      "webhook"           "update-webhook"                    PUT    "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
+    DELETE_WEBHOOK                      "webhook"           "delete-webhook"                    DELETE "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
+    ROTATE_WEBHOOK_SECRET               "webhook"           "rotate-webhook-secret"             POST   "/api/v1/outbound_webhook/{webhook_id}/rotate_secret"                     Write  200     256;
+    SEND_TEST_EVENT                     "webhook"           "send-test-event"                   POST   "/api/v1/outbound_webhook/{webhook_id}/test"                              Write  200     256;
+    LIST_DELIVERIES                     "delivery"          "list-deliveries"                   GET    "/api/v1/outbound_webhook/{webhook_id}/logs"                              Read   200     256;
+    REDELIVER                           "delivery"          "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;
+    OPEN_CONVERSATION                   "conversation"      "open-conversation"                 POST   "/api/v1/conversation"                                                    Write  201     256;
+    ADD_MESSAGE                         "conversation"      "add-message"                       POST   "/api/v1/conversation/{conversation_id}/message"                          Write  201     256;
+    CLOSE_CONVERSATION                  "conversation"      "close-conversation"                POST   "/api/v1/conversation/{conversation_id}/close"                            Write  200     256;
+    READ_CONVERSATION                   "conversation"      "read-conversation"                 GET    "/api/v1/conversation/{conversation_id}"                                  Read   200     256;
+    LIST_CONVERSATIONS                  "conversation"      "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
+    READ_CAMPAIGN                       "campaign"          "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
+    LIST_CAMPAIGN_CONTACTS              "campaign-contact"  "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
+    CANCEL_CAMPAIGN                     "campaign"          "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
 }
 
 impl Route {

@@ -1,21 +1,17 @@
-//! The single table: [`entities`] has every key, [`access`] the access patterns of most records, [`campaigns`], [`conversations`] and
-//! [`deliveries`] those of their own, [`list`] and [`sets`] the lists and what selects from them, [`store`] the calls themselves,
-//! [`wire`] what is read of their answers without the SDK.
+//! The single table: [`keys`] has every key, [`access`] the access patterns of most records, [`list`] and [`filters`] the lists and what
+//! selects from them, [`store`] the calls themselves, [`wire`] what is read of their answers without the SDK.
 
 pub mod access;
-pub mod campaigns;
-pub mod conversations;
-pub mod deliveries;
-pub mod entities;
+pub mod filters;
+pub mod keys;
 pub mod list;
-pub mod sets;
 pub mod store;
 pub mod wire;
 
 pub use access::Table;
 
 /// Others that may change the same at the same moment before a change gives up.
-const ATTEMPTS: u32 = 32;
+pub(crate) const ATTEMPTS: u32 = 32;
 
 /// Why the table did not do as it was told.
 #[derive(Debug, thiserror::Error)]

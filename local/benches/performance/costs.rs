@@ -1,7 +1,7 @@
 //! What a warm call of every operation takes of the database, against `docs/COST.md`.
 
-use shared::meter::Cost;
 use shared::routes;
+use shared::runtime::meter::Cost;
 
 use crate::Result;
 use crate::bench::Bench;

@@ -6,12 +6,12 @@ use dynoxide::Database;
 use local::database::TABLE_NAME;
 use local::demo::Demo;
 use serde_json::{Value, json};
-use shared::meter::Cost;
-use shared::model::id::with_ordinal;
-use shared::model::tag::Link;
-use shared::table::entities::{Key, Row as _, list_block, list_head, list_row, list_section};
+use shared::records::tag::Link;
+use shared::request::tenant::Tenant;
+use shared::runtime::meter::Cost;
+use shared::table::keys::{Key, Row as _, list_block, list_head, list_row, list_section};
 use shared::table::store::BATCH_WRITE_LIMIT;
-use shared::tenant::Tenant;
+use shared::values::id::with_ordinal;
 use uuid::Uuid;
 
 use crate::Result;

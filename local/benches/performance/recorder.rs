@@ -48,8 +48,10 @@ impl Recorder {
     pub async fn start(database: &str, provider: &str) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let client =
-            reqwest::Client::builder().no_proxy().tls_backend_preconfigured(shared::payment::tls()?).build()?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_backend_preconfigured(shared::records::agency::payment_provider::tls()?)
+            .build()?;
         let seen = Seen::default();
         let between =
             Between { database: database.to_owned(), provider: provider.to_owned(), client, seen: Arc::clone(&seen) };

@@ -6,7 +6,7 @@ use dynoxide::Database;
 use local::Stack;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
-use shared::table::entities::LIST_HEAD;
+use shared::table::keys::LIST_HEAD;
 
 use crate::Result;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use shared::model::id::CampaignId;
-use shared::model::time::Timestamp;
+use shared::values::id::CampaignId;
+use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
 
 use crate::Trouble;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use shared::model::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
-use shared::model::conversation::Conversation;
-use shared::model::delivery::{Delivery, DeliveryState, EventId};
-use shared::model::id::{CampaignContactId, ContactId, ConversationId, WidgetId};
-use shared::webhook::signature;
+use shared::delivery::signature;
+use shared::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
+use shared::records::conversation::Conversation;
+use shared::records::delivery::{Delivery, DeliveryState, EventId};
+use shared::values::id::{CampaignContactId, ContactId, ConversationId, WidgetId};
 use uuid::Uuid;
 
 use crate::Trouble;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use shared::model::widget::WidgetType;
+use shared::records::widget::WidgetType;
 
 use crate::receiver::Behaviour;
 

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use shared::model::campaign::Campaign;
-use shared::model::conversation::{Conversation, ConversationFields};
-use shared::model::id::{CampaignContactId, CampaignId, ConversationId};
-use shared::model::json::JsonObject;
-use shared::model::time::Timestamp;
-use shared::table::campaigns::{Dispatch, Dispatched};
+use shared::records::campaign::Campaign;
+use shared::records::campaign::{Dispatch, Dispatched};
+use shared::records::conversation::{Conversation, ConversationFields};
+use shared::values::id::{CampaignContactId, CampaignId, ConversationId};
+use shared::values::json::JsonObject;
+use shared::values::time::Timestamp;
 
 use super::{
     FRESH, NOBODYS, TEST_TIME, campaign_to, changes, conflict, detail, items, key, not_found, nothing, read_campaign,

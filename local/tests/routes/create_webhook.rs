@@ -11,9 +11,9 @@ use futures_util::future::{BoxFuture, ready};
 use local::gateway::Answer;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::delivery::address::Reach;
+use shared::delivery::network::{Lookup, Network};
 use shared::routes;
-use shared::webhook::address::Reach;
-use shared::webhook::network::{Lookup, Network};
 
 use super::{TEST_TIME, changes, detail, head, issue, items, nothing, row, wrong};
 use crate::fixture::{ACME, call, data, json, path, post, settings, stack, valid_body};

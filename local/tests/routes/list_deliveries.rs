@@ -1,8 +1,8 @@
 //! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
 
 use serde_json::{Value, json};
-use shared::model::delivery::Lane;
-use shared::model::time::Timestamp;
+use shared::records::delivery::Lane;
+use shared::values::time::Timestamp;
 
 use super::{DEMO_TIME, List, NOBODYS, TEST_TIME, detail, not_found, redeliver};
 use crate::fixture::{ACME, NOW, call, data, id, kind, stack};

@@ -1,10 +1,10 @@
 //! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
 
 use serde_json::{Value, json};
-use shared::model::conversation::{MessageType, NewMessage, SenderType};
-use shared::model::id::{ConversationId, MessageId};
-use shared::model::time::Timestamp;
-use shared::table::conversations::Changed;
+use shared::records::conversation::Changed;
+use shared::records::conversation::{MessageType, NewMessage, SenderType};
+use shared::values::id::{ConversationId, MessageId};
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{DEMO_TIME, List, NOBODYS, detail, not_found};

@@ -3,9 +3,9 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::model::delivery::{Attempt, Lane, StoredDelivery};
-use shared::model::id::{DeliveryId, EndpointId};
-use shared::model::time::Timestamp;
+use shared::records::delivery::{Attempt, Lane, StoredDelivery};
+use shared::values::id::{DeliveryId, EndpointId};
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{NOBODYS, TEST_TIME, changes, conflict, detail, items, list_deliveries, not_found, nothing, row};

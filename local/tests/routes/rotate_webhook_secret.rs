@@ -2,9 +2,9 @@
 
 use local::Stack;
 use serde_json::json;
-use shared::model::id::WebhookId;
-use shared::model::time::Timestamp;
-use shared::model::webhook::StoredWebhook;
+use shared::records::webhook::StoredWebhook;
+use shared::values::id::WebhookId;
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{NOBODYS, TEST_TIME, detail, not_found, read_webhook};

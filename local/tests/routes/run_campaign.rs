@@ -7,7 +7,7 @@ use local::Stack;
 use local::database::TABLE_NAME;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::context::Clock;
+use shared::request::context::Clock;
 
 use super::{FRESH, Items, NO_UUID, NOBODYS, TEST_TIME, changes, detail, issue, items, key, not_found, nothing, wrong};
 use crate::fixture::{ACME, data, id, json, kind, post, settings, stack};

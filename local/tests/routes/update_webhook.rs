@@ -3,11 +3,11 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::model::delivery::EndpointHealth;
-use shared::model::id::{EndpointId, WebhookId};
-use shared::model::time::Timestamp;
-use shared::model::webhook::DisabledReason;
-use shared::webhook::address::Reach;
+use shared::delivery::address::Reach;
+use shared::records::delivery::EndpointHealth;
+use shared::records::webhook::DisabledReason;
+use shared::values::id::{EndpointId, WebhookId};
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{

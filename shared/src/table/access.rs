@@ -5,24 +5,24 @@ use std::collections::{BTreeSet, HashSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::model::agency::{Agency, StoredPaymentWebhook};
-use crate::model::bytes::Bytes;
-use crate::model::claim::Claim;
-use crate::model::id::{AgencyId, LinkId, TagId, WebhookId};
-use crate::model::tag::Link;
-use crate::model::time::Timestamp;
-use crate::model::webhook::StoredWebhook;
-use crate::table::entities::{Entity, Fingerprint, Key, tag_link};
+use crate::records::agency::{Agency, StoredPaymentWebhook};
+use crate::records::claim::Claim;
+use crate::records::tag::Link;
+use crate::records::webhook::StoredWebhook;
+use crate::request::tenant::Tenant;
+use crate::table::keys::{Entity, Fingerprint, Key, tag_link};
 use crate::table::list::{REMOVE_LIMIT, made_id};
 use crate::table::store::{Cancelled, Item, Store, Write, from_item, key_of, number, text, to_item, values};
 use crate::table::{ATTEMPTS, TableError};
-use crate::tenant::Tenant;
+use crate::values::bytes::Bytes;
+use crate::values::id::{AgencyId, LinkId, TagId, WebhookId};
+use crate::values::time::Timestamp;
 
 /// One organisation's part of the table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    pub(super) store: Store,
-    pub(super) tenant: Tenant,
+    pub(crate) store: Store,
+    pub(crate) tenant: Tenant,
 }
 
 /// What a pointer points to, and its own key.
@@ -92,7 +92,7 @@ impl Table {
     }
 
     /// The part of a transaction that requires the record `id` to be there.
-    pub(super) fn require<R: Entity>(&self, id: R::Id) -> Write {
+    pub(crate) fn require<R: Entity>(&self, id: R::Id) -> Write {
         Write::check(self.key::<R>(id), R::proof(id))
     }
 
@@ -207,7 +207,7 @@ impl Table {
         }
     }
 
-    pub(super) fn key<R: Entity>(&self, id: R::Id) -> Key {
+    pub(crate) fn key<R: Entity>(&self, id: R::Id) -> Key {
         R::key(&self.tenant, id)
     }
 

@@ -23,24 +23,24 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
-use crate::model::id::ordinal;
-use crate::model::time::Timestamp;
-use crate::page::{Page, PageQuery};
-use crate::table::entities::{Key, LIST_HEAD, Row, SK, TTL, list_block, list_head, list_row, list_section, made_by};
+use crate::request::page::{Page, PageQuery};
+use crate::request::tenant::Tenant;
+use crate::table::keys::{Key, LIST_HEAD, Row, SK, TTL, list_block, list_head, list_row, list_section, made_by};
 use crate::table::store::{Cancelled, Item, TRANSACTION_LIMIT, Write, number, text, values};
 use crate::table::{ATTEMPTS, Table, TableError};
-use crate::tenant::Tenant;
+use crate::values::id::ordinal;
+use crate::values::time::Timestamp;
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
-pub(super) const BLOCK: u32 = 1024;
+pub(crate) const BLOCK: u32 = 1024;
 /// Blocks of a section.
-pub(super) const SECTION: u32 = 32;
+pub(crate) const SECTION: u32 = 32;
 /// The most rows that one append puts, each with a pointer, beside the head.
 pub const APPEND_LIMIT: u32 = 49;
 /// The most rows that one removal takes: each may have a pointer, and be in a block and a section of its own.
 pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
 /// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
-/// ([`MARKED`](crate::model::claim::MARKED)).
+/// ([`MARKED`](crate::records::claim::MARKED)).
 const REMEMBERED: i64 = 3 * 86_400;
 /// How much longer an append waits, at most, for each that got ahead of it.
 const CROWD: Duration = Duration::from_millis(8);
@@ -97,7 +97,7 @@ fn nth_row(block: u32, holes: &BTreeSet<u32>, rank: u32) -> Option<u32> {
 }
 
 /// The ordinal at which `block` begins.
-pub(super) const fn first_ordinal(block: u32) -> u64 {
+pub(crate) const fn first_ordinal(block: u32) -> u64 {
     block as u64 * BLOCK as u64
 }
 
@@ -183,7 +183,7 @@ fn read(value: &AttributeValue) -> Option<u32> {
 }
 
 /// The counts of blocks in the items of sections: `b0` of the section 2 is that of the block 64.
-pub(super) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
+pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
     let mut counts = BTreeMap::new();
     for item in sections {
         let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
@@ -399,7 +399,7 @@ impl Table {
 }
 
 /// The record that a marker says was made.
-pub(super) fn made_id(marker: &Item) -> Result<Uuid, TableError> {
+pub(crate) fn made_id(marker: &Item) -> Result<Uuid, TableError> {
     let id = marker.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
     id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
 }

@@ -24,14 +24,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::error::chain;
-use crate::meter::{Meter, Unit};
-use crate::model::api_key::{ApiKeyRecord, KeyHash};
-use crate::model::id::{ApiKeyId, OrgId};
-use crate::model::time::Timestamp;
+use crate::records::api_key::{ApiKeyRecord, KeyHash};
+use crate::request::error::chain;
+use crate::runtime::meter::{Meter, Unit};
 use crate::table::TableError;
-use crate::table::entities::{DUE_INDEX, Key, PK, SK, api_key, listed_api_key};
+use crate::table::keys::{DUE_INDEX, Key, PK, SK, api_key, listed_api_key};
 use crate::table::wire::{Answer, Record, Rows};
+use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::time::Timestamp;
 
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -645,12 +645,12 @@ impl Store {
     }
 
     /// What this process believes the next ordinal of the list at `pk` to be; none where it has not heard of the list.
-    pub(super) fn head_guess(&self, pk: &str) -> Option<u32> {
+    pub(crate) fn head_guess(&self, pk: &str) -> Option<u32> {
         self.heads().get(pk).copied()
     }
 
     /// Corrects that belief.
-    pub(super) fn learn_head(&self, pk: &str, next: u32) {
+    pub(crate) fn learn_head(&self, pk: &str, next: u32) {
         self.heads().insert(pk.to_owned(), next);
     }
 

@@ -23,7 +23,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use crate::table::entities::Key;
+use crate::table::keys::Key;
 
 /// An interceptor that keeps the text of a query's answer, and leaves the SDK an empty one to return.
 #[derive(Debug, Clone, Default)]
@@ -305,8 +305,8 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::model::bytes::Bytes;
     use crate::table::store::{Item, from_item};
+    use crate::values::bytes::Bytes;
 
     #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
     enum Kind {

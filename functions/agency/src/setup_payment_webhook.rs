@@ -1,0 +1,44 @@
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: has the payment provider send its events to an agency.
+
+use shared::prelude::*;
+use shared::records::agency::payment_provider::{EVENTS, PaymentProvider, idempotency_key};
+
+pub struct SetupPaymentWebhook;
+
+impl Operation for SetupPaymentWebhook {
+    type Path = AgencyId;
+    type Query = ();
+    type Body = ();
+    type Reply = Either<Created<PaymentWebhook>, Updated<PaymentWebhook>>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let id = request.path;
+        let (agency, known) = cx.table.agency_with_payment_webhook(id).await.on_missing("agency_id")?;
+        let key = agency.payment_api_key().ok_or_else(|| not_configured("agency_id"))?;
+        let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
+        let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
+        let known = known.map(|webhook| webhook.payment_webhook_id);
+        if let Some(webhook) = &known
+            && provider.update_webhook(webhook, &url).await?
+        {
+            return Ok(Either::Second(Updated(PaymentWebhook::new(id, webhook, url, &EVENTS, SetupStatus::Updated))));
+        }
+        let webhook = provider.create_webhook(&url, &idempotency_key(id, known.as_deref(), &url)).await?;
+        cx.table.put(id, &webhook).await?;
+        Ok(Either::First(Created(PaymentWebhook::new(
+            id,
+            &webhook.payment_webhook_id,
+            url,
+            &EVENTS,
+            SetupStatus::Created,
+        ))))
+    }
+}
+
+fn not_configured(parameter: &'static str) -> Error {
+    Error::Conflict {
+        at: Location::path().name(parameter),
+        kind: "payment_not_configured",
+        message: "The agency's billing_plan has no payment_api_key",
+    }
+}

@@ -1,0 +1,8 @@
+//! Runs `conversation-closed` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::runtime::stream::Consumer;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run_consumer(Consumer::of::<background::ConversationClosed>())
+}

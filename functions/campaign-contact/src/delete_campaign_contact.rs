@@ -1,0 +1,18 @@
+//! `DELETE /api/v1/campaign_contact/{campaign_contact_id}`: removes a contact from a campaign.
+
+use shared::prelude::*;
+
+pub struct DeleteCampaignContact;
+
+impl Operation for DeleteCampaignContact {
+    type Path = CampaignContactId;
+    type Query = ();
+    type Body = ();
+    type Reply = Deleted<CampaignContact>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let id = request.path;
+        let removed = cx.table.remove_campaign_contact(id).await.on_missing("campaign_contact_id")?;
+        Ok(Deleted(removed))
+    }
+}

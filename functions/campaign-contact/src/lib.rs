@@ -1,0 +1,7 @@
+//! The operations of the record `campaign-contact`. Written by `UPDATE=1 cargo test`.
+
+mod delete_campaign_contact;
+mod list_campaign_contacts;
+
+pub use delete_campaign_contact::DeleteCampaignContact;
+pub use list_campaign_contacts::ListCampaignContacts;

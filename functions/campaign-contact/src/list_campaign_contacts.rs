@@ -1,0 +1,16 @@
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, and what became of each.
+
+use shared::prelude::*;
+
+pub struct ListCampaignContacts;
+
+impl Operation for ListCampaignContacts {
+    type Path = CampaignId;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<CampaignContact>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        cx.table.campaign_contacts(request.path, &request.query).await.on_missing("campaign_id")
+    }
+}

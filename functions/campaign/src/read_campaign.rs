@@ -1,0 +1,17 @@
+//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with how many of its contacts are in each state.
+
+use shared::prelude::*;
+
+pub struct ReadCampaign;
+
+impl Operation for ReadCampaign {
+    type Path = CampaignId;
+    type Query = ();
+    type Body = ();
+    type Reply = Retrieved<Campaign>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let found = cx.table.get::<Campaign>(request.path).await.on_missing("campaign_id")?;
+        Ok(Retrieved(found.seen()))
+    }
+}

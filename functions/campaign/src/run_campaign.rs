@@ -1,0 +1,31 @@
+//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each of a list of contacts.
+
+use shared::prelude::*;
+
+pub struct RunCampaign;
+
+impl Operation for RunCampaign {
+    type Path = WidgetId;
+    type Query = ();
+    type Body = NewCampaign;
+    type Reply = Created<CampaignRun>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (widget, body, now) = (request.path, request.body, cx.now());
+        let (fingerprint, seconds) = cx.recognised_by(body.fingerprint(widget), SAME_RUN);
+        let contacts = body.contact_ids.distinct();
+        let found =
+            cx.table.campaign_preconditions(widget, fingerprint, &contacts, now).await.on_missing("widget_id")?;
+        if let Some(earlier) = found.earlier {
+            return Ok(Created(earlier.into()));
+        }
+        body.require_contacts(&found.missing)?;
+        let id = CampaignId::fresh(cx.new_attempt());
+        let campaign = Campaign::queued(id, &found.widget, &body, contacts.len(), now)?;
+        // Nothing refers to the contacts yet: a run that dies here has sent nothing, and a repeat begins afresh. The commit makes them
+        // all count at once, unless the same request has been carried out meanwhile. Each attempt has contacts of its own: what a dead one
+        // writes late cannot have a contact that was sent to be queued again.
+        cx.table.stage_contacts(&CampaignContact::all_queued(&campaign, &contacts)).await?;
+        Ok(Created(cx.table.commit_campaign(&campaign, fingerprint, seconds, now).await?.into()))
+    }
+}

@@ -1,7 +1,0 @@
-//! Runs `cancel-campaign` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<cancel_campaign::CancelCampaign>())
-}

@@ -1,0 +1,21 @@
+//! `POST /api/v1/conversation/{conversation_id}/message`: says something in an open conversation.
+
+use shared::prelude::*;
+
+pub struct AddMessage;
+
+impl Operation for AddMessage {
+    type Path = ConversationId;
+    type Query = ();
+    type Body = NewMessage;
+    type Reply = Created<Message>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (conversation, id, now): (_, Uuid, _) = (request.path, cx.new_id(), cx.now());
+        let said = cx.table.add_message(conversation, id.into(), &request.body, cx.origin(id), now).await;
+        match said.on_missing("conversation_id")? {
+            Changed::Done(message) => Ok(Created(message)),
+            Changed::Closed => Err(Conversation::is_closed_already()),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The operations of the record `conversation`. Written by `UPDATE=1 cargo test`.
+
+mod add_message;
+mod close_conversation;
+mod list_conversations;
+mod open_conversation;
+mod read_conversation;
+
+pub use add_message::AddMessage;
+pub use close_conversation::CloseConversation;
+pub use list_conversations::ListConversations;
+pub use open_conversation::OpenConversation;
+pub use read_conversation::ReadConversation;

@@ -1,0 +1,17 @@
+//! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
+
+use shared::prelude::*;
+
+pub struct ReadConversation;
+
+impl Operation for ReadConversation {
+    type Path = ConversationId;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Retrieved<Transcribed>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let found = cx.table.transcribed(request.path, &request.query).await;
+        Ok(Retrieved(found.on_missing("conversation_id")?))
+    }
+}

@@ -1,7 +1,0 @@
-//! Runs `create-agency` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<create_agency::CreateAgency>())
-}

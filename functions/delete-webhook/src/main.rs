@@ -1,7 +1,0 @@
-//! Runs `delete-webhook` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<delete_webhook::DeleteWebhook>())
-}

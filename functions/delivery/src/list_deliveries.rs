@@ -1,0 +1,17 @@
+//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
+
+use shared::prelude::*;
+
+pub struct ListDeliveries;
+
+impl Operation for ListDeliveries {
+    type Path = WebhookId;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<Delivery>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let page = cx.table.deliveries_of(request.path, &request.query).await.on_missing("webhook_id")?;
+        Ok(page.map(|stored| stored.delivery))
+    }
+}

@@ -1,7 +1,0 @@
-//! Runs `list-campaign-contacts` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<list_campaign_contacts::ListCampaignContacts>())
-}

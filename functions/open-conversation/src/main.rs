@@ -1,7 +1,0 @@
-//! Runs `open-conversation` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<open_conversation::OpenConversation>())
-}

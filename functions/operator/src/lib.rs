@@ -1,0 +1,9 @@
+//! What an operator invokes. Written by `UPDATE=1 cargo test`.
+
+mod issue_api_key;
+mod list_api_keys;
+mod revoke_api_key;
+
+pub use issue_api_key::IssueApiKey;
+pub use list_api_keys::ListApiKeys;
+pub use revoke_api_key::RevokeApiKey;

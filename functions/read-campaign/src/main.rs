@@ -1,7 +1,0 @@
-//! Runs `read-campaign` under Lambda.
-
-use shared::operation::Endpoint;
-
-fn main() -> Result<(), shared::lambda::Fatal> {
-    shared::lambda::run(Endpoint::of::<read_campaign::ReadCampaign>())
-}

@@ -1,0 +1,21 @@
+//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends an event that tells nothing but that it arrives.
+
+use shared::prelude::*;
+
+pub struct SendTestEvent;
+
+impl Operation for SendTestEvent {
+    type Path = WebhookId;
+    type Query = ();
+    type Body = ();
+    type Reply = Created<Delivery>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (id, now) = (request.path, cx.now());
+        cx.table.get::<StoredWebhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
+        let test = NewDelivery::test(EventId(cx.new_id()), now);
+        let made = cx.table.enqueue(id.into(), &[test], now).await?;
+        let delivery = made.first().map(|id| StoredDelivery::new(*id, test, now).delivery);
+        Ok(Created(delivery.ok_or_else(|| Error::Internal("a test event without a delivery".into()))?))
+    }
+}

@@ -1,0 +1,65 @@
+//! Every function, as its binary runs it. `UPDATE=1 cargo test` writes this file.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::operator::Task;
+use shared::runtime::schedule::Scheduled;
+use shared::runtime::stream::Consumer;
+
+/// The operations, in the order of the route table.
+#[rustfmt::skip]
+pub const OPERATIONS: &[Handler] = &[
+    Handler::of::<assistant::CreateAssistant>(&routes::CREATE_ASSISTANT),
+    Handler::of::<billing_plan::CreateAgencyBillingPlan>(&routes::CREATE_AGENCY_BILLING_PLAN),
+    Handler::of::<agency::CreateAgency>(&routes::CREATE_AGENCY),
+    Handler::of::<campaign::RunCampaign>(&routes::RUN_CAMPAIGN),
+    Handler::of::<user::GetAgentList>(&routes::GET_AGENT_LIST),
+    Handler::of::<link::ReadLinkTagEntityList>(&routes::READ_LINK_TAG_ENTITY_LIST),
+    Handler::of::<agency::SetupPaymentWebhook>(&routes::SETUP_PAYMENT_WEBHOOK),
+    Handler::of::<datasource::DeleteLinkedAssistantDatasource>(&routes::DELETE_LINKED_ASSISTANT_DATASOURCE),
+    Handler::of::<datasource_file::DeleteDatasourceFile>(&routes::DELETE_DATASOURCE_FILE),
+    Handler::of::<campaign_contact::DeleteCampaignContact>(&routes::DELETE_CAMPAIGN_CONTACT),
+    Handler::of::<intent::DeleteIntent>(&routes::DELETE_INTENT),
+    Handler::of::<form::DeleteForm>(&routes::DELETE_FORM),
+    Handler::of::<tag::DeleteTag>(&routes::DELETE_TAG),
+    Handler::of::<webhook::CreateWebhook>(&routes::CREATE_WEBHOOK),
+    Handler::of::<webhook::ReadWebhook>(&routes::READ_WEBHOOK),
+    Handler::of::<webhook::ListWebhooks>(&routes::LIST_WEBHOOKS),
+    Handler::of::<webhook::UpdateWebhook>(&routes::UPDATE_WEBHOOK),
+    Handler::of::<webhook::DeleteWebhook>(&routes::DELETE_WEBHOOK),
+    Handler::of::<webhook::RotateWebhookSecret>(&routes::ROTATE_WEBHOOK_SECRET),
+    Handler::of::<webhook::SendTestEvent>(&routes::SEND_TEST_EVENT),
+    Handler::of::<delivery::ListDeliveries>(&routes::LIST_DELIVERIES),
+    Handler::of::<delivery::Redeliver>(&routes::REDELIVER),
+    Handler::of::<conversation::OpenConversation>(&routes::OPEN_CONVERSATION),
+    Handler::of::<conversation::AddMessage>(&routes::ADD_MESSAGE),
+    Handler::of::<conversation::CloseConversation>(&routes::CLOSE_CONVERSATION),
+    Handler::of::<conversation::ReadConversation>(&routes::READ_CONVERSATION),
+    Handler::of::<conversation::ListConversations>(&routes::LIST_CONVERSATIONS),
+    Handler::of::<campaign::ReadCampaign>(&routes::READ_CAMPAIGN),
+    Handler::of::<campaign_contact::ListCampaignContacts>(&routes::LIST_CAMPAIGN_CONTACTS),
+    Handler::of::<campaign::CancelCampaign>(&routes::CANCEL_CAMPAIGN),
+];
+
+/// The tasks of operators.
+#[rustfmt::skip]
+pub const TASKS: &[Task] = &[
+    Task::of::<operator::IssueApiKey>(),
+    Task::of::<operator::ListApiKeys>(),
+    Task::of::<operator::RevokeApiKey>(),
+];
+
+/// The functions on the table's stream.
+#[rustfmt::skip]
+pub const CONSUMERS: &[Consumer] = &[
+    Consumer::of::<background::ConversationClosed>(),
+    Consumer::of::<background::SendDelivery>(),
+    Consumer::of::<background::TagDeleted>(),
+];
+
+/// The functions on a schedule alone.
+#[rustfmt::skip]
+pub const SCHEDULED: &[Scheduled] = &[
+    Scheduled::of::<background::ReleaseDeliveries>(),
+    Scheduled::of::<background::SendCampaigns>(),
+];

@@ -1,0 +1,179 @@
+//! The HTTP client under the SDK, against a server with TLS and a certificate of its own.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{RootCertStore, ServerConfig};
+use shared::runtime::http_client;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// How the server ends an exchange.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Turn {
+    /// It answers, and the connection stays.
+    Answer,
+    /// It says that it failed, and the connection stays.
+    Fail,
+    /// It answers, and closes the connection without a word.
+    AnswerAndClose,
+    /// It closes the connection instead of answering.
+    Close,
+}
+
+/// A server with a certificate, which answers each request as its turn says; none left, it answers.
+struct Server {
+    url: String,
+    /// Who vouches for it.
+    root: RootCertStore,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    async fn start(turns: impl IntoIterator<Item = Turn>) -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
+        let mut root = RootCertStore::empty();
+        root.add(ca.der().clone()).unwrap();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let config = ServerConfig::builder().with_no_client_auth();
+        let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let connections = Arc::<AtomicUsize>::default();
+        let (counted, turns) = (connections.clone(), Arc::new(Mutex::new(VecDeque::from_iter(turns))));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(acceptor.clone(), socket, turns.clone()));
+            }
+        });
+        Self { url, root, connections }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+/// Requests one after another; `None` where the connection ends.
+async fn serve(acceptor: TlsAcceptor, socket: tokio::net::TcpStream, turns: Arc<Mutex<VecDeque<Turn>>>) -> Option<()> {
+    let mut socket = acceptor.accept(socket).await.ok()?;
+    loop {
+        let mut request = Vec::new();
+        let head = loop {
+            if let Some(head) = request.windows(4).position(|window| window == b"\r\n\r\n") {
+                break head + 4;
+            }
+            if socket.read_buf(&mut request).await.ok()? == 0 {
+                return None;
+            }
+        };
+        let text = String::from_utf8_lossy(&request[..head]).to_lowercase();
+        let length = text.split("content-length: ").nth(1)?.lines().next()?.parse::<usize>().ok()?;
+        while request.len() < head + length {
+            socket.read_buf(&mut request).await.ok()?;
+        }
+        let turn = turns.lock().unwrap().pop_front().unwrap_or(Turn::Answer);
+        let status = match turn {
+            Turn::Close => return None,
+            Turn::Fail => "500 Internal Server Error",
+            Turn::Answer | Turn::AnswerAndClose => "200 OK",
+        };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}");
+        socket.write_all(answer.as_bytes()).await.ok()?;
+        socket.flush().await.ok()?;
+        if turn == Turn::AnswerAndClose {
+            return socket.shutdown().await.ok();
+        }
+    }
+}
+
+fn client(url: &str, http: SharedHttpClient, attempts: u32) -> Client {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .endpoint_url(url)
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .http_client(http)
+        .retry_config(RetryConfig::standard().with_max_attempts(attempts))
+        .build();
+    Client::from_conf(config)
+}
+
+/// A call; what went wrong where it fails, with all its causes.
+async fn call(client: &Client) -> Result<(), String> {
+    let result = client.list_tables().send().await;
+    result.map(drop).map_err(|error| shared::request::error::chain(&error))
+}
+
+#[tokio::test]
+async fn a_server_that_a_root_vouches_for_is_talked_to_over_one_connection() {
+    let server = Server::start([]).await;
+    let client = client(&server.url, http_client::client(server.root.clone()), 1);
+    for _ in 0..5 {
+        call(&client).await.unwrap();
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn nobody_else_is_talked_to() {
+    let server = Server::start([]).await;
+    for roots in [http_client::amazon_roots().unwrap(), RootCertStore::empty()] {
+        let error = call(&client(&server.url, http_client::client(roots), 1)).await.unwrap_err();
+        assert!(error.contains("UnknownIssuer"), "{error}");
+    }
+    // The certificate is another name's.
+    let address = server.url.replace("localhost", "127.0.0.1");
+    let error = call(&client(&address, http_client::client(server.root.clone()), 1)).await.unwrap_err();
+    assert!(error.contains("not valid for name"), "{error}");
+}
+
+#[tokio::test]
+async fn what_breaks_is_tried_again_over_another_connection() {
+    for (turns, connections) in [
+        (vec![Turn::Close], 2),
+        (vec![Turn::Answer, Turn::Close], 2),
+        (vec![Turn::Close, Turn::Close], 3),
+        // What failed once is not asked again.
+        (vec![Turn::Fail], 2),
+    ] {
+        let server = Server::start(turns.clone()).await;
+        let client = client(&server.url, http_client::client(server.root.clone()), 3);
+        for _ in 0..2 {
+            call(&client).await.unwrap_or_else(|error| panic!("{turns:?}: {error}"));
+        }
+        assert_eq!(server.connections(), connections, "{turns:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
+    let server = Server::start([Turn::AnswerAndClose]).await;
+    let client = client(&server.url, http_client::client(server.root.clone()), 3);
+    for _ in 0..3 {
+        call(&client).await.unwrap();
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[test]
+fn the_roots_are_among_those_that_the_world_trusts() {
+    let roots = http_client::amazon_roots().unwrap().roots;
+    assert_eq!(roots.len(), 5);
+    for root in &roots {
+        assert!(webpki_roots::TLS_SERVER_ROOTS.contains(root), "{root:?}");
+    }
+}

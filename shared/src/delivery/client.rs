@@ -1,0 +1,42 @@
+//! What makes the attempts, and how one ended: all that a network knows of it, so that it links no HTTP client.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::values::time::Timestamp;
+
+/// Makes attempts.
+pub trait Client: Send + Sync + Debug {
+    /// See [`Sender::post`](super::sender::Sender::post).
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Attempt>;
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// The status of the answer, if one came.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// Why there is no answer, or only the beginning of one.
+    pub error: Option<&'static str>,
+    /// The beginning of the answer's body, no longer than a kilobyte.
+    pub answer: String,
+    /// How long the receiver asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl Attempt {
+    /// Whether the receiver has taken the event: its status says so, whatever became of the rest of its answer.
+    pub fn succeeded(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}

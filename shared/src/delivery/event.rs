@@ -1,0 +1,124 @@
+//! Events as endpoints receive them.
+
+use serde::Serialize;
+
+use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::contact::Contact;
+use crate::records::conversation::{Conversation, Message};
+use crate::records::delivery::{Delivery, EventId, EventKind};
+use crate::values::id::{
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
+};
+use crate::values::json::JsonObject;
+use crate::values::time::Timestamp;
+
+/// The body of what is sent. Of one event it is the same on every attempt.
+#[derive(Debug, Serialize)]
+pub struct Event<'a> {
+    id: EventId,
+    object: &'static str,
+    #[serde(rename = "event")]
+    kind: EventKind,
+    created_at: Timestamp,
+    data: Data<'a>,
+}
+
+/// What an event tells.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Data<'a> {
+    /// `conversation.closed`
+    Conversation(ConversationData<'a>),
+    /// `campaign.message` and `campaign.call`
+    Campaign(CampaignData<'a>),
+    /// `webhook.test`
+    Test(TestData),
+}
+
+/// A conversation from its first word to its last.
+#[derive(Debug, Serialize)]
+pub struct ConversationData<'a> {
+    conversation_id: ConversationId,
+    widget_id: Option<WidgetId>,
+    assistant_id: AssistantId,
+    contact_id: Option<ContactId>,
+    device_type: Option<&'a str>,
+    chat_count: u64,
+    first_message: Option<&'a str>,
+    attributes: &'a JsonObject,
+    transcript: &'a [Message],
+}
+
+/// What a connector hands over to a contact: a message, or a call.
+#[derive(Debug, Serialize)]
+pub struct CampaignData<'a> {
+    campaign_id: CampaignId,
+    campaign_contact_id: CampaignContactId,
+    widget_id: WidgetId,
+    assistant_id: Option<AssistantId>,
+    conversation_id: Option<ConversationId>,
+    contact_id: ContactId,
+    message_id: Option<MessageId>,
+    message: Option<&'a str>,
+    contact: &'a Contact,
+}
+
+/// Nothing but that it arrives.
+#[derive(Debug, Serialize)]
+pub struct TestData {
+    webhook_id: WebhookId,
+}
+
+impl<'a> Event<'a> {
+    /// The event of `delivery`.
+    pub const fn of(delivery: &Delivery, data: Data<'a>) -> Self {
+        Self { id: delivery.event_id, object: "event", kind: delivery.event, created_at: delivery.created_at, data }
+    }
+}
+
+impl<'a> ConversationData<'a> {
+    /// A closed conversation, with all of its messages.
+    pub fn of(conversation: &'a Conversation, transcript: &'a [Message]) -> Self {
+        let fields = &conversation.fields;
+        Self {
+            conversation_id: conversation.id,
+            widget_id: fields.widget_id,
+            assistant_id: fields.assistant_id,
+            contact_id: fields.contact_id,
+            device_type: fields.device_type.as_deref(),
+            chat_count: conversation.chat_count,
+            first_message: transcript.first().map(|message| message.text.as_str()),
+            attributes: &fields.attributes,
+            transcript,
+        }
+    }
+}
+
+impl<'a> CampaignData<'a> {
+    /// A contact's part of a campaign.
+    pub fn of(
+        campaign: &'a Campaign,
+        place: &CampaignContact,
+        contact: &'a Contact,
+        message_id: Option<MessageId>,
+    ) -> Self {
+        Self {
+            campaign_id: campaign.id,
+            campaign_contact_id: place.id,
+            widget_id: campaign.widget_id,
+            assistant_id: campaign.assistant_id,
+            conversation_id: place.conversation_id,
+            contact_id: contact.id,
+            message_id,
+            message: campaign.message.as_deref(),
+            contact,
+        }
+    }
+}
+
+impl TestData {
+    /// A webhook's trial.
+    pub const fn of(webhook_id: WebhookId) -> Self {
+        Self { webhook_id }
+    }
+}

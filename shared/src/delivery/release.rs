@@ -1,0 +1,45 @@
+//! What has become due is made ready, so that the stream hands it to whoever sends.
+
+use futures_util::stream::{self, StreamExt as _};
+
+use crate::records::delivery::DeliveryState;
+use crate::request::error::Result;
+use crate::runtime::schedule::EventContext;
+use crate::table::keys::{Due, Key, delivery_of};
+
+/// Deliveries released at once.
+const CONCURRENT: usize = 16;
+/// Deliveries looked for in one go, of each partition of the index.
+const LIMIT: i32 = 500;
+/// Goes of one minute.
+const ROUNDS: usize = 20;
+
+/// Makes deliveries ready whose time has come, and those that nobody has sent.
+///
+/// # Errors
+/// Whatever kept it from one of them; the others of its round are released all the same.
+pub async fn release(cx: &EventContext<'_>) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let due = cx.service.store.due(Due::Delivery, cx.service.clock.now(), LIMIT).await?;
+        let under_way: Vec<_> = due.iter().map(|key| release_one(cx, key)).collect();
+        let released: Vec<Result<bool>> = stream::iter(under_way).buffer_unordered(CONCURRENT).collect().await;
+        // One that cannot be released does not keep the others waiting; it is still due in the next minute.
+        let released = released.into_iter().collect::<Result<Vec<bool>>>()?;
+        if !released.contains(&true) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the delivery at `key` ready; false where it is no longer due.
+async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
+    let Some((tenant, endpoint, place)) = delivery_of(key) else { return Ok(false) };
+    let (table, now) = (cx.table(tenant), cx.service.clock.now());
+    let Some(was) = table.delivery_at(endpoint, place).await? else { return Ok(false) };
+    let open = matches!(was.delivery.state, DeliveryState::Ready | DeliveryState::Waiting);
+    if !open || was.due_at.is_none_or(|due| now < due) {
+        return Ok(false);
+    }
+    Ok(table.replace_delivery(endpoint, &was, &was.clone().ready(now)).await?)
+}

@@ -1,0 +1,533 @@
+//! One attempt to send an event to a customer's server, and how it ended. The only file with the HTTP client.
+
+use std::fmt::Debug;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+
+use super::address::Reach;
+use super::client::{Attempt, Client};
+use super::network::{Lookup, Network, Refused, endpoint, resolve};
+use crate::records::agency::payment_provider::tls;
+use crate::request::error::{Error, Result, chain};
+use crate::values::time::Timestamp;
+
+/// A server that cannot be reached by then will not be.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The bytes of an answer that are kept; what came with the last of them is the end of what is read.
+const ANSWER: usize = 1024;
+/// The longest wait that a receiver may ask for, in seconds: the last step of the schedule.
+const LONGEST_WAIT: u64 = 24 * 60 * 60;
+
+/// Sends events.
+#[derive(Debug, Clone)]
+pub struct Sender(Arc<dyn Client>);
+
+impl Sender {
+    /// The sender of `network`, which all its clones share.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where there is no cryptography for TLS, which there is.
+    pub fn of(network: &Network) -> Result<Self> {
+        if network.client.get().is_none() {
+            let client = Arc::new(Http::of(network).map_err(Error::Internal)?);
+            // Where another was faster, its client is as good.
+            let _ = network.client.set(client);
+        }
+        network.client.get().cloned().map(Self).ok_or_else(|| Error::Internal("no HTTP client".into()))
+    }
+
+    /// Sends `body`, which is JSON, with `headers` to `url`, once. `now` is what a date in the answer is compared with.
+    pub async fn post(&self, url: &str, headers: Vec<(&'static str, String)>, body: String, now: Timestamp) -> Attempt {
+        self.0.post(url, headers, body, now).await
+    }
+}
+
+#[derive(Debug)]
+struct Http {
+    reach: Reach,
+    client: reqwest::Client,
+}
+
+impl Http {
+    fn of(network: &Network) -> Result<Self, String> {
+        let resolver = Guard { reach: network.reach, lookup: Arc::clone(&network.lookup) };
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls().map_err(|error| chain(&error))?)
+            .dns_resolver(resolver)
+            .timeout(network.attempt)
+            .connect_timeout(network.attempt.min(CONNECT))
+            // A connection that outlived the environment's sleep would fail the next attempt, and no one checked where it leads.
+            .pool_max_idle_per_host(0)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .user_agent("assistants-webhooks/1")
+            .build()
+            .map_err(|error| chain(&error))?;
+        Ok(Self { reach: network.reach, client })
+    }
+
+    /// Writes down in `attempt` what comes back, up to where it fails.
+    async fn exchange(
+        &self,
+        url: &str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+        now: Timestamp,
+        attempt: &mut Attempt,
+    ) -> Result<(), &'static str> {
+        // A host that is an address never comes before the resolver.
+        let url = endpoint(self.reach, url).map_err(word_of_refusal)?;
+        let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut response = request.send().await.map_err(|error| word(&error))?;
+        let status = response.status().as_u16();
+        attempt.status = Some(status);
+        if matches!(status, 429 | 502 | 503 | 504) {
+            attempt.retry_after = retry_after(response.headers(), now);
+        }
+        let mut answer = Vec::with_capacity(ANSWER);
+        let mut end = Ok(());
+        while answer.len() < ANSWER {
+            match response.chunk().await {
+                Ok(Some(chunk)) => answer.extend_from_slice(&chunk),
+                Ok(None) => break,
+                Err(error) => {
+                    end = Err(word(&error));
+                    break;
+                }
+            }
+        }
+        attempt.answer = text(&answer);
+        end
+    }
+}
+
+impl Client for Http {
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Attempt> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let mut attempt = Attempt::default();
+            attempt.error = self.exchange(url, headers, body, now, &mut attempt).await.err();
+            attempt.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            attempt
+        })
+    }
+}
+
+/// Resolves a name for the connection that is about to be made, which gets no other addresses than the ones checked here.
+#[derive(Debug)]
+struct Guard {
+    reach: Reach,
+    lookup: Arc<dyn Lookup>,
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (reach, lookup) = (self.reach, Arc::clone(&self.lookup));
+        Box::pin(async move {
+            let found = resolve(reach, lookup.as_ref(), name.as_str()).await?;
+            // The port 0 stands for the one that the URL has.
+            let found: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(found)
+        })
+    }
+}
+
+/// What an owner reads of an attempt that failed: one of a few words, so that nothing of the URL or of the network gets into it.
+fn word(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        return "timeout";
+    }
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(refused) = error.downcast_ref::<Refused>() {
+            return word_of_refusal(*refused);
+        }
+        if error.is::<rustls::Error>() {
+            return "tls";
+        }
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => return "connection refused",
+            // What such an error wraps it does not call its source.
+            Some(error) => error.get_ref().map(|inner| inner as _),
+            None => error.source(),
+        };
+    }
+    if error.is_connect() {
+        "connection failed"
+    } else if error.is_builder() {
+        "request not valid"
+    } else {
+        "connection broken"
+    }
+}
+
+const fn word_of_refusal(refused: Refused) -> &'static str {
+    match refused {
+        Refused::NotPublic => "address not allowed",
+        Refused::Unresolved => "name not resolved",
+        Refused::TooLong | Refused::Character | Refused::Malformed(_) | Refused::Scheme | Refused::UserInfo => {
+            "url not allowed"
+        }
+    }
+}
+
+/// How long `Retry-After` asks to wait, in either of its forms; a date that has passed asks for nothing.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number has are a long wait, too.
+        value.parse().unwrap_or(LONGEST_WAIT)
+    } else {
+        let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
+        date.as_secs().saturating_sub(u64::try_from(now.unix_seconds()).ok()?)
+    };
+    Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))
+}
+
+/// What is kept of a body whose beginning is `bytes`: text, without what is left of a character that was cut through.
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text[..text.floor_char_boundary(ANSWER)].trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::join_all;
+    use std::io::{Read as _, Write as _};
+    use std::net::{IpAddr, TcpListener, TcpStream};
+    use std::process::Command;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::{self, JoinHandle};
+
+    const BODY: &str = r#"{"type":"conversation.closed"}"#;
+    const PUBLIC: &str = "93.184.215.14";
+    const PLENTY: Duration = Duration::from_secs(10);
+    const LITTLE: Duration = Duration::from_secs(1);
+
+    /// Answers each look-up with the next of its turns, and the last one for ever.
+    #[derive(Debug)]
+    struct Turns {
+        answers: &'static [&'static [&'static str]],
+        asked: AtomicUsize,
+    }
+
+    impl Lookup for Turns {
+        fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let turn = self.asked.fetch_add(1, Ordering::SeqCst).min(self.answers.len() - 1);
+            let found = self.answers[turn].iter().map(|address| address.parse().unwrap()).collect();
+            Box::pin(async { Ok(found) })
+        }
+    }
+
+    fn turns(answers: &'static [&'static [&'static str]]) -> Arc<Turns> {
+        Arc::new(Turns { answers, asked: AtomicUsize::new(0) })
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_unix_millis(784_111_777_500)
+    }
+
+    async fn post(network: &Network, url: &str) -> Attempt {
+        Sender::of(network).unwrap().post(url, vec![("webhook-id", "msg_1".into())], BODY.into(), now()).await
+    }
+
+    async fn post_here(port: u16, limit: Duration) -> Attempt {
+        post(&Network::new(Reach::Loopback, turns(&[&[]]), limit), &format!("http://127.0.0.1:{port}/hook?a=1")).await
+    }
+
+    fn listen() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    /// A server for one request, which is what its thread returns.
+    fn serve(answer: impl FnOnce(&mut TcpStream) -> io::Result<()> + Send + 'static) -> (u16, JoinHandle<String>) {
+        let (listener, port) = listen();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut chunk = [0; 1024];
+            while !request.ends_with(BODY.as_bytes()) {
+                match stream.read(&mut chunk) {
+                    Ok(read @ 1..) => request.extend_from_slice(&chunk[..read]),
+                    _ => break,
+                }
+            }
+            // Whoever has read enough hangs up.
+            let _ = answer(&mut stream);
+            String::from_utf8_lossy(&request).into_owned()
+        });
+        (port, server)
+    }
+
+    fn say(answer: impl Into<Vec<u8>>) -> (u16, JoinHandle<String>) {
+        let answer = answer.into();
+        serve(move |stream| stream.write_all(&answer))
+    }
+
+    fn nobody_came(listener: &TcpListener) -> bool {
+        listener.set_nonblocking(true).unwrap();
+        listener.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[tokio::test]
+    async fn an_event_arrives_as_it_was_given() {
+        let (port, server) = say("HTTP/1.1 202 Accepted\r\nretry-after: 5\r\ncontent-length: 2\r\n\r\nok");
+        let attempt = post_here(port, PLENTY).await;
+        assert!(attempt.succeeded());
+        let Attempt { status, error, answer, retry_after, milliseconds: _ } = attempt;
+        assert_eq!((status, error, answer.as_str(), retry_after), (Some(202), None, "ok", None));
+        let request = server.join().unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, BODY);
+        let mut lines: Vec<_> = head.lines().collect();
+        lines[1..].sort_unstable();
+        let host = format!("host: 127.0.0.1:{port}");
+        let wanted = [
+            "POST /hook?a=1 HTTP/1.1",
+            "accept: */*",
+            "content-length: 30",
+            "content-type: application/json",
+            &host,
+            "user-agent: assistants-webhooks/1",
+            "webhook-id: msg_1",
+        ];
+        assert_eq!(lines, wanted);
+    }
+
+    #[test]
+    fn the_environment_s_proxy_is_not_asked() {
+        let (dead, port) = listen();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "webhook::sender::tests::an_event_arrives_as_it_was_given"]);
+        child.env_remove("NO_PROXY").env_remove("no_proxy");
+        for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+            child.env(name, format!("http://127.0.0.1:{port}"));
+        }
+        let output = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        assert!(output.contains("1 passed"), "{output}");
+        assert!(nobody_came(&dead));
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_like_any_other_failure() {
+        for status in [301, 302, 303, 307, 308] {
+            let (other, there) = listen();
+            let (port, _) =
+                say(format!("HTTP/1.1 {status} Over There\r\nlocation: http://127.0.0.1:{there}/\r\n\r\nthere"));
+            let attempt = post_here(port, PLENTY).await;
+            assert!(!attempt.succeeded());
+            assert_eq!((attempt.status, attempt.error, attempt.answer.as_str()), (Some(status), None, "there"));
+            assert!(nobody_came(&other));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_address_connected_to_is_the_one_checked_for_that_connection() {
+        let (listener, port) = listen();
+        let url = format!("https://rebound.example.com:{port}/");
+
+        // Public when it is checked, and this machine when it is connected to.
+        let lookup = turns(&[&[PUBLIC], &["127.0.0.1"]]);
+        let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
+        assert!(network.check(&url).await.is_ok());
+        let attempt = post(&network, &url).await;
+        assert_eq!((attempt.status, attempt.error), (None, Some("address not allowed")));
+        assert_eq!(lookup.asked.load(Ordering::SeqCst), 2);
+
+        // The other way round there is no second question whose answer could be better.
+        let lookup = turns(&[&["127.0.0.1"], &[PUBLIC]]);
+        let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
+        assert_eq!(network.check(&url).await, Err(Refused::NotPublic));
+        lookup.asked.store(0, Ordering::SeqCst);
+        assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
+        assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);
+
+        // One of several is enough.
+        for answers in [&[&["127.0.0.1", PUBLIC] as &[_]], &[&[PUBLIC, "127.0.0.1"]], &[&[PUBLIC, "::ffff:127.0.0.1"]]]
+        {
+            let network = Network::new(Reach::Public, turns(answers), PLENTY);
+            assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
+        }
+        assert!(nobody_came(&listener));
+
+        // What was found is what is connected to: nothing asks again.
+        let (port, server) = say("HTTP/1.1 200 OK\r\n\r\n");
+        let lookup = turns(&[&["127.0.0.1"], &["10.0.0.1"]]);
+        let network = Network::new(Reach::Loopback, lookup.clone(), PLENTY);
+        assert!(post(&network, &format!("http://local.example.com:{port}/")).await.succeeded());
+        assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);
+        assert!(server.join().unwrap().contains(&format!("host: local.example.com:{port}")));
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_sent_to_is_not_connected_to_whoever_checked_it_before() {
+        let (listener, port) = listen();
+        let network = Network::new(Reach::Public, turns(&[&["127.0.0.1"]]), PLENTY);
+        for (url, error) in [
+            (format!("https://127.0.0.1:{port}/"), "address not allowed"),
+            (format!("https://0x7f.1:{port}/"), "address not allowed"),
+            (format!("https://2130706433:{port}/"), "address not allowed"),
+            (format!("https://[::ffff:127.0.0.1]:{port}/"), "address not allowed"),
+            (format!("https://127.0.0.1.:{port}/"), "address not allowed"),
+            (format!("https://localhost:{port}/"), "address not allowed"),
+            (format!("http://127.0.0.1:{port}/"), "url not allowed"),
+            (format!("http://example.com:{port}/"), "url not allowed"),
+            (format!("https://{PUBLIC}@127.0.0.1:{port}/"), "url not allowed"),
+            ("file:///etc/passwd".to_owned(), "url not allowed"),
+            ("nonsense".to_owned(), "url not allowed"),
+        ] {
+            assert_eq!(post(&network, &url).await.error, Some(error), "{url}");
+        }
+        assert!(nobody_came(&listener));
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_beginning_of_an_answer_is_read() {
+        let head = "HTTP/1.1 500 Oh\r\ncontent-length: 1000000000\r\ncontent-encoding: gzip\r\n\r\n";
+        for (body, wanted) in [
+            ("x".repeat(100_000), "x".repeat(1024)),
+            // The character at the edge is left out.
+            (format!("x{}", "é".repeat(10_000)), format!("x{}", "é".repeat(511))),
+            (format!("x{}", "𝄞".repeat(10_000)), format!("x{}", "𝄞".repeat(255))),
+        ] {
+            let (port, _) = say(format!("{head}{body}"));
+            let attempt = post_here(port, PLENTY).await;
+            assert_eq!((attempt.status, attempt.error, attempt.answer), (Some(500), None, wanted));
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_made_one_and_gets_no_longer() {
+        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(text(b"caf\xc3"), "caf");
+        assert!(text(&[b'x', 0xff].repeat(512)).len() <= ANSWER);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_never_ends_ends_with_the_attempt() {
+        let trickle = |head: &'static str| {
+            serve(move |stream| {
+                stream.write_all(head.as_bytes())?;
+                loop {
+                    stream.write_all(b"x")?;
+                    thread::sleep(Duration::from_millis(20));
+                }
+            })
+        };
+        let heads =
+            [("HTTP/1.1 200 OK\r\n\r\n", Some(200)), ("HTTP/1.1 200 OK\r\nx-slow: ", None), ("HTTP/1.1 200 O", None)];
+        join_all(heads.map(async |(head, status)| {
+            let (port, _) = trickle(head);
+            let attempt = post_here(port, LITTLE).await;
+            assert_eq!((attempt.status, attempt.error), (status, Some("timeout")), "{head}");
+            assert_eq!(attempt.succeeded(), status.is_some());
+        }))
+        .await;
+        // Nor does it end where nobody says anything.
+        let (_silent, port) = listen();
+        assert_eq!(post_here(port, LITTLE).await.error, Some("timeout"));
+    }
+
+    #[tokio::test]
+    async fn a_look_up_that_never_ends_ends_with_the_attempt() {
+        #[derive(Debug)]
+        struct Never;
+        impl Lookup for Never {
+            fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+                Box::pin(std::future::pending())
+            }
+        }
+        let network = Network::new(Reach::Public, Arc::new(Never), LITTLE);
+        assert_eq!(post(&network, "https://example.com/").await.error, Some("timeout"));
+    }
+
+    #[tokio::test]
+    async fn every_failure_has_its_word() {
+        // No test is given the port 1.
+        assert_eq!(post_here(1, PLENTY).await.error, Some("connection refused"));
+        for answer in ["", "HTTP/1.1 2", "SSH-2.0-OpenSSH_9.9\r\n"] {
+            let (port, _) = say(answer);
+            assert_eq!(post_here(port, PLENTY).await.error, Some("connection broken"), "{answer}");
+        }
+        let (port, _) = say("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf");
+        let attempt = post_here(port, PLENTY).await;
+        let wanted = (Some(200), Some("connection broken"), "half");
+        assert_eq!((attempt.status, attempt.error, attempt.answer.as_str()), wanted);
+
+        let network = Network::new(Reach::Loopback, turns(&[&[]]), PLENTY);
+        assert_eq!(post(&network, "https://example.com/").await.error, Some("name not resolved"));
+        let (listener, port) = listen();
+        let plain = thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+        assert_eq!(post(&network, &format!("https://127.0.0.1:{port}/")).await.error, Some("tls"));
+        plain.join().unwrap().unwrap();
+
+        let forged = vec![("webhook-id", "a\r\nhost: b".to_owned())];
+        let attempt = Sender::of(&network).unwrap().post("http://127.0.0.1/", forged, BODY.into(), now()).await;
+        assert_eq!(attempt.error, Some("request not valid"));
+    }
+
+    #[tokio::test]
+    async fn a_busy_receiver_says_when_it_will_not_be() {
+        for (status, wanted) in
+            [(429, Some(7)), (502, Some(7)), (503, Some(7)), (504, Some(7)), (500, None), (200, None)]
+        {
+            let (port, _) = say(format!("HTTP/1.1 {status} X\r\nretry-after: 7\r\n\r\n"));
+            assert_eq!(post_here(port, PLENTY).await.retry_after, wanted.map(Duration::from_secs), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_seconds_or_a_date_and_a_day_at_most() {
+        for (value, wanted) in [
+            ("0", Some(0)),
+            ("120", Some(120)),
+            (" 120 ", Some(120)),
+            ("86400", Some(86400)),
+            ("86401", Some(86400)),
+            ("99999999999999999999999", Some(86400)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sunday, 06-Nov-94 08:50:37 GMT", Some(60)),
+            ("Sun Nov  6 08:50:37 1994", Some(60)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 00:00:00 GMT", Some(0)),
+            ("Fri, 01 Jan 2100 00:00:00 GMT", Some(86400)),
+            ("", None),
+            ("-1", None),
+            ("+5", None),
+            ("1.5", None),
+            ("soon", None),
+            ("1994-11-06T08:50:37Z", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
+            assert_eq!(retry_after(&headers, now()), wanted.map(Duration::from_secs), "{value}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now()), None);
+    }
+
+    #[test]
+    fn one_network_has_one_client() {
+        let network = Network::public();
+        let [one, other] = [&network, &network.clone()].map(|network| Sender::of(network).unwrap());
+        assert!(Arc::ptr_eq(&one.0, &other.0));
+    }
+}

@@ -1,0 +1,90 @@
+//! The records: what they hold, how their state may change. Pure: no input, no output, no clock of its own.
+//!
+//! [`record!`](crate::record) declares a record once and derives the struct, its JSON, its item and its schema;
+//! [`choice!`](crate::choice) does the same for a fixed list of words.
+
+pub mod agency;
+pub mod api_key;
+pub mod assistant;
+pub mod campaign;
+pub mod claim;
+pub mod contact;
+pub mod conversation;
+pub mod datasource;
+pub mod delivery;
+pub mod form;
+pub mod intent;
+pub mod tag;
+pub mod user;
+pub mod webhook;
+pub mod widget;
+
+/// Declares a record: a struct that is printed as JSON, stored as an item, and described by a schema.
+///
+/// Behind `..` stands the input that it was made of, whose fields become the record's own: they are declared once, there.
+#[macro_export]
+macro_rules! record {
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $Name:ident {
+            $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
+            $(.. pub $input:ident: $Input:ty,)?
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct $Name {
+            $($(#[doc = $field_doc])* pub $field: $Type,)*
+            $(#[doc = "What it was made of."] #[serde(flatten)] pub $input: $Input,)?
+        }
+
+        impl $crate::values::schema::Schema for $Name {
+            fn schema() -> ::serde_json::Value {
+                let own = $crate::values::schema::object(vec![
+                    $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
+                ]);
+                $crate::values::schema::extended(own, [$(<$Input as $crate::request::input::Input>::schema())?])
+            }
+        }
+    };
+}
+
+/// Declares a fixed list of words: an enum that is parsed, printed, stored and described as text.
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[doc = $doc:literal])*
+        pub enum $Name:ident { $($(#[doc = $word_doc:literal])* $Word:ident = $text:literal,)* }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum $Name { $(#[doc = concat!("`", $text, "`")] $(#[doc = $word_doc])* #[serde(rename = $text)] $Word,)* }
+
+        impl $Name {
+            /// Every word, in the order of its declaration.
+            pub const WORDS: &'static [&'static str] = &[$($text),*];
+
+            /// The word itself.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$Word => $text,)* }
+            }
+
+            /// The value that `word` stands for.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($text => Some(Self::$Word),)* _ => None }
+            }
+        }
+
+        impl $crate::request::input::Parse for $Name {
+            fn parse(raw: $crate::request::input::Raw<'_>, at: &$crate::request::error::Location, issues: &mut $crate::request::error::Issues) -> Option<Self> {
+                $crate::request::input::one_of(raw, at, issues, Self::WORDS, Self::from_word)
+            }
+        }
+
+        impl $crate::values::schema::Schema for $Name {
+            fn schema() -> ::serde_json::Value {
+                ::serde_json::json!({"type": "string", "enum": Self::WORDS})
+            }
+        }
+    };
+}

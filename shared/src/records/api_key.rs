@@ -1,0 +1,191 @@
+//! API keys: what the database holds of them, and who a good one says the caller is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use serde::Serialize;
+
+use crate::request::error::{Error, Location, Result};
+use crate::request::input::member;
+use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::schema::{Schema, Value, extended, object};
+use crate::values::secret::Secret;
+use crate::values::time::Timestamp;
+
+/// Every key begins with this.
+pub const PREFIX: &str = "in-";
+/// Characters behind the prefix: 32 bytes in URL-safe base64 without padding.
+const SECRET_LENGTH: usize = 43;
+
+/// A key as a caller sends it: well-formed, nothing more. It prints as its prefix only.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+/// SHA-256 of a key, in hexadecimal: what the database knows a key by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyHash(String);
+
+impl ApiKey {
+    /// `text` as a key, where prefix, length and alphabet fit.
+    pub fn parse(text: &str) -> Option<Self> {
+        let secret = text.strip_prefix(PREFIX)?;
+        let fits = secret.len() == SECRET_LENGTH
+            && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The key that is made of `secret`.
+    pub fn of_secret(secret: [u8; 32]) -> Self {
+        Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret)))
+    }
+
+    /// What may be shown of it.
+    pub fn display_prefix(&self) -> &str {
+        &self.0[..PREFIX.len() + 4]
+    }
+
+    /// The whole key. For whoever it was made for, once.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What the database knows it by.
+    pub fn hash(&self) -> KeyHash {
+        let digest = ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes());
+        KeyHash(crate::hex(digest.as_ref()))
+    }
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "ApiKey({}…)", self.display_prefix())
+    }
+}
+
+impl KeyHash {
+    /// The hash that was printed as `text`.
+    pub const fn from_hex(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl std::fmt::Display for KeyHash {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+crate::choice! {
+    /// What a key may do.
+    pub enum Role {
+        /// Everything.
+        Full = "full",
+        /// Lists and reads.
+        ReadOnly = "read_only",
+    }
+}
+
+crate::record! {
+    /// What the database holds of a key.
+    pub struct ApiKeyRecord {
+        /// Identifier, for naming the key without showing it.
+        pub id: ApiKeyId,
+        /// The organisation it opens.
+        pub org_id: OrgId,
+        /// What may be shown of it.
+        pub prefix: String,
+        /// What people read.
+        pub name: String,
+        /// What it may do.
+        pub role: Role,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it ends, if it does.
+        pub expires_at: Option<Timestamp>,
+        /// When it was revoked, if it was.
+        pub revoked_at: Option<Timestamp>,
+    }
+}
+
+crate::input! {
+    /// What issue-api-key takes.
+    pub struct NewApiKey {
+        /// The organisation it opens; a new one, if none is named.
+        pub org_id: Option<OrgId> = None,
+        /// What people read.
+        pub name: String,
+        /// What it may do.
+        pub role: Role = Role::Full,
+        /// When it ends, if it does.
+        pub expires_at: Option<Timestamp> = None,
+    }
+}
+
+/// What issue-api-key answers: the key itself, this once.
+#[derive(Debug, Serialize)]
+pub struct IssuedApiKey {
+    /// The key. It is kept nowhere.
+    pub api_key: Secret,
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub record: ApiKeyRecord,
+}
+
+impl Schema for IssuedApiKey {
+    fn schema() -> Value {
+        let key = member::<Secret>("api_key", true, "The key. It is kept nowhere.");
+        extended(object(vec![key]), [ApiKeyRecord::schema()])
+    }
+}
+
+impl ApiKeyRecord {
+    /// What is to be kept of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where it would have ended before it begins.
+    pub fn new(id: ApiKeyId, org_id: OrgId, key: &ApiKey, new: NewApiKey, now: Timestamp) -> Result<Self> {
+        if new.expires_at.is_some_and(|end| end <= now) {
+            let at = Location::body().name("expires_at");
+            return Err(Error::invalid(at.issue("value_error", "Value error, expires_at should be in the future")));
+        }
+        Ok(Self {
+            id,
+            org_id,
+            prefix: key.display_prefix().to_owned(),
+            name: new.name,
+            role: new.role,
+            created_at: now,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        })
+    }
+
+    /// Whether the key opens anything at `now`.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_prefix_and_43_characters() {
+        let key = ApiKey::of_secret([7; 32]);
+        assert_eq!(ApiKey::parse(key.expose()), Some(key.clone()));
+        assert_eq!(key.expose().len(), 46);
+        for wrong in ["", "in-", &key.expose()[1..], &key.expose()[..45], &format!("{}A", key.expose()), "in-é"] {
+            assert_eq!(ApiKey::parse(wrong), None, "{wrong}");
+        }
+        let padded = key.expose().replace('B', "=");
+        assert_ne!(padded, key.expose());
+        assert_eq!(ApiKey::parse(&padded), None);
+    }
+
+    #[test]
+    fn a_key_never_prints_itself() {
+        let key = ApiKey::of_secret([7; 32]);
+        assert_eq!(format!("{key:?}"), "ApiKey(in-BwcH…)");
+    }
+}

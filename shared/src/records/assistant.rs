@@ -1,0 +1,122 @@
+//! Assistants: kind, language model, voice, and what they may use.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::request::error::{Issues, Location};
+use crate::request::input::{Parse, Raw, words};
+use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
+use crate::values::json::JsonObject;
+use crate::values::schema::Schema;
+
+crate::choice! {
+    /// What kind of assistant it is.
+    pub enum AssistantType {
+        Simple = "simple",
+        Chat = "chat",
+        Phone = "phone",
+        Nl2sql = "nl2sql",
+        Realtime = "realtime_openai",
+    }
+}
+
+crate::choice! {
+    /// The language models. A model is added by a line here.
+    pub enum LlmModel {
+        Gpt4Preview0125 = "gpt-4-0125-preview",
+        Gpt35Turbo0125 = "gpt-3.5-turbo-0125",
+        Gpt35Turbo1106 = "gpt-3.5-turbo-1106",
+        Gpt35Turbo = "gpt-3.5-turbo",
+        Gpt4Preview1106 = "gpt-4-1106-preview",
+        Gpt4o20240513 = "gpt-4o-2024-05-13",
+        Gpt4oMini = "gpt-4o-mini",
+        Llama31Versatile = "llama-3.1-70b-versatile",
+        Gpt4oRealtime = "gpt-4o-realtime-preview",
+        Gpt4oMiniRealtime = "gpt-4o-mini-realtime-preview",
+        DeepseekR1Distill = "deepseek-r1-distill-llama-70b",
+        O3Mini = "o3-mini",
+    }
+}
+
+/// A locale code: `<language>-<REGION>`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Locale(String);
+
+impl Locale {
+    const PATTERN: &'static str = "^[a-z]{2,3}-[A-Z]{2}$";
+
+    fn matches(text: &str) -> bool {
+        text.split_once('-').is_some_and(|(language, region)| {
+            (2..=3).contains(&language.len())
+                && language.bytes().all(|byte| byte.is_ascii_lowercase())
+                && region.len() == 2
+                && region.bytes().all(|byte| byte.is_ascii_uppercase())
+        })
+    }
+}
+
+impl Parse for Locale {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        if Self::matches(&text) {
+            return Some(Self(text));
+        }
+        issues.push(at.issue(words::PATTERN, format!("String should match pattern '{}'", Self::PATTERN)));
+        None
+    }
+}
+
+impl Schema for Locale {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": Self::PATTERN})
+    }
+}
+
+crate::input! {
+    /// What create-assistant takes, and what an assistant keeps.
+    #[derive(Clone, PartialEq, Serialize, Deserialize)]
+    pub struct AssistantFields {
+        /// What people read.
+        pub name: Option<String> = None,
+        /// What it is for.
+        pub description: Option<String> = None,
+        /// Free-form.
+        pub attributes: JsonObject = JsonObject::default(),
+        /// What the language model is told first.
+        pub system_prompt: String = String::new(),
+        /// Whether it speaks.
+        pub voice: bool = false,
+        /// Whether it speaks with a voice of the customer's.
+        pub custom_voice: bool = false,
+        /// Locales it speaks.
+        pub voice_languages: Vec<Locale> = Vec::new(),
+        /// The organisation; the key's, if anything.
+        pub org_id: Option<OrgId> = None,
+        /// Whether it shows images.
+        pub show_images: bool = false,
+        /// Whether it hides its data sources.
+        pub hide_ds: bool = false,
+        /// Webhook for its events.
+        pub webhook_id: Option<WebhookId> = None,
+        /// Whether a person can take over.
+        pub has_human_agent: bool = false,
+        /// Whether it may use tools.
+        pub use_tools: bool = false,
+        /// Conversation flow.
+        pub conversation_flow_id: Option<ConversationFlowId> = None,
+        /// What kind it is.
+        pub assistant_type: AssistantType = AssistantType::Simple,
+        /// Language model.
+        pub llm_model: LlmModel = LlmModel::Gpt4Preview0125,
+    }
+}
+
+crate::record! {
+    /// An assistant.
+    pub struct Assistant {
+        /// Identifier.
+        pub id: AssistantId,
+        .. pub fields: AssistantFields,
+    }
+}

@@ -1,0 +1,331 @@
+//! Campaigns, and the contacts of each.
+
+pub mod dispatch;
+pub(crate) mod storage;
+
+pub use storage::{Dispatch, Dispatched, Turn};
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::records::widget::Widget;
+use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::input::{Parse, Raw, bounded_list, bounded_text, settle, words};
+use crate::values::id::{
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, WidgetId, ordinal, with_ordinal,
+};
+use crate::values::schema::Schema;
+use crate::values::time::Timestamp;
+
+/// The most contacts of one run.
+pub const MAX_CONTACTS: usize = 10_000;
+
+/// The most characters of a campaign's message: of four bytes each they fit an item, with all else that is in it.
+pub const MAX_MESSAGE: usize = 65_536;
+
+/// Seconds within which a repeated request to run a campaign is a retry, and not another run.
+pub const SAME_RUN: i64 = 600;
+
+crate::choice! {
+    /// How far a campaign is.
+    pub enum CampaignStatus {
+        NotStarted = "not_started",
+        ToBeRun = "to_be_run",
+        Queued = "queued",
+        InProgress = "in_progress",
+        Paused = "paused",
+        Cancelled = "cancelled",
+        Completed = "completed",
+    }
+}
+
+crate::choice! {
+    /// What became of one contact of a campaign.
+    pub enum ContactStatus {
+        Queued = "queued",
+        Sent = "sent",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+/// 1 to 10,000 contacts, each once, in the order in which they were first named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContactIds {
+    sent: Vec<ContactId>,
+}
+
+impl ContactIds {
+    /// Each contact once, in the order in which they were first named.
+    pub fn distinct(&self) -> Vec<ContactId> {
+        let mut seen = HashSet::with_capacity(self.sent.len());
+        self.sent.iter().copied().filter(|id| seen.insert(*id)).collect()
+    }
+}
+
+impl Parse for ContactIds {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        bounded_list(raw, at, issues, (1, MAX_CONTACTS)).map(|sent| Self { sent })
+    }
+}
+
+impl Schema for ContactIds {
+    fn schema() -> Value {
+        json!({"type": "array", "items": ContactId::schema(), "minItems": 1, "maxItems": MAX_CONTACTS})
+    }
+}
+
+/// What is written to the contacts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignMessage(String);
+
+impl Parse for CampaignMessage {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        bounded_text(raw, at, issues, MAX_MESSAGE).map(Self)
+    }
+}
+
+impl Schema for CampaignMessage {
+    fn schema() -> Value {
+        json!({"type": "string", "maxLength": MAX_MESSAGE})
+    }
+}
+
+crate::input! {
+    /// What run-campaign takes.
+    pub struct NewCampaign {
+        /// The contacts that receive it.
+        pub contact_ids: ContactIds,
+        /// What is written; a call ignores it.
+        pub message: Option<CampaignMessage> = None,
+        /// Whether a new thread begins; a call always begins one.
+        pub start_new_conversation: bool = false,
+    }
+}
+
+crate::record! {
+    /// How many of a campaign's contacts are in each state.
+    pub struct Counts {
+        /// Not sent yet.
+        pub queued: u64,
+        /// Sent.
+        pub sent: u64,
+        /// Given up.
+        pub failed: u64,
+        /// Stopped before it was sent.
+        pub cancelled: u64,
+    }
+}
+
+impl Counts {
+    /// How many contacts there are.
+    pub const fn total(&self) -> u64 {
+        self.queued + self.sent + self.failed + self.cancelled
+    }
+}
+
+crate::record! {
+    /// A campaign.
+    pub struct Campaign {
+        /// Identifier.
+        pub id: CampaignId,
+        /// The widget it runs through.
+        pub widget_id: WidgetId,
+        /// The widget's assistant.
+        pub assistant_id: Option<AssistantId>,
+        /// What is written; none for calls.
+        pub message: Option<String>,
+        /// Whether a new thread begins.
+        pub start_new_conversation: bool,
+        /// How far it is.
+        pub status: CampaignStatus,
+        /// Its contacts by state.
+        pub counts: Counts,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it last changed.
+        pub updated_at: Timestamp,
+    }
+}
+
+impl NewCampaign {
+    /// SHA-256 of all that makes another request the same as this one.
+    pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
+        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+        context.update(widget.0.as_bytes());
+        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
+        let message = self.message.as_ref().map(|message| message.0.as_str()).unwrap_or_default();
+        context.update(&(message.len() as u64).to_be_bytes());
+        context.update(message.as_bytes());
+        for contact in self.contact_ids.distinct() {
+            context.update(contact.0.as_bytes());
+        }
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(context.finish().as_ref());
+        fingerprint
+    }
+
+    /// Refuses the request where one of its contacts is among `missing`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], with an issue at each index.
+    pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
+        let at = Location::body().name("contact_ids");
+        let sent = self.contact_ids.sent.iter().enumerate();
+        let unknown = sent.filter(|(_, id)| missing.contains(id)).map(|(index, _)| index);
+        let issues: Issues = unknown.map(|index| at.index(index).issue("not_found", "Not found")).collect();
+        settle(Some(()), issues)
+    }
+}
+
+impl Campaign {
+    /// A queued campaign of `contacts` contacts through `widget`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at the body's `message` where a chat would begin with silence.
+    pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
+        let calls = widget.widget_type.calls();
+        let said = new.message.as_ref().map(|message| &message.0);
+        let message = if calls { None } else { said.or(widget.opening_message.as_ref()).cloned() };
+        if !calls && message.is_none() {
+            let (kind, msg) = words::MISSING;
+            return Err(Error::invalid(Location::body().name("message").issue(kind, msg)));
+        }
+        Ok(Self {
+            id,
+            widget_id: widget.id,
+            assistant_id: widget.assistant_id,
+            message,
+            start_new_conversation: calls || new.start_new_conversation,
+            status: CampaignStatus::Queued,
+            counts: Counts { queued: contacts as u64, sent: 0, failed: 0, cancelled: 0 },
+            created_at: now,
+            updated_at: now,
+        })
+    }
+}
+
+impl Campaign {
+    /// The answer to whoever wants to stop a campaign that has nothing left to send.
+    pub fn cannot_be_cancelled(&self) -> Error {
+        let at = Location::path().name("campaign_id");
+        if self.status == CampaignStatus::Cancelled {
+            return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
+        }
+        Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
+    }
+
+    /// This campaign as it is seen: one that has nothing left to send is completed.
+    #[must_use]
+    pub fn seen(mut self) -> Self {
+        let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
+        if under_way && self.counts.queued == 0 {
+            self.status = CampaignStatus::Completed;
+        }
+        self
+    }
+}
+
+impl CampaignId {
+    /// The id of a campaign, made of a fresh one: its last 32 bits are left to its contacts.
+    pub fn fresh(id: Uuid) -> Self {
+        Self(with_ordinal(id, 0))
+    }
+
+    /// The id of the contact at `place`, counted from 0. It carries its campaign and its place, so that its item is found by it alone.
+    pub fn contact(self, place: u32) -> CampaignContactId {
+        CampaignContactId(with_ordinal(self.0, place + 1))
+    }
+}
+
+impl CampaignContactId {
+    /// The campaign that [`CampaignId::contact`] put in.
+    pub fn campaign(self) -> CampaignId {
+        CampaignId::fresh(self.0)
+    }
+
+    /// The place in the campaign, counted from 0; `None` where this is a campaign's own id.
+    pub const fn place(self) -> Option<u32> {
+        ordinal(self.0).checked_sub(1)
+    }
+}
+
+crate::record! {
+    /// One contact of a campaign.
+    pub struct CampaignContact {
+        /// Identifier.
+        pub id: CampaignContactId,
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// The contact.
+        pub contact_id: ContactId,
+        /// What became of it.
+        pub status: ContactStatus,
+        /// The conversation that came of it.
+        pub conversation_id: Option<ConversationId>,
+        /// Why it failed.
+        pub error: Option<String>,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it last changed.
+        pub updated_at: Timestamp,
+    }
+}
+
+impl CampaignContact {
+    /// This contact as it is seen: what a campaign had not sent when it was cancelled is cancelled with it.
+    #[must_use]
+    pub fn seen_in(mut self, campaign: &Campaign) -> Self {
+        if campaign.status == CampaignStatus::Cancelled && self.status == ContactStatus::Queued {
+            self.status = ContactStatus::Cancelled;
+        }
+        self
+    }
+
+    /// The contacts of a new campaign, none of them sent yet.
+    pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
+        let queued = |(place, contact_id): (u32, &ContactId)| Self {
+            id: campaign.id.contact(place),
+            campaign_id: campaign.id,
+            contact_id: *contact_id,
+            status: ContactStatus::Queued,
+            conversation_id: None,
+            error: None,
+            created_at: campaign.created_at,
+            updated_at: campaign.created_at,
+        };
+        (0..).zip(contacts).map(queued).collect()
+    }
+}
+
+crate::record! {
+    /// What run-campaign answers.
+    pub struct CampaignRun {
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// `queued`.
+        pub status: CampaignStatus,
+        /// How many distinct contacts were queued.
+        pub contacts: u64,
+    }
+}
+
+crate::record! {
+    /// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
+    pub struct RunMarker {
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// How many distinct contacts were queued.
+        pub contacts: u64,
+        /// Seconds since 1970 began, after which the same request is a new one.
+        pub ttl: i64,
+    }
+}
+
+impl From<RunMarker> for CampaignRun {
+    fn from(marker: RunMarker) -> Self {
+        Self { campaign_id: marker.campaign_id, status: CampaignStatus::Queued, contacts: marker.contacts }
+    }
+}

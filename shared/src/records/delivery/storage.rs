@@ -1,0 +1,296 @@
+//! The outbox: deliveries in a list of each endpoint, and the index of what becomes due.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use crate::records::assistant::Assistant;
+use crate::records::conversation::Conversation;
+use crate::records::delivery::{DeliveryState, EndpointHealth, NewDelivery, Observed, StoredDelivery};
+use crate::records::webhook::StoredWebhook;
+use crate::request::page::{Page, PageQuery};
+use crate::table::keys::{Due, Key, Row as _, delivery_of, held_partition, list_row};
+use crate::table::list::{Plan, made_id};
+use crate::table::store::{Cancelled, Item, Store, Write, from_item, number, text, values};
+use crate::table::{ATTEMPTS, Table, TableError};
+use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, with_ordinal};
+use crate::values::time::Timestamp;
+
+/// Deliveries put by one transaction: each takes an action for itself and one for its event.
+const AT_ONCE: usize = 40;
+
+impl Plan<'_> {
+    /// Puts a delivery of `new` to `endpoint`, on condition that the event has none yet: that is the first of its two actions.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it cannot be an item.
+    pub fn deliver(
+        &mut self,
+        endpoint: EndpointId,
+        new: NewDelivery,
+        now: Timestamp,
+    ) -> Result<DeliveryId, TableError> {
+        let place = self.next::<StoredDelivery>(endpoint);
+        let id = DeliveryId(with_ordinal(new.event_id.0, place));
+        self.made_by(new.event_id.0, id.0, now);
+        self.put((endpoint, id), &StoredDelivery::new(id, new, now))?;
+        Ok(id)
+    }
+}
+
+impl Table {
+    /// Puts deliveries to `endpoint`, but for those whose event has one already; returns the ids of all.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may have been put.
+    pub async fn enqueue(
+        &self,
+        endpoint: EndpointId,
+        new: &[NewDelivery],
+        now: Timestamp,
+    ) -> Result<Vec<DeliveryId>, TableError> {
+        let mut ids = Vec::new();
+        for new in new.chunks(AT_ONCE) {
+            let mut left = new.to_vec();
+            while !left.is_empty() {
+                let plan = |plan: &mut Plan<'_>| {
+                    left.iter().map(|new| plan.deliver(endpoint, *new, now)).collect::<Result<Vec<_>, _>>()
+                };
+                match self.carry_out(plan).await {
+                    Ok(made) => {
+                        ids.extend(made);
+                        break;
+                    }
+                    Err(Cancelled::Condition(at, Some(marker))) => {
+                        left.remove(at / 2);
+                        ids.push(DeliveryId(made_id(&marker)?));
+                    }
+                    Err(cancelled) => return Err(cancelled.into()),
+                }
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The delivery at `place` of an endpoint's list.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn delivery_at(&self, endpoint: EndpointId, place: u32) -> Result<Option<StoredDelivery>, TableError> {
+        let key = list_row(&self.tenant, &StoredDelivery::list(endpoint), place);
+        self.store.get(&key).await?.map(from_item).transpose()
+    }
+
+    /// A page of what was sent to a webhook.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such webhook.
+    pub async fn deliveries_of(&self, id: WebhookId, query: &PageQuery) -> Result<Page<StoredDelivery>, TableError> {
+        // Not `try_join!`: what it costs must not depend on whether the webhook is there.
+        let page = Box::pin(self.page::<StoredDelivery>(id.into(), query));
+        let (webhook, page) = futures_util::join!(self.get::<StoredWebhook>(id), page);
+        webhook.and(page)
+    }
+
+    /// Makes a delivery ready once more, for the request `by`, unless it is about to be sent anyway.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn redeliver(
+        &self,
+        endpoint: EndpointId,
+        id: DeliveryId,
+        by: Uuid,
+        now: Timestamp,
+    ) -> Result<StoredDelivery, TableError> {
+        for _ in 0..ATTEMPTS {
+            let was: StoredDelivery = self.get((endpoint, id)).await?;
+            if was.asked_by == Some(by) || was.delivery.state == DeliveryState::Ready {
+                return Ok(was);
+            }
+            let is = was.clone().again(by, now);
+            if self.replace_delivery(endpoint, &was, &is).await? {
+                return Ok(is);
+            }
+        }
+        Err(TableError::Unavailable("the delivery kept changing".into()))
+    }
+
+    /// Replaces a delivery, unless it has changed since it was read; whether it was replaced.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn replace_delivery(
+        &self,
+        endpoint: EndpointId,
+        was: &StoredDelivery,
+        is: &StoredDelivery,
+    ) -> Result<bool, TableError> {
+        let (item, values) = self.replacement(endpoint, was, is)?;
+        match self.store.put_if(&item, UNCHANGED, &values).await {
+            Ok(()) => Ok(true),
+            Err(Cancelled::Condition(..)) => Ok(false),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// The part of a transaction that replaces a delivery, unless it has changed since it was read.
+    pub(crate) fn replacing(
+        &self,
+        endpoint: EndpointId,
+        was: &StoredDelivery,
+        is: &StoredDelivery,
+    ) -> Result<Write, TableError> {
+        let (item, values) = self.replacement(endpoint, was, is)?;
+        Ok(Write::Put { item, condition: Some(UNCHANGED), values })
+    }
+
+    fn replacement(
+        &self,
+        endpoint: EndpointId,
+        was: &StoredDelivery,
+        is: &StoredDelivery,
+    ) -> Result<(Item, Item), TableError> {
+        let item = self.item((endpoint, is.delivery.id), is)?;
+        let was = &was.delivery;
+        let values = values([
+            (":id", text(was.id)),
+            (":state", text(was.state.as_str())),
+            (":attempts", number(was.attempts)),
+            (":updated_at", text(was.updated_at)),
+        ]);
+        Ok((item, values))
+    }
+
+    /// How `endpoint` fares.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn endpoint_health(&self, endpoint: EndpointId) -> Result<EndpointHealth, TableError> {
+        Ok(self.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::good(endpoint)))
+    }
+
+    /// Keeps what was `observed` of an endpoint, and has it looked after; returns how it fares by what all have observed.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn keep_endpoint_health(
+        &self,
+        endpoint: EndpointId,
+        observed: &Observed,
+        now: Timestamp,
+    ) -> Result<EndpointHealth, TableError> {
+        let mut set = vec!["id = :id", "due_pk = :due_pk", "due_at = if_not_exists(due_at, :now)"];
+        let mut values = values([
+            (":id", text(endpoint)),
+            (":due_pk", text(Due::Endpoint.partition(endpoint.0))),
+            (":now", text(now)),
+            (":failures", number(observed.failures)),
+            (":slow", AttributeValue::Bool(observed.slow.unwrap_or_default())),
+        ]);
+        set.push(if observed.slow.is_some() { "slow = :slow" } else { "slow = if_not_exists(slow, :slow)" });
+        if observed.succeeded {
+            set.push("failures = :failures");
+        } else {
+            set.push("failures = if_not_exists(failures, :none) + :failures");
+            values.insert(":none".to_owned(), number(0));
+        }
+        if let Some(since) = observed.failing_since {
+            let first = "failing_since = if_not_exists(failing_since, :failing_since)";
+            set.push(if observed.succeeded { "failing_since = :failing_since" } else { first });
+            values.insert(":failing_since".to_owned(), text(since));
+        }
+        if let Some(held_at) = observed.held_at {
+            set.push("held_at = :held_at");
+            values.insert(":held_at".to_owned(), text(held_at));
+        }
+        let over = observed.succeeded && observed.failing_since.is_none();
+        let expression = format!("SET {}{}", set.join(", "), if over { " REMOVE failing_since" } else { "" });
+        let anyway = "attribute_exists(pk) OR attribute_not_exists(pk)";
+        from_item(self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, anyway, &values).await?)
+    }
+
+    /// Has an endpoint looked after once more when all others were.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn look_after_endpoint_again(&self, endpoint: EndpointId, now: Timestamp) -> Result<(), TableError> {
+        let (key, values) = (self.key::<EndpointHealth>(endpoint), values([(":now", text(now))]));
+        match self.store.update(&key, "SET due_at = :now", "attribute_exists(due_at)", &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Has an endpoint looked after no more, unless something has been held back from it since `health` was read; where it is
+    /// `forgotten`, nothing is kept of how it fared.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn look_after_endpoint_no_more(
+        &self,
+        health: &EndpointHealth,
+        forgotten: bool,
+    ) -> Result<(), TableError> {
+        let key = self.key::<EndpointHealth>(health.id);
+        let (condition, values) = match health.held_at {
+            Some(held_at) => (Some("held_at = :held_at"), values([(":held_at", text(held_at))])),
+            None => (Some("attribute_not_exists(held_at)"), Item::new()),
+        };
+        let write = if forgotten {
+            Write::Delete { key, condition, values }
+        } else {
+            Write::Update { key, expression: "REMOVE due_pk, due_at".into(), condition, values }
+        };
+        match self.store.transact(&[write]).await {
+            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// The places of what is held back from `endpoint` and has become due by `now`, the earliest `limit`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn held_back(&self, endpoint: EndpointId, now: Timestamp, limit: i32) -> Result<Vec<u32>, TableError> {
+        let due = self.store.query_due(&held_partition(endpoint), &now.to_string(), limit).await?;
+        let own = |key: &Key| delivery_of(key).filter(|(tenant, of, _)| *tenant == self.tenant && *of == endpoint);
+        Ok(due.iter().filter_map(own).map(|(_, _, place)| place).collect())
+    }
+
+    /// Puts a delivery for each of these closed conversations whose assistant has a webhook that is enabled. Done again, it adds none.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may have been put.
+    pub async fn announce_closed(&self, conversations: &[Conversation], now: Timestamp) -> Result<(), TableError> {
+        let assistants = conversations.iter().map(|conversation| conversation.fields.assistant_id);
+        let assistants = self.get_each::<Assistant>(&assistants.collect()).await?;
+        let webhook_of: BTreeMap<AssistantId, WebhookId> =
+            assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.fields.webhook_id?))).collect();
+        let webhooks = self.get_each::<StoredWebhook>(&webhook_of.values().copied().collect()).await?;
+        for webhook in webhooks.into_iter().filter(|stored| stored.webhook.enabled) {
+            let to_it =
+                |conversation: &&Conversation| webhook_of.get(&conversation.fields.assistant_id) == Some(&webhook.id);
+            let new: Vec<_> = conversations.iter().filter(to_it).map(NewDelivery::closed).collect();
+            self.enqueue(webhook.id.into(), &new, now).await?;
+        }
+        Ok(())
+    }
+}
+
+/// An event's delivery is the same as when it was read.
+const UNCHANGED: &str = "id = :id AND #state = :state AND attempts = :attempts AND updated_at = :updated_at";
+
+impl Store {
+    /// What has become due by `now`, over all organisations, from each partition the earliest `limit`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn due(&self, kind: Due, now: Timestamp, limit: i32) -> Result<Vec<Key>, TableError> {
+        let until = now.to_string();
+        let partitions: Vec<String> = kind.partitions().collect();
+        let queries = partitions.iter().map(|partition| self.query_due(partition, &until, limit));
+        Ok(futures_util::future::try_join_all(queries).await?.concat())
+    }
+}

@@ -1,0 +1,79 @@
+//! Widgets: the channels through which an assistant writes and calls.
+
+use crate::values::id::{AssistantId, OrgId, WidgetId};
+use crate::values::json::JsonObject;
+use crate::values::time::Timestamp;
+
+crate::choice! {
+    /// The channel. The calling kinds are those that [`WidgetType::calls`] names.
+    pub enum WidgetType {
+        Chat = "chat",
+        Html = "html",
+        FbMessenger = "fb_messenger",
+        Instagram = "instagram",
+        Whatsapp = "whatsapp",
+        Sms = "sms",
+        Telegram = "telegram",
+        Leadconnector = "leadconnector",
+        RenderForm = "render_form",
+        Phone = "phone",
+        HtmlCall = "html_call",
+        WebCall = "web_call",
+        Sip = "sip",
+        PlivoCall = "plivo_call",
+        TelnyxCall = "telnyx_call",
+        LeadconnectorCall = "leadconnector_call",
+    }
+}
+
+impl WidgetType {
+    /// Whether this channel calls; the others write.
+    pub const fn calls(self) -> bool {
+        match self {
+            Self::Phone
+            | Self::HtmlCall
+            | Self::WebCall
+            | Self::Sip
+            | Self::PlivoCall
+            | Self::TelnyxCall
+            | Self::LeadconnectorCall => true,
+            Self::Chat
+            | Self::Html
+            | Self::FbMessenger
+            | Self::Instagram
+            | Self::Whatsapp
+            | Self::Sms
+            | Self::Telegram
+            | Self::Leadconnector
+            | Self::RenderForm => false,
+        }
+    }
+}
+
+crate::record! {
+    /// A widget.
+    pub struct Widget {
+        /// Identifier.
+        pub id: WidgetId,
+        /// What people read.
+        pub name: Option<String>,
+        /// What it is for.
+        pub description: Option<String>,
+        /// The assistant that speaks through it.
+        pub assistant_id: Option<AssistantId>,
+        /// The channel.
+        pub widget_type: WidgetType,
+        /// What a chat begins with, where a campaign brings no message.
+        pub opening_message: Option<String>,
+        /// Where messages and calls are handed over.
+        pub connector_url: Option<String>,
+        /// Free-form.
+        pub attributes: JsonObject,
+        /// The organisation.
+        pub org_id: OrgId,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it last changed.
+        pub updated_at: Timestamp,
+    }
+}

@@ -1,0 +1,74 @@
+//! From an API key to a caller.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::records::api_key::{ApiKey, ApiKeyRecord, KeyHash};
+use crate::request::error::{Error, Result};
+use crate::request::http::HttpRequest;
+use crate::request::tenant::{Caller, Tenant};
+use crate::table::store::Store;
+use crate::values::time::Timestamp;
+
+/// Seconds for which a warm function trusts a good key without asking again: as long can a revoked key live on.
+const TRUST_GOOD: i64 = 30;
+/// Seconds for which a bad key is refused without asking again.
+const TRUST_BAD: i64 = 5;
+/// Keys remembered per process; the least recently used one makes room.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// What is remembered of the keys seen lately: their hashes, never the keys.
+#[derive(Debug)]
+pub struct KeyCache(Mutex<LruCache<KeyHash, Remembered>>);
+
+#[derive(Debug, Clone)]
+struct Remembered {
+    record: Option<ApiKeyRecord>,
+    until: Timestamp,
+}
+
+impl Default for KeyCache {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(REMEMBERED)))
+    }
+}
+
+impl KeyCache {
+    fn get(&self, hash: &KeyHash, now: Timestamp) -> Option<Remembered> {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(hash).filter(|remembered| now < remembered.until).cloned()
+    }
+
+    fn put(&self, hash: KeyHash, record: Option<ApiKeyRecord>, now: Timestamp) {
+        let trust = if record.as_ref().is_some_and(|record| record.is_valid(now)) { TRUST_GOOD } else { TRUST_BAD };
+        let remembered = Remembered { record, until: now.plus_seconds(trust) };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(hash, remembered);
+    }
+}
+
+/// The caller whose key `request` carries: in the query, or else as a bearer token.
+///
+/// # Errors
+/// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
+pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
+    let sent = request.query("api_key").or_else(|| bearer(request)).filter(|key| !key.is_empty());
+    let key = ApiKey::parse(sent.ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
+    let hash = key.hash();
+    let record = if let Some(remembered) = keys.get(&hash, now) {
+        remembered.record
+    } else {
+        // In a box: the requests whose key is known need not make room for the call.
+        let record = Box::pin(store.api_key(&hash)).await?;
+        keys.put(hash, record.clone(), now);
+        record
+    };
+    let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
+    Ok(Caller { tenant: Tenant::of_key(&record), role: record.role })
+}
+
+fn bearer(request: &HttpRequest) -> Option<&str> {
+    let (scheme, token) = request.authorization.as_deref()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

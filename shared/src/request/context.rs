@@ -1,0 +1,283 @@
+//! What a handler may touch: the caller, the table, the clock, ids, the configuration. Nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use ring::hmac;
+use ring::rand::SecureRandom as _;
+use uuid::Uuid;
+
+use crate::delivery::network::Network;
+use crate::records::claim::MARKED;
+use crate::request::authentication::KeyCache;
+use crate::request::error::{Error, Location, Result};
+use crate::request::tenant::Caller;
+use crate::runtime::config::Config;
+use crate::table::Table;
+use crate::table::keys::Fingerprint;
+use crate::table::store::Store;
+use crate::values::id::{OrgId, uuid_v7};
+use crate::values::time::Timestamp;
+
+/// What lives as long as the process.
+#[derive(Debug)]
+pub struct Service {
+    /// The configuration.
+    pub config: Config,
+    /// The table, for nobody in particular yet.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Fresh ids.
+    pub ids: Ids,
+    /// The keys seen lately.
+    pub keys: KeyCache,
+    /// What lies outside: where events are sent.
+    pub network: Network,
+}
+
+/// What lives as long as a request.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Who calls.
+    pub caller: Caller,
+    /// The caller's part of the table.
+    pub table: Table,
+    /// Where the API answers, up to and without `/api/v1`.
+    pub base_url: String,
+    /// The process's own.
+    pub service: &'a Service,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a request that is carried out once.
+    pub fn new(caller: Caller, table: Table, base_url: String, service: &'a Service) -> Self {
+        Self { caller, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
+    }
+
+    /// The context of a request with an idempotency key, which may be carried out again: at the same time, with the same ids.
+    #[must_use]
+    pub(crate) fn repeatable(self, started_at: Timestamp, seed: Seed) -> Self {
+        Self { clock: Clock::at(started_at), ids: Ids::Seeded(seed), ..self }
+    }
+}
+
+impl Context<'_> {
+    /// The time. With an idempotency key it stands still at the first execution's beginning.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A fresh id, of whatever kind is wanted. With an idempotency key the n-th id is the same in every execution of the request.
+    pub fn new_id<Id: From<Uuid>>(&self) -> Id {
+        self.ids.fresh(self.now()).into()
+    }
+
+    /// A fresh id that no other execution of the request has: for what is written before it counts, and must not be written over once
+    /// it does.
+    pub fn new_attempt<Id: From<Uuid>>(&self) -> Id {
+        self.service.ids.fresh(self.now()).into()
+    }
+
+    /// 32 bytes that nobody can guess. With an idempotency key they are the same in every execution of the request.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the machine has no random bytes to give.
+    pub fn secret(&self) -> Result<[u8; 32]> {
+        self.ids.secret()
+    }
+
+    /// The id by which what is made of [`Context::new_id`] can be found again, where the request may be carried out more than once:
+    /// `Some(id)` with an idempotency key, `None` without.
+    ///
+    /// A write that must not be done twice, such as an append to a list, puts a marker under this id in the same transaction, on
+    /// condition that there is none. Where there is one, an earlier execution of this very request has done the write. Markers are
+    /// needed for [`MARKED`] seconds.
+    pub fn origin(&self, id: Uuid) -> Option<Uuid> {
+        matches!(self.ids, Ids::Seeded(_)).then_some(id)
+    }
+
+    /// What a repeat of this request is recognised by, and for how many seconds. Without an idempotency key every request of
+    /// `fingerprint` is a repeat for `seconds`; with one, those with the key, for as long as it is kept.
+    pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> (Fingerprint, i64) {
+        match &self.ids {
+            Ids::Seeded(seed) => (seed.derive("recognised by", &fingerprint), MARKED),
+            _ => (fingerprint, seconds),
+        }
+    }
+
+    /// Refuses an address, in the body's field `name`, that events must not be sent to.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub async fn require_public(&self, name: &'static str, address: &str) -> Result<()> {
+        let checked = self.service.network.check(address).await;
+        let at = Location::body().name(name);
+        checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))
+    }
+
+    /// The caller's organisation, which a body may repeat but not replace.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] at the body's `org_id` where it names another one.
+    pub fn own_org(&self, named: Option<OrgId>) -> Result<OrgId> {
+        let own = self.caller.tenant.org();
+        match named {
+            Some(other) if other != own => Err(Error::other_organisation(Location::body().name("org_id"))),
+            _ => Ok(own),
+        }
+    }
+}
+
+/// Where the time comes from.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The machine.
+    System,
+    /// A hand that sets it, in milliseconds since 1970 began.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// A clock that stands still until it is set.
+    pub fn at(time: Timestamp) -> Self {
+        Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
+    }
+
+    /// Sets a manual clock; the machine's goes its own way.
+    pub fn set(&self, time: Timestamp) {
+        if let Self::Manual(millis) = self {
+            millis.store(time.unix_millis(), Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until `time`; a manual clock is set to it.
+    pub async fn sleep_until(&self, time: Timestamp) {
+        match self {
+            Self::System => {
+                let wait = time.unix_millis() - self.now().unix_millis();
+                tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or_default())).await;
+            }
+            Self::Manual(millis) => {
+                millis.fetch_max(time.unix_millis(), Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
+            Self::System => Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis()),
+            Self::Manual(millis) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+/// Where the random part of ids comes from.
+#[derive(Debug, Clone)]
+pub enum Ids {
+    /// The machine.
+    Random,
+    /// A count, so that a test knows what comes.
+    Counted(Arc<AtomicU64>),
+    /// A secret: of the same one come the same ids.
+    Seeded(Seed),
+}
+
+/// A secret, and how much has been made of it. `Debug` does not show it.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    key: hmac::Key,
+    next: Arc<AtomicU64>,
+}
+
+impl Seed {
+    /// The seed of `secret`.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), next: Arc::default() }
+    }
+
+    /// What follows from the secret for one `purpose` and `input`.
+    fn derive(&self, purpose: &str, input: &[u8]) -> [u8; 32] {
+        let mut derived = [0; 32];
+        derived.copy_from_slice(hmac::sign(&self.key, &[purpose.as_bytes(), &[0], input].concat()).as_ref());
+        derived
+    }
+
+    /// Other bytes each time.
+    fn next(&self, purpose: &str) -> [u8; 32] {
+        self.derive(purpose, &self.next.fetch_add(1, Ordering::SeqCst).to_be_bytes())
+    }
+}
+
+impl Ids {
+    /// Ids whose random part is 0, 1, 2 and so on, in its upper half; the lower one is left to ordinals.
+    pub fn counted() -> Self {
+        Self::Counted(Arc::default())
+    }
+
+    /// The secret of a new key.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the machine has no random bytes to give.
+    pub fn secret(&self) -> Result<[u8; 32]> {
+        let mut secret = [0; 32];
+        match self {
+            Self::Random => ring::rand::SystemRandom::new()
+                .fill(&mut secret)
+                .map_err(|_| Error::Internal("no random bytes".into()))?,
+            Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
+            Self::Seeded(seed) => secret = seed.next("secret"),
+        }
+        Ok(secret)
+    }
+
+    /// A UUID of version 7 for `now`.
+    pub fn fresh(&self, now: Timestamp) -> Uuid {
+        let mut tail = [0; 10];
+        match self {
+            Self::Random => tail.copy_from_slice(&Uuid::now_v7().as_bytes()[6..]),
+            Self::Counted(next) => {
+                tail[2..6].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()[4..]);
+            }
+            Self::Seeded(seed) => tail.copy_from_slice(&seed.next("id")[..10]),
+        }
+        uuid_v7(now, tail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::id::with_ordinal;
+
+    #[test]
+    fn of_one_seed_come_the_same_ids_and_secrets_and_no_two_are_alike() {
+        let now = Timestamp::from_unix_millis(1_700_000_000_000);
+        let made = |secret: [u8; 32]| {
+            let ids = Ids::Seeded(Seed::new(&secret));
+            let uuids: Vec<_> = (0..100).map(|_| ids.fresh(now)).collect();
+            (uuids, ids.secret().unwrap(), ids.secret().unwrap())
+        };
+        let (uuids, first, second) = made([1; 32]);
+        assert_eq!(made([1; 32]), (uuids.clone(), first, second));
+        assert_ne!(first, second);
+        // The last 32 bits are an ordinal's: ids have to differ in what is before them.
+        let mut distinct: Vec<_> = uuids.iter().map(|id| with_ordinal(*id, 0)).collect();
+        assert!(distinct.iter().all(|id| id.get_version_num() == 7));
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 100);
+        let (others, other, _) = made([2; 32]);
+        assert!(other != first && others.iter().all(|id| !uuids.contains(id)));
+    }
+
+    #[test]
+    fn a_seed_never_prints_itself() {
+        assert!(!format!("{:?}", Seed::new(&[171; 32])).contains("171"));
+    }
+}

@@ -1,0 +1,189 @@
+//! API Gateway's two event formats as one request, and the answer as the response both accept.
+//!
+//! `lambda_http` reads the events; its further step, to an `http::Request`, is left out because it panics on a path that is no
+//! valid URI, and API Gateway hands over paths already decoded.
+
+use lambda_http::request::LambdaRequest;
+use serde::Serialize;
+
+use crate::runtime::meter::Cost;
+
+/// What an operation sees of an HTTP request.
+#[derive(Default)]
+pub struct HttpRequest {
+    /// Upper case.
+    pub method: String,
+    /// Without the stage and without the query.
+    pub path: String,
+    /// Decoded, in the order of the event.
+    pub query: Vec<(String, String)>,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+    /// The `Idempotency-Key` header. What is not text in it is replaced by a character that no key has.
+    pub idempotency_key: Option<String>,
+    /// As sent; `None` where there was none.
+    pub body: Option<Vec<u8>>,
+    /// API Gateway's id of the request; it answers with the same one.
+    pub request_id: String,
+    /// Where this API answers as the gateway itself tells, up to and without `/api/v1`; no caller can forge it.
+    pub base_url: String,
+}
+
+/// What the gateway is told to answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpResponse {
+    /// HTTP status.
+    pub status_code: u16,
+    /// Lower-case names.
+    pub headers: std::collections::BTreeMap<&'static str, String>,
+    /// JSON.
+    pub body: String,
+    /// Always false: the body is text.
+    pub is_base64_encoded: bool,
+    /// What answering took of the database; not sent.
+    #[serde(skip)]
+    pub cost: Cost,
+}
+
+// Query and header hold the key, and the body may hold others.
+impl std::fmt::Debug for HttpRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, request_id, .. } = self;
+        write!(formatter, "HttpRequest({method} {path} {request_id})")
+    }
+}
+
+impl HttpRequest {
+    /// The request in `event`. `fallback_id` serves where the event names no request.
+    pub fn from_event(event: LambdaRequest, fallback_id: &str) -> Self {
+        match event {
+            LambdaRequest::ApiGatewayV1(event) => {
+                let context = event.request_context;
+                let path = event.path.unwrap_or_default();
+                // The several values of a name are a superset of the single ones, where both are there.
+                let query = if event.multi_value_query_string_parameters.is_empty() {
+                    event.query_string_parameters
+                } else {
+                    event.multi_value_query_string_parameters
+                };
+                let headers = if event.headers.is_empty() { event.multi_value_headers } else { event.headers };
+                Self {
+                    method: event.http_method.as_str().to_owned(),
+                    base_url: base_url(context.domain_name.as_deref(), context.path.as_deref(), &path),
+                    path,
+                    query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                    authorization: authorization(&headers),
+                    idempotency_key: idempotency_key(&headers),
+                    body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
+                    request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
+                }
+            }
+            LambdaRequest::ApiGatewayV2(event) => {
+                let context = event.request_context;
+                let path = event.raw_path.unwrap_or_default();
+                // The decoded map of this format joins repeated values with commas; the raw string does not.
+                let query = match event.raw_query_string.as_deref().map(str::parse) {
+                    Some(Ok(query)) => query,
+                    _ => event.query_string_parameters,
+                };
+                Self {
+                    method: context.http.method.as_str().to_owned(),
+                    base_url: base_url(context.domain_name.as_deref(), context.http.path.as_deref(), &path),
+                    path,
+                    query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                    authorization: authorization(&event.headers),
+                    idempotency_key: idempotency_key(&event.headers),
+                    body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
+                    request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
+                }
+            }
+            // The other formats are switched off by feature; the enum cannot say so.
+            _ => Self { request_id: fallback_id.to_owned(), ..Self::default() },
+        }
+    }
+
+    /// The last value of the query parameter `name`.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn authorization(headers: &lambda_http::http::HeaderMap) -> Option<String> {
+    headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// A value that is no text is malformed, which is not the same as absent: the caller has asked for something.
+fn idempotency_key(headers: &lambda_http::http::HeaderMap) -> Option<String> {
+    headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn bytes(is_base64: bool, text: String) -> Vec<u8> {
+    use base64::Engine as _;
+    if !is_base64 {
+        return text.into_bytes();
+    }
+    // What is no base64 cannot come from the gateway; passed on as it is, it fails as JSON, with a place.
+    base64::engine::general_purpose::STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes())
+}
+
+/// A stage or a custom domain's mapping is what the gateway's own path has in front of the API's.
+fn base_url(domain: Option<&str>, full_path: Option<&str>, path: &str) -> String {
+    let prefix = full_path.and_then(|full| full.strip_suffix(path)).unwrap_or_default();
+    format!("https://{}{prefix}", domain.unwrap_or("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn keys(event: &Value) -> Option<String> {
+        let event: LambdaRequest = serde_json::from_str(&event.to_string()).unwrap();
+        let request = HttpRequest::from_event(event, "");
+        assert_eq!(request.path, "/x", "the event is not read");
+        request.idempotency_key
+    }
+
+    fn v1(headers: &Value, several: &Value) -> Value {
+        json!({
+            "httpMethod": "POST",
+            "path": "/x",
+            "headers": headers,
+            "multiValueHeaders": several,
+            "requestContext": {"httpMethod": "POST", "requestId": "r"},
+        })
+    }
+
+    fn v2(headers: &Value) -> Value {
+        json!({
+            "version": "2.0",
+            "rawPath": "/x",
+            "headers": headers,
+            "requestContext": {"http": {"method": "POST", "path": "/x"}, "requestId": "r"},
+        })
+    }
+
+    #[test]
+    fn an_idempotency_key_is_found_in_both_formats_however_its_name_is_written() {
+        for name in ["idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"] {
+            for (value, wanted) in
+                [("a", "a"), ("", ""), ("a b", "a b"), ("\u{e9}", "\u{e9}"), ("a\u{fffd}", "a\u{fffd}")]
+            {
+                let wanted = Some(wanted.to_owned());
+                assert_eq!(keys(&v1(&json!({name: value}), &json!(null))), wanted, "{name} {value}");
+                assert_eq!(keys(&v1(&json!(null), &json!({name: [value]}))), wanted, "{name} {value}");
+                assert_eq!(keys(&v2(&json!({name: value}))), wanted, "{name} {value}");
+            }
+        }
+        assert_eq!(keys(&v1(&json!({"accept": "*/*"}), &json!(null))), None);
+        assert_eq!(keys(&v2(&json!({"accept": "*/*"}))), None);
+    }
+
+    #[test]
+    fn a_request_never_prints_its_headers() {
+        let request = HttpRequest { idempotency_key: Some("hidden".into()), ..HttpRequest::default() };
+        assert!(!format!("{request:?}").contains("hidden"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Pages of lists: the query that asks for one, the object that answers.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::request::input::{Between, member};
+use crate::values::schema::Schema;
+
+crate::input! {
+    /// Which page of a list.
+    pub struct PageQuery {
+        /// Page, counted from 1.
+        pub page: Between<1, { i64::MAX }> = Between::clamped(1),
+        /// Records per page.
+        pub size: Between<1, 100> = Between::clamped(50),
+    }
+}
+
+/// A page of a list. Its seven keys are always there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Page<R> {
+    /// The records, oldest first.
+    pub items: Vec<R>,
+    /// How many there are on all pages.
+    pub total: u64,
+    /// This page, counted from 1.
+    pub page: u64,
+    /// Records per page.
+    pub size: u64,
+    /// How many pages there are; 0 where there is no record.
+    pub pages: u64,
+    /// The page before; none on the first.
+    pub previous_page: Option<u64>,
+    /// The page behind; none from the last on.
+    pub next_page: Option<u64>,
+}
+
+impl PageQuery {
+    /// Page, counted from 1.
+    pub const fn page(&self) -> u64 {
+        self.page.get().unsigned_abs()
+    }
+
+    /// Records per page.
+    pub const fn size(&self) -> u64 {
+        self.size.get().unsigned_abs()
+    }
+
+    /// How many records come before this page.
+    pub const fn offset(&self) -> u64 {
+        (self.page() - 1).saturating_mul(self.size())
+    }
+
+    /// The page object around `items`.
+    pub fn of<R>(&self, items: Vec<R>, total: u64) -> Page<R> {
+        let (page, size) = (self.page(), self.size());
+        let pages = total.div_ceil(size);
+        Page {
+            items,
+            total,
+            page,
+            size,
+            pages,
+            previous_page: (page > 1).then(|| page - 1),
+            next_page: (page < pages).then(|| page + 1),
+        }
+    }
+}
+
+impl<R> Page<R> {
+    /// The same page of what `of` makes of each record.
+    pub fn map<S>(self, of: impl FnMut(R) -> S) -> Page<S> {
+        let Self { items, total, page, size, pages, previous_page, next_page } = self;
+        Page { items: items.into_iter().map(of).collect(), total, page, size, pages, previous_page, next_page }
+    }
+}
+
+impl<R: Schema> Schema for Page<R> {
+    fn schema() -> Value {
+        crate::values::schema::object(vec![
+            member::<Vec<R>>("items", true, "The records, oldest first."),
+            member::<u64>("total", true, "How many there are on all pages."),
+            member::<u64>("page", true, "This page, counted from 1."),
+            member::<u64>("size", true, "Records per page."),
+            member::<u64>("pages", true, "How many pages there are."),
+            member::<Option<u64>>("previous_page", true, "The page before."),
+            member::<Option<u64>>("next_page", true, "The page behind."),
+        ])
+    }
+}

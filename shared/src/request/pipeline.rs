@@ -1,0 +1,199 @@
+//! The pipeline that every request goes through, and the trait that says what is particular to an operation.
+//!
+//! Only reading the input, the handler and printing the reply are generic. [`Handler`] erases the type behind one function pointer,
+//! so that everything else is compiled once, here, and not once per binary.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use crate::records::api_key::Role;
+use crate::request::authentication::authenticate;
+use crate::request::context::{Context, Service};
+use crate::request::error::{Error, Issue, Issues, Location, Result};
+use crate::request::http::{HttpRequest, HttpResponse};
+use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
+use crate::request::input::{Input, Source, settle};
+use crate::request::response::{Answer, Reply, envelope, envelope_schema};
+use crate::routes::{Access, Route};
+use crate::runtime::meter::{Cost, Meter};
+use crate::table::Table;
+
+/// One operation of the API.
+pub trait Operation: Sized + 'static {
+    /// The path's parameters.
+    type Path: Input;
+    /// The query's parameters, the key's aside.
+    type Query: Input;
+    /// The body; `()` where it takes none.
+    type Body: Input;
+    /// What it answers.
+    type Reply: Reply;
+
+    /// What is particular to it. The caller is known, may do this, and has sent valid input.
+    fn handle(cx: &Context<'_>, request: Request<Self>) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// The valid input of an operation.
+#[derive(Debug)]
+pub struct Request<O: Operation> {
+    /// The path's parameters.
+    pub path: O::Path,
+    /// The query's parameters.
+    pub query: O::Query,
+    /// The body.
+    pub body: O::Body,
+}
+
+/// An operation without its type.
+#[derive(Debug, Clone, Copy)]
+pub struct Handler {
+    /// Its line in the route table.
+    pub route: &'static Route,
+    prepare: fn(&Sources<'_>) -> Result<Work>,
+    describe: fn() -> Description,
+}
+
+/// What a request brought, not yet read.
+struct Sources<'a> {
+    path: Source<'a>,
+    query: Source<'a>,
+    /// What is wrong with the headers.
+    header: Option<Issue>,
+    body: Option<&'a [u8]>,
+}
+
+/// The JSON schemas of an operation.
+#[derive(Debug)]
+pub struct Description {
+    /// The path's parameters.
+    pub path: Value,
+    /// The query's parameters, the key's aside.
+    pub query: Value,
+    /// The body, where it takes one.
+    pub body: Option<Value>,
+    /// The whole answer.
+    pub reply: Value,
+}
+
+impl Handler {
+    /// `O`, without its type, at its place in the API.
+    pub const fn of<O: Operation>(route: &'static Route) -> Self {
+        Self {
+            route,
+            prepare: |sources| {
+                let request = read::<O>(sources)?;
+                Ok(Box::new(|cx| Box::pin(async { envelope(&O::handle(cx, request).await?) })))
+            },
+            describe: || Description {
+                path: O::Path::schema(),
+                query: O::Query::schema(),
+                body: O::Body::EXPECTED.then(O::Body::schema),
+                reply: envelope_schema::<O::Reply>(),
+            },
+        }
+    }
+
+    /// The JSON schemas, read off the declarations that the pipeline itself uses.
+    pub fn describe(&self) -> Description {
+        (self.describe)()
+    }
+
+    /// Answers `request`, whatever it is, and logs one line about it.
+    pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
+        let (started, meter) = (Instant::now(), Meter::default());
+        // A panic is a defect, and still no reason to leave the caller without the body that it can parse.
+        let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Answer::from);
+        let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
+        let response = response(service, answer, &request.request_id, cost);
+        tracing::info!(
+            request_id = request.request_id,
+            operation = self.route.name,
+            status,
+            cause,
+            milliseconds = started.elapsed().as_secs_f64() * 1000.0,
+            dynamodb_calls = cost.calls,
+            dynamodb_depth = cost.depth,
+            read_units = cost.read_units,
+            write_units = cost.write_units,
+            "request"
+        );
+        response
+    }
+
+    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Answer> {
+        let store = service.store.metered(meter.clone());
+        let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
+        if self.route.access == Access::Write && caller.role == Role::ReadOnly {
+            let key = Location::query().name("api_key");
+            return Err(Error::Forbidden(key, "A read-only API key may not do this"));
+        }
+        let no_such_route = || Error::NotFound(Location::path());
+        if request.method != self.route.method {
+            return Err(no_such_route());
+        }
+        let parameters = self.route.match_path(&request.path).ok_or_else(no_such_route)?;
+        let body = request.body.as_deref();
+        if body.is_some_and(|bytes| bytes.len() > self.route.body_limit) {
+            return Err(Error::TooLarge(self.route.body_limit));
+        }
+        let decoded: Vec<_> =
+            parameters.into_iter().map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect();
+        // The other methods need no key: what they do, they may do twice.
+        let key = request.idempotency_key.as_deref().filter(|_| self.route.method == "POST");
+        let (key, header) = match key.map(IdempotencyKey::parse).transpose() {
+            Ok(key) => (key, None),
+            Err(issue) => (None, Some(issue)),
+        };
+        let sources = Sources {
+            path: Source::text(Location::path(), decoded.iter().map(|(name, value)| (*name, value.as_ref()))),
+            query: Source::text(
+                Location::query(),
+                request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
+            ),
+            header,
+            body,
+        };
+        let work = (self.prepare)(&sources)?;
+        let base_url = service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone());
+        let cx = Context::new(caller, Table::new(store, caller.tenant), base_url, service);
+        let success = self.route.success;
+        match key {
+            None => Ok(Answer::new(success, work(&cx).await?)),
+            // In a box, so that a request without a key does not have to make room for it.
+            Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
+        }
+    }
+}
+
+fn response(service: &Service, answer: Answer, request_id: &str, cost: Cost) -> HttpResponse {
+    let mut headers =
+        BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
+    // With a proxy integration the gateway adds no headers: the function has to.
+    headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
+    headers.extend(answer.header.map(|(name, value)| (name, value.to_owned())));
+    HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
+}
+
+/// Path, query and body, with all issues in one answer, those of the headers before the body's.
+fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
+    let mut issues = Issues::new();
+    let path = O::Path::read(&sources.path, &mut issues);
+    let query = O::Query::read(&sources.query, &mut issues);
+    issues.extend(sources.header.clone());
+    let body = if O::Body::EXPECTED {
+        match Source::body(sources.body) {
+            Ok(source) => O::Body::read(&source, &mut issues),
+            Err(issue) => {
+                issues.push(issue);
+                None
+            }
+        }
+    } else {
+        O::Body::read(&Source::text(Location::body(), []), &mut issues)
+    };
+    let request = path.zip(query).zip(body).map(|((path, query), body)| Request { path, query, body });
+    settle(request, issues)
+}

@@ -1,0 +1,185 @@
+//! Identifiers: UUIDs, a type for each kind of record, so that one cannot be given for another.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::request::error::{Issues, Location};
+use crate::request::input::{Input, Parse, Raw, Source, member};
+use crate::values::schema::{Schema, object};
+use crate::values::time::Timestamp;
+
+/// An identifier. As the path of a request it is read from the parameter that has its name.
+pub trait Id:
+    Copy + Ord + Display + From<Uuid> + Into<Uuid> + Parse + Schema + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// The path's parameter that holds it.
+    const PARAMETER: &'static str;
+}
+
+impl<T: Id> Input for T {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        source.required(T::PARAMETER, issues)
+    }
+
+    fn schema() -> Value {
+        object(vec![member::<T>(T::PARAMETER, true, "")])
+    }
+}
+
+/// Two identifiers, as the path names them: the outer one first.
+impl<A: Id, B: Id> Input for (A, B) {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let (outer, inner) = (A::read(source, issues), B::read(source, issues));
+        outer.zip(inner)
+    }
+
+    fn schema() -> Value {
+        object(vec![member::<A>(A::PARAMETER, true, ""), member::<B>(B::PARAMETER, true, "")])
+    }
+}
+
+macro_rules! ids {
+    ($($(#[doc = $doc:literal])* $Name:ident $parameter:literal;)*) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+            #[serde(transparent)]
+            pub struct $Name(pub Uuid);
+
+            impl std::fmt::Display for $Name {
+                fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    self.0.hyphenated().fmt(formatter)
+                }
+            }
+
+            impl From<Uuid> for $Name {
+                fn from(id: Uuid) -> Self {
+                    Self(id)
+                }
+            }
+
+            impl From<$Name> for Uuid {
+                fn from(id: $Name) -> Self {
+                    id.0
+                }
+            }
+
+            impl Parse for $Name {
+                fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+                    Uuid::parse(raw, at, issues).map(Self)
+                }
+            }
+
+            impl Id for $Name {
+                const PARAMETER: &'static str = $parameter;
+            }
+
+            impl Schema for $Name {
+                fn schema() -> Value {
+                    json!({"type": "string", "format": "uuid"})
+                }
+            }
+        )*
+    };
+}
+
+ids! {
+    /// An organisation: the tenant that a key belongs to.
+    OrgId "org_id";
+    /// An API key, for naming it without showing it.
+    ApiKeyId "api_key_id";
+    /// An assistant.
+    AssistantId "assistant_id";
+    /// An agency.
+    AgencyId "agency_id";
+    /// A billing plan of an agency.
+    BillingPlanId "billing_plan_id";
+    /// A campaign.
+    CampaignId "campaign_id";
+    /// A contact of a campaign.
+    CampaignContactId "campaign_contact_id";
+    /// A contact.
+    ContactId "contact_id";
+    /// A conversation.
+    ConversationId "conversation_id";
+    /// A conversation flow; flows are kept elsewhere.
+    ConversationFlowId "conversation_flow_id";
+    /// A data source.
+    DatasourceId "datasource_id";
+    /// A file of a data source.
+    DatasourceFileId "datasourcefile_id";
+    /// A delivery.
+    DeliveryId "delivery_id";
+    /// What events are delivered to: a webhook, or a widget's connector.
+    EndpointId "endpoint_id";
+    /// A form.
+    FormId "form_id";
+    /// An intent.
+    IntentId "intent_id";
+    /// A link between a tag and an entity.
+    LinkId "link_tag_entity_id";
+    /// A message of a conversation.
+    MessageId "message_id";
+    /// A plan that a user is billed by.
+    UserBillingPlanId "user_billing_plan_id";
+    /// A role of a user.
+    RoleId "role_id";
+    /// A tag.
+    TagId "tag_id";
+    /// A user.
+    UserId "user_id";
+    /// A webhook.
+    WebhookId "webhook_id";
+    /// A widget.
+    WidgetId "widget_id";
+}
+
+impl From<WebhookId> for EndpointId {
+    fn from(id: WebhookId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<WidgetId> for EndpointId {
+    fn from(id: WidgetId) -> Self {
+        Self(id.0)
+    }
+}
+
+/// A UUID of version 7 (RFC 9562) for something that happened at `now`, so that the order of ids is the order of creation.
+pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> Uuid {
+    uuid::Builder::from_unix_timestamp_millis(now.unix_millis().unsigned_abs(), &random).into_uuid()
+}
+
+/// `id` with its last 32 bits replaced by `ordinal`, its place in a list. RFC 9562 lets a counter stand there; 42 random bits stay.
+pub fn with_ordinal(id: Uuid, ordinal: u32) -> Uuid {
+    Uuid::from_u128(id.as_u128() & !u128::from(u32::MAX) | u128::from(ordinal))
+}
+
+/// The place that [`with_ordinal`] wrote.
+pub const fn ordinal(id: Uuid) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the last 32 bits are what is wanted")]
+    let ordinal = id.as_u128() as u32;
+    ordinal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_carries_its_ordinal_and_keeps_version_and_order() {
+        let id = uuid_v7(Timestamp::from_unix_millis(1_700_000_000_000), [0xFF; 10]);
+        for place in [0, 1, 4095, u32::MAX] {
+            let with = with_ordinal(id, place);
+            assert_eq!(ordinal(with), place);
+            assert_eq!(with.get_version_num(), 7);
+            assert_eq!(with.get_variant(), uuid::Variant::RFC4122);
+        }
+        assert!(with_ordinal(id, 1) < with_ordinal(id, 2));
+    }
+}

@@ -1,0 +1,85 @@
+//! Free-form JSON, kept as the text that was sent.
+//!
+//! DynamoDB's own maps refuse empty keys, more than 32 levels and more than 38 digits. One string attribute takes all of them, and
+//! what comes back is equal to the byte; nothing is parsed on the way.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::request::error::{Issues, Location};
+use crate::request::input::{Parse, Raw, Source, reject, words};
+use crate::values::schema::Schema;
+
+/// A free-form JSON object.
+#[derive(Clone)]
+pub struct JsonObject(Box<RawValue>);
+
+/// A free-form JSON array.
+#[derive(Clone)]
+pub struct JsonArray(Box<RawValue>);
+
+impl JsonObject {
+    /// The member `name`, where it is there and text.
+    pub fn text(&self, name: &'static str) -> Option<String> {
+        let source = Source::body(Some(self.0.get().as_bytes())).ok()?;
+        source.required(name, &mut Issues::new())
+    }
+}
+
+macro_rules! json_text {
+    ($Name:ident, $empty:literal, $type:literal) => {
+        impl Default for $Name {
+            fn default() -> Self {
+                Self(RawValue::from_string($empty.to_owned()).unwrap_or_default())
+            }
+        }
+
+        // What is free-form may be secret: an agency's payment key is.
+        impl std::fmt::Debug for $Name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(formatter, concat!(stringify!($Name), "({} bytes)"), self.0.get().len())
+            }
+        }
+
+        impl PartialEq for $Name {
+            fn eq(&self, other: &Self) -> bool {
+                self.0.get() == other.0.get()
+            }
+        }
+
+        // As JSON this prints the value itself. As an item it becomes a map with one odd key, which `table::store` replaces by the text.
+        impl Serialize for $Name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $Name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                // Text is what an item holds; anything else is the value itself, as the demo set writes it.
+                let text = match Value::deserialize(deserializer)? {
+                    Value::String(text) => text,
+                    value => value.to_string(),
+                };
+                RawValue::from_string(text).map(Self).map_err(de::Error::custom)
+            }
+        }
+
+        impl Schema for $Name {
+            fn schema() -> Value {
+                json!({"type": $type})
+            }
+        }
+    };
+}
+
+json_text!(JsonObject, "{}", "object");
+json_text!(JsonArray, "[]", "array");
+
+impl Parse for JsonObject {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = raw.as_object().and_then(|text| RawValue::from_string(text.to_owned()).ok());
+        text.map_or_else(|| reject(issues, at, words::DICT), |text| Some(Self(text)))
+    }
+}
