@@ -188,13 +188,18 @@ fn the_packages_are_those_of_the_functions() {
         for function in of_package() {
             let (name, handler) = (&function.name, function.handler());
             let (uses, run) = match function.kind {
-                "Operation" => ("use shared::request::pipeline::Handler;\nuse shared::routes;", "run"),
-                "OperatorTask" => ("use shared::runtime::operator::Task;", "run_task"),
-                "StreamConsumer" => ("use shared::runtime::stream::Consumer;", "run_consumer"),
-                _ => ("use shared::runtime::schedule::Scheduled;", "run_scheduled"),
+                "Operation" => (
+                    "use shared::request::pipeline::Handler;\nuse shared::routes;\nuse shared::runtime::lambda;",
+                    "run",
+                ),
+                "OperatorTask" => ("use shared::runtime::lambda;\nuse shared::runtime::operator::Task;", "run_task"),
+                "StreamConsumer" => {
+                    ("use shared::runtime::lambda;\nuse shared::runtime::stream::Consumer;", "run_consumer")
+                }
+                _ => ("use shared::runtime::lambda;\nuse shared::runtime::schedule::Scheduled;", "run_scheduled"),
             };
             let main = format!(
-                "//! Runs `{name}` under Lambda. Written by `UPDATE=1 cargo test`.\n\n{uses}\nuse shared::runtime::lambda;\n\n\
+                "//! Runs `{name}` under Lambda. Written by `UPDATE=1 cargo test`.\n\n{uses}\n\n\
                  fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
             );
             generated(&format!("{folder}/src/bin/{name}.rs"), &main);

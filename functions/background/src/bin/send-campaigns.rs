@@ -1,7 +1,7 @@
 //! Runs `send-campaigns` under Lambda. Written by `UPDATE=1 cargo test`.
 
-use shared::runtime::schedule::Scheduled;
 use shared::runtime::lambda;
+use shared::runtime::schedule::Scheduled;
 
 fn main() -> Result<(), lambda::Fatal> {
     lambda::run_scheduled(Scheduled::of::<background::SendCampaigns>())

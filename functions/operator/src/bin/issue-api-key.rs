@@ -1,7 +1,7 @@
 //! Runs `issue-api-key` under Lambda. Written by `UPDATE=1 cargo test`.
 
-use shared::runtime::operator::Task;
 use shared::runtime::lambda;
+use shared::runtime::operator::Task;
 
 fn main() -> Result<(), lambda::Fatal> {
     lambda::run_task(Task::of::<operator::IssueApiKey>())
