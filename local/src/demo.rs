@@ -11,20 +11,20 @@ use shared::records::api_key::{ApiKey, ApiKeyRecord};
 use shared::records::assistant::Assistant;
 use shared::records::campaign::{Campaign, CampaignContact};
 use shared::records::contact::Contact;
-use shared::records::conversation::{Conversation, Message, NewMessage};
+use shared::records::conversation::{Conversation, ConversationStatus, Message, NewMessage};
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use shared::records::delivery::{NewDelivery, StoredDelivery};
+use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::form::Form;
 use shared::records::intent::Intent;
 use shared::records::tag::{Link, Tag};
 use shared::records::user::User;
-use shared::records::webhook::StoredWebhook;
+use shared::records::webhook::Webhook;
 use shared::records::widget::Widget;
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
-use shared::table::keys::{Entity, Row};
-use shared::table::list::APPEND_LIMIT;
-use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
+use shared::table::rows::{INSERT_LIMIT, NewRow};
+use shared::table::store::Store;
+use shared::table::stored::Listed;
 use shared::table::{Table, TableError};
 use shared::values::id::{ConversationId, OrgId, WebhookId, with_ordinal};
 use shared::values::time::Timestamp;
@@ -32,8 +32,26 @@ use uuid::Uuid;
 
 use crate::Trouble;
 
-/// The kinds that stand in lists, in the order in which they are loaded.
-const LISTS: [&str; 5] = ["users", "links", "webhooks", "conversations", "deliveries"];
+/// The kinds of records, in the order in which they are loaded: what others refer to comes first.
+const KINDS: [&str; 17] = [
+    "users",
+    "tags",
+    "links",
+    "webhooks",
+    "assistants",
+    "widgets",
+    "contacts",
+    "intents",
+    "forms",
+    "datasources",
+    "datasource_files",
+    "datasource_links",
+    "agencies",
+    "campaigns",
+    "campaign_contacts",
+    "conversations",
+    "deliveries",
+];
 
 /// The demo set.
 #[derive(Debug, Deserialize)]
@@ -110,42 +128,30 @@ impl Organisation {
         }
         #[expect(clippy::disallowed_methods, reason = "the demo set is loaded by whoever runs the stack")]
         let table = Table::new(store.clone(), Tenant::operator(self.org_id));
-        let (mut items, mut listed) = (Vec::new(), BTreeMap::<_, Vec<Value>>::new());
-        for (kind, templates) in &self.records {
-            for template in templates {
-                let records = self.expand(template, time)?;
-                match kind.as_str() {
-                    "agencies" => items.extend(each(&table, records, |agency: &Agency| agency.id)?),
-                    "assistants" => items.extend(each(&table, records, |assistant: &Assistant| assistant.id)?),
-                    "campaigns" => items.extend(each(&table, records, |campaign: &Campaign| campaign.id)?),
-                    "campaign_contacts" => items.extend(each(&table, records, |contact: &CampaignContact| contact.id)?),
-                    "contacts" => items.extend(each(&table, records, |contact: &Contact| contact.id)?),
-                    "datasources" => items.extend(each(&table, records, |datasource: &Datasource| datasource.id)?),
-                    "datasource_files" => items.extend(each(&table, records, |file: &DatasourceFile| file.id)?),
-                    "datasource_links" => {
-                        items.extend(each(&table, records, |link: &DatasourceLink| {
-                            (link.datasource_id, link.assistant_id)
-                        })?);
-                    }
-                    "forms" => items.extend(each(&table, records, |form: &Form| form.id)?),
-                    "intents" => items.extend(each(&table, records, |intent: &Intent| intent.id)?),
-                    "tags" => items.extend(each(&table, records, |tag: &Tag| tag.id)?),
-                    "widgets" => items.extend(each(&table, records, |widget: &Widget| widget.id)?),
-                    // What stands in a list comes after what it refers to.
-                    kind if LISTS.contains(&kind) => listed.entry(kind).or_default().extend(records),
-                    other => return Err(Trouble(format!("demo set: no kind of record is called {other}"))),
-                }
+        if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
+            return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));
+        }
+        for kind in KINDS {
+            let mut records = Vec::new();
+            for template in self.records.get(kind).into_iter().flatten() {
+                records.extend(self.expand(template, time)?);
             }
-        }
-        for batch in items.chunks(BATCH_WRITE_LIMIT) {
-            store.put_batch(batch.to_vec()).await.map_err(trouble)?;
-        }
-        for kind in LISTS {
-            let records = listed.remove(kind).unwrap_or_default();
             match kind {
-                "users" => append::<User>(&table, records).await?,
-                "links" => append::<Link>(&table, records).await?,
-                "webhooks" => append::<StoredWebhook>(&table, records).await?,
+                "users" => insert::<User>(&table, (), records).await?,
+                "tags" => insert::<Tag>(&table, (), records).await?,
+                "links" => insert::<Link>(&table, (), records).await?,
+                "webhooks" => insert::<Webhook>(&table, (), records).await?,
+                "assistants" => insert::<Assistant>(&table, (), records).await?,
+                "widgets" => insert::<Widget>(&table, (), records).await?,
+                "contacts" => insert::<Contact>(&table, (), records).await?,
+                "intents" => insert::<Intent>(&table, (), records).await?,
+                "forms" => insert::<Form>(&table, (), records).await?,
+                "datasources" => insert::<Datasource>(&table, (), records).await?,
+                "datasource_files" => add_files(&table, records).await?,
+                "datasource_links" => add_datasource_links(&table, records).await?,
+                "agencies" => insert::<Agency>(&table, (), records).await?,
+                "campaigns" => insert::<Campaign>(&table, (), records).await?,
+                "campaign_contacts" => add_campaign_contacts(&table, records).await?,
                 "conversations" => converse(&table, records).await?,
                 _ => deliver(&table, records).await?,
             }
@@ -198,26 +204,56 @@ impl Organisation {
     }
 }
 
-fn each<R: Entity>(table: &Table, records: Vec<Value>, id: impl Fn(&R) -> R::Id) -> Result<Vec<Item>, Trouble> {
-    let item = |value| {
-        let record: R = record_of(value)?;
-        table.item(id(&record), &record).map_err(trouble)
-    };
-    records.into_iter().map(item).collect()
+/// Inserts the rows that the list does not have yet: a load that died on its way is continued where it stopped.
+async fn insert<R: Listed>(table: &Table, of: R::Of, records: Vec<Value>) -> Result<(), Trouble>
+where
+    R::Id: PartialEq + std::fmt::Debug,
+{
+    let have = table.next_ordinal::<R>(of).await.map_err(trouble)? as usize;
+    let rows = records.into_iter().skip(have).map(listed::<R>).collect::<Result<Vec<_>, _>>()?;
+    for rows in rows.chunks(INSERT_LIMIT) {
+        let ids: Vec<Uuid> = rows.iter().map(|(id, _)| *id).collect();
+        let made = table.insert_all::<R>(of, &ids, |index, _| rows[index].1.clone()).await.map_err(trouble)?;
+        let expected = |(ordinal, id): (u32, &Uuid)| R::proof(R::id_at(of, *id, ordinal)) == Some(*id);
+        let first = table.next_ordinal::<R>(of).await.map_err(trouble)? - u32::try_from(made.len()).unwrap_or_default();
+        if let Some((_, id)) = (first..).zip(&ids).find(|pair| !expected(*pair)) {
+            return Err(Trouble(format!("demo set: {id} does not end in its place in the list of {}", R::NAME)));
+        }
+    }
+    Ok(())
 }
 
-/// Appends what the list does not have yet: a load that died on its way is taken up where it stopped.
-async fn append<R: Row<Of = (), Id: From<Uuid>> + Clone>(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    let rows = records.into_iter().map(record_of).collect::<Result<Vec<R>, _>>()?;
-    loop {
-        let have = table.next_ordinal::<R>(()).await.map_err(trouble)?;
-        let left = u32::try_from(rows.len()).unwrap_or(u32::MAX).saturating_sub(have);
-        if left == 0 {
-            return Ok(());
-        }
-        let row = |ordinal: u32| rows[ordinal as usize].clone();
-        table.append(left.min(APPEND_LIMIT), row).await.map_err(trouble)?;
+/// A row, with the id that it says.
+fn listed<R: Listed>(value: Value) -> Result<(Uuid, R), Trouble> {
+    let id = value["id"].as_str().and_then(|id| id.parse().ok());
+    let id = id.ok_or_else(|| Trouble(format!("demo set: {value} has no id")))?;
+    Ok((id, record_of(value)?))
+}
+
+/// Inserts files, each into the list of its data source.
+async fn add_files(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    let mut of_datasource: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+    for record in records {
+        let file: DatasourceFile = record_of(record.clone())?;
+        of_datasource.entry(file.datasource_id).or_default().push(record);
     }
+    for (datasource, records) in of_datasource {
+        insert::<DatasourceFile>(table, datasource, records).await?;
+    }
+    Ok(())
+}
+
+async fn add_datasource_links(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    for record in records {
+        let link: DatasourceLink = record_of(record)?;
+        table.put_single((link.datasource_id, link.assistant_id), &link).await.map_err(trouble)?;
+    }
+    Ok(())
+}
+
+async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
+    table.stage_contacts(&contacts).await.map_err(trouble)
 }
 
 /// A conversation of the demo set, with what is said in it.
@@ -236,16 +272,18 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
         }
         let Spoken { conversation, messages } = record_of(record)?;
         let (id, now) = (conversation.id, conversation.created_at);
-        let opening = Conversation::open(id, conversation.fields.clone(), now);
-        let opened = table.open_conversation(None, |place| opening.at(place)).await.map_err(trouble)?;
-        opened.map_err(|needs| Trouble(format!("demo set: conversation {id}: no such {}", needs.field())))?;
+        let row = NewRow { of: (), id: id.0, origin: None, now };
+        let open = |id| Conversation { id, chat_count: 0, status: ConversationStatus::Open, ..conversation.clone() };
+        table.insert(row, open).await.map_err(trouble)?;
         for message in messages {
             let Message { id: message_id, sender_type, message_type, text, .. } = message;
             let new = NewMessage { sender_type, message_type, text };
             table.add_message(id, message_id, &new, None, now).await.map_err(trouble)?;
         }
         if !conversation.is_open() {
-            table.close_conversation(id, id.0, now).await.map_err(trouble)?;
+            let close = |open: &mut Conversation| open.close(now);
+            let closed = table.try_change(id, id.0, close).await.map_err(trouble)?;
+            closed.map_err(|error| Trouble(format!("demo set: {id}: {error}")))?;
         }
     }
     Ok(())
@@ -264,7 +302,7 @@ async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
         let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
         let new = NewDelivery::closed(&closed);
         for id in table.enqueue(webhook_id.into(), &[new], closed.created_at).await.map_err(trouble)? {
-            let was = StoredDelivery::new(id, new, closed.created_at);
+            let was = Delivery::new(id, new, closed.created_at);
             let is = was.clone().dead(&error, closed.created_at);
             table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
         }

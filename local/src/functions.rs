@@ -52,9 +52,8 @@ pub const TASKS: &[Task] = &[
 /// The functions on the table's stream.
 #[rustfmt::skip]
 pub const CONSUMERS: &[Consumer] = &[
-    Consumer::of::<background::ConversationClosed>(),
+    Consumer::of::<background::RecordChanged>(),
     Consumer::of::<background::SendDelivery>(),
-    Consumer::of::<background::TagDeleted>(),
 ];
 
 /// The functions on a schedule alone.

@@ -21,7 +21,7 @@ use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::meter::Cost;
 use shared::runtime::schedule::EventContext;
-use shared::runtime::stream::{BatchOutcome, Event, StreamEvent};
+use shared::runtime::stream::{BatchOutcome, Invocation, StreamEvent};
 use tokio::net::TcpListener;
 
 use crate::lambda::{Failed, Function};
@@ -178,8 +178,8 @@ impl Gateway {
         }
         if let Some(consumer) = functions::CONSUMERS.iter().find(|consumer| consumer.name == name) {
             let outcome = match serde_json::from_slice(payload) {
-                Ok(Event { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
-                Ok(Event { records: None }) => {
+                Ok(Invocation { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
+                Ok(Invocation { records: None }) => {
                     let ticked = consumer.tick(&cx).await.map(|()| BatchOutcome::default());
                     ticked.map_err(|error| Failed::new("Error", error))
                 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use local::Settings;
-use local::database::TABLE_NAME;
 use local::gateway::Call;
 use local::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
@@ -13,8 +12,9 @@ use shared::records::contact::Contact;
 use shared::records::conversation::Message;
 use shared::records::widget::{Widget, WidgetType};
 use shared::request::context::Clock;
-use shared::table::store::{BATCH_WRITE_LIMIT, Store};
-use shared::values::id::{ContactId, ConversationId};
+use shared::table::rows::INSERT_LIMIT;
+use shared::values::id::{AssistantId, ContactId, ConversationId};
+use uuid::Uuid;
 use shared::values::json::JsonObject;
 
 use crate::fixture::{call, data};
@@ -40,8 +40,8 @@ impl Sender {
         let webhook = world.webhook(&org, "/webhook").await;
         let assistant = world.assistant(&org, &webhook).await;
         let (now, service) = (world.clock.now(), &world.stack.gateway.service);
-        let widget = Widget {
-            id: service.ids.fresh(now).into(),
+        let widget = |id| Widget {
+            id,
             name: None,
             description: None,
             assistant_id: serde_json::from_value(assistant["id"].clone()).unwrap(),
@@ -53,9 +53,8 @@ impl Sender {
             created_at: now,
             updated_at: now,
         };
-        org.table.put(widget.id, &widget).await.unwrap();
-        let contact = |number: usize| Contact {
-            id: service.ids.fresh(now).into(),
+        let contact = |number: usize, id| Contact {
+            id,
             first_name: Some(format!("Contact {number}")),
             last_name: None,
             email: None,
@@ -65,14 +64,14 @@ impl Sender {
             created_at: now,
             updated_at: now,
         };
-        let contacts: Vec<Contact> = (0..contacts).map(contact).collect();
-        let store = Store::new(world.stack.client.clone(), TABLE_NAME.into());
-        for batch in contacts.chunks(BATCH_WRITE_LIMIT) {
-            store
-                .put_batch(batch.iter().map(|contact| org.table.item(contact.id, contact).unwrap()).collect())
-                .await
-                .unwrap();
+        let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
+        let widget = org.table.insert_all((), &fresh(1), |_, id| widget(id)).await.unwrap().remove(0);
+        let mut made = Vec::new();
+        for ids in fresh(contacts).chunks(INSERT_LIMIT) {
+            let first = made.len();
+            made.extend(org.table.insert_all((), ids, |index, id| contact(first + index, id)).await.unwrap());
         }
+        let contacts = made;
         Self { world, org, webhook, assistant, widget, contacts }
     }
 
@@ -321,18 +320,17 @@ async fn whatever_is_missing_is_told_of_each_contact() {
             Box::pin(async { drop(sender.org.table.remove::<Widget>(sender.widget.id).await.unwrap()) })
         }),
         (false, "the widget has no assistant", |sender| {
-            let alone = Widget { assistant_id: None, ..sender.widget.clone() };
-            Box::pin(async move { sender.org.table.put(alone.id, &alone).await.unwrap() })
+            let alone = |widget: &mut Widget| widget.assistant_id = None;
+            Box::pin(async move { drop(sender.org.table.change(sender.widget.id, Uuid::max(), alone).await.unwrap()) })
         }),
         (false, "the widget's assistant is gone", |sender| {
             let assistant = sender.widget.assistant_id.unwrap();
             Box::pin(async move { drop(sender.org.table.remove::<Assistant>(assistant).await.unwrap()) })
         }),
         (true, "the widget's assistant has no webhook, whose secret would sign", |sender| {
-            let mut assistant: Value = sender.assistant.clone();
-            assistant["webhook_id"] = Value::Null;
-            let assistant: Assistant = serde_json::from_value(assistant).unwrap();
-            Box::pin(async move { sender.org.table.put(assistant.id, &assistant).await.unwrap() })
+            let id = AssistantId(id_of(&sender.assistant).parse().unwrap());
+            let silent = |assistant: &mut Assistant| assistant.webhook_id = None;
+            Box::pin(async move { drop(sender.org.table.change(id, Uuid::max(), silent).await.unwrap()) })
         }),
         (true, "the widget's assistant has no webhook, whose secret would sign", |sender| {
             let path = format!("/api/v1/outbound_webhook/{}", id_of(&sender.webhook));

@@ -16,16 +16,16 @@ use shared::request::input::Between;
 use shared::request::page::{Page, PageQuery};
 use shared::request::tenant::Tenant;
 use shared::runtime::meter::{Cost, Meter};
-use shared::table::keys::Row as _;
 use shared::table::keys::{list_block, list_head, list_row, list_section};
-use shared::table::list::{APPEND_LIMIT, REMOVE_LIMIT};
+use shared::table::rows::{INSERT_LIMIT, REMOVE_LIMIT};
 use shared::table::store::{Item, Store, to_item};
+use shared::table::stored::Listed as _;
 use shared::table::{Table, TableError};
 use shared::values::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, empty};
+use crate::fixture::{NOW, empty, put_items};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
@@ -74,6 +74,13 @@ fn query(page: i64, size: i64) -> PageQuery {
     PageQuery { page: Between::clamped(page), size: Between::clamped(size) }
 }
 
+/// Appends what `make` makes of each ordinal.
+async fn append(table: &Table, count: u32, make: impl Fn(u32) -> Link + Sync) -> Vec<Link> {
+    let ids = vec![Uuid::nil(); count as usize];
+    let make = |_, id: LinkId| make(ordinal(id.0));
+    table.insert_all((), &ids, make).await.unwrap()
+}
+
 /// Every page of every size says what the plain list says.
 async fn same(table: &Table, plain: &[Link]) {
     for size in [1, 3, 100] {
@@ -96,7 +103,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let append = (1..=APPEND_LIMIT).prop_map(Step::Append);
+    let append = (1..=u32::try_from(INSERT_LIMIT).unwrap()).prop_map(Step::Append);
     let remove = prop::collection::vec(0.0..1.0, 1..=REMOVE_LIMIT).prop_map(Step::Remove);
     prop::collection::vec(prop_oneof![append, remove], 1..40)
 }
@@ -106,7 +113,7 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
     let mut plain: Vec<Link> = Vec::new();
     for (number, step) in (0..).zip(steps) {
         match step {
-            Step::Append(count) => plain.extend(table.append::<Link>(*count, link(number)).await.unwrap()),
+            Step::Append(count) => plain.extend(append(table, *count, link(number)).await),
             Step::Remove(places) => {
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -121,7 +128,7 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
                 if ids.is_empty() {
                     continue;
                 }
-                table.remove_rows::<Link>((), &ids, &[]).await.unwrap();
+                table.remove_all::<Link>((), &ids, &[]).await.unwrap();
                 plain.retain(|row| !ids.contains(&row.id));
             }
         }
@@ -181,11 +188,11 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
             let mut mine: Vec<Link> = Vec::new();
             for round in 0..15 {
                 let rows =
-                    table.append::<Link>(1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await.unwrap();
+                    append(&table, 1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await;
                 mine.extend(rows);
                 if round % 3 == worker % 3 {
                     let gone = mine.remove(mine.len() / 2);
-                    table.remove_rows::<Link>((), &[gone.id], &[]).await.unwrap();
+                    table.remove_all::<Link>((), &[gone.id], &[]).await.unwrap();
                 }
             }
             mine
@@ -203,18 +210,18 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
 async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
     let stack = empty_stack(Faults::default()).await;
     let (table, _) = function(&stack);
-    let rows = table.append::<Link>(5, link(1)).await.unwrap();
+    let rows = append(&table, 5, link(1)).await;
     let foreign = LinkId(with_ordinal(Uuid::from_u128(u128::MAX), 2));
     let absent = LinkId(with_ordinal(rows[0].id.0, 99));
     for stranger in [foreign, absent] {
-        let result = table.remove_rows::<Link>((), &[rows[0].id, stranger], &[]).await;
+        let result = table.remove_all::<Link>((), &[rows[0].id, stranger], &[]).await;
         assert!(matches!(result, Err(TableError::Missing)), "{result:?}");
         assert!(matches!(table.get::<Link>(stranger).await, Err(TableError::Missing)));
     }
     same(&table, &rows).await;
     assert_eq!(table.get::<Link>(rows[2].id).await.unwrap(), rows[2]);
-    table.remove_rows::<Link>((), &[rows[2].id], &[]).await.unwrap();
-    assert!(matches!(table.remove_rows::<Link>((), &[rows[2].id], &[]).await, Err(TableError::Missing)));
+    table.remove_all::<Link>((), &[rows[2].id], &[]).await.unwrap();
+    assert!(matches!(table.remove_all::<Link>((), &[rows[2].id], &[]).await, Err(TableError::Missing)));
 }
 
 /// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends
@@ -248,10 +255,7 @@ async fn long_list(stack: &Stack, rows: u32, removed: impl Fn(u32) -> bool, pres
         let row = link(u64::from(place))(place);
         items.push(to_item(&list_row(&tenant, list, place), &row).unwrap());
     }
-    let store = Store::new(stack.client.clone(), TABLE_NAME.into());
-    for batch in items.chunks(25) {
-        store.put_batch(batch.to_vec()).await.unwrap();
-    }
+    put_items(stack, items).await;
 }
 
 /// Reads the page that begins with the row of rank `rank`; the cost, less what the rows themselves take.

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Lookup, Network};
 use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
-use shared::records::delivery::{DeliveryState, StoredDelivery};
+use shared::records::delivery::{DeliveryState, Delivery};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
-use shared::table::store::{BATCH_WRITE_LIMIT, Store};
 use shared::values::id::ConversationId;
+use uuid::Uuid;
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 
@@ -71,12 +71,12 @@ impl Customer {
         self.world.receiver.received("/hook")
     }
 
-    async fn outbox(&self) -> Vec<StoredDelivery> {
+    async fn outbox(&self) -> Vec<Delivery> {
         self.world.outbox(&self.org, &self.webhook).await
     }
 
     /// The one delivery there is.
-    async fn delivery(&self) -> StoredDelivery {
+    async fn delivery(&self) -> Delivery {
         let mut all = self.outbox().await;
         assert_eq!(all.len(), 1);
         all.remove(0)
@@ -91,16 +91,16 @@ impl Customer {
     }
 
     /// The time at which the next attempt is due comes, and it is made.
-    async fn until_due(&self, delivery: &StoredDelivery) {
+    async fn until_due(&self, delivery: &Delivery) {
         self.world.clock.set(delivery.due_at.unwrap());
         self.world.stack.minute().await.unwrap();
         self.world.settle().await;
     }
 }
 
-fn states(outbox: &[StoredDelivery]) -> BTreeMap<&'static str, usize> {
+fn states(outbox: &[Delivery]) -> BTreeMap<&'static str, usize> {
     outbox.iter().fold(BTreeMap::new(), |mut states, stored| {
-        *states.entry(stored.delivery.state.as_str()).or_default() += 1;
+        *states.entry(stored.state.as_str()).or_default() += 1;
         states
     })
 }
@@ -214,7 +214,7 @@ async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
         assert_eq!(events(&customer.received()).len(), EVENTS, "seed {seed}");
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", EVENTS)]), "seed {seed}");
-        let ids: BTreeSet<_> = outbox.iter().map(|stored| stored.delivery.event_id.to_string()).collect();
+        let ids: BTreeSet<_> = outbox.iter().map(|stored| stored.event_id.to_string()).collect();
         assert_eq!(ids.len(), EVENTS, "seed {seed}");
         assert!(ids.iter().map(String::as_str).eq(events(&customer.received()).into_keys()), "seed {seed}");
     }
@@ -274,8 +274,8 @@ async fn a_long_conversation_goes_out_whole() {
     let Customer { world, org, assistant, .. } = &customer;
     let opened = world.open(org, assistant).await;
     let id = ConversationId(id_of(&opened).parse().unwrap());
-    let conversation: Conversation = org.table.get(id).await.unwrap();
-    org.table.put(id, &Conversation { chat_count: MESSAGES.into(), ..conversation }).await.unwrap();
+    let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES.into();
+    org.table.change(id, Uuid::max(), count).await.unwrap();
     let new = |place: u32| NewMessage {
         sender_type: SenderType::User,
         message_type: MessageType::Text,
@@ -285,11 +285,8 @@ async fn a_long_conversation_goes_out_whole() {
     let messages: Vec<Message> = (0..MESSAGES)
         .map(|place| new(place).message(world.stack.gateway.service.ids.fresh(now).into(), id, place, now))
         .collect();
-    let items: Vec<_> =
-        (0..).zip(&messages).map(|(place, message)| org.table.item((id, place), message).unwrap()).collect();
-    let store = Store::new(world.stack.client.clone(), TABLE_NAME.into());
-    for batch in items.chunks(BATCH_WRITE_LIMIT) {
-        store.put_batch(batch.to_vec()).await.unwrap();
+    for (place, message) in (0..).zip(&messages) {
+        org.table.put_single((id, place), message).await.unwrap();
     }
     world.close(org, &opened).await;
     world.settle().await;
@@ -356,7 +353,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                 assert_eq!(outbox.len(), dead, "{what}");
                 let reason = if deletes { "the webhook is deleted" } else { "the webhook is disabled" };
                 for stored in outbox {
-                    let told = (stored.delivery.state, stored.delivery.error.as_deref());
+                    let told = (stored.state, stored.error.as_deref());
                     assert_eq!(told, (DeliveryState::Dead, Some(reason)), "{what}");
                 }
             }
@@ -371,9 +368,9 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
     customer.tell().await;
     for delay in [5, 300, 30 * 60, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR] {
         let delivery = customer.delivery().await;
-        assert_eq!((delivery.delivery.state, delivery.delivery.status), (DeliveryState::Waiting, Some(500)));
-        assert_eq!(delivery.delivery.next_attempt_at, delivery.due_at);
-        let last = delivery.delivery.log.last().unwrap().at.unix_millis();
+        assert_eq!((delivery.state, delivery.status), (DeliveryState::Waiting, Some(500)));
+        assert_eq!(delivery.next_attempt_at, delivery.due_at);
+        let last = delivery.log.last().unwrap().at.unix_millis();
         let wait = delivery.due_at.unwrap().unix_millis() - last;
         assert!((delay * 1000..=delay * 1100).contains(&wait), "{delay} {wait}");
         // A moment before there is nothing to do.
@@ -386,7 +383,7 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
         assert_eq!(customer.received().len(), attempts + 1);
     }
     let Customer { world, .. } = &customer;
-    let delivery = customer.delivery().await.delivery;
+    let delivery = customer.delivery().await;
     assert_eq!((delivery.state, delivery.attempts, delivery.log.len()), (DeliveryState::Dead, 10, 10));
     world.pass(2 * DAY);
     world.minutes(7).await;
@@ -410,7 +407,7 @@ async fn a_receiver_says_how_long_it_is_to_be_left_alone() {
         assert!((wait * 1000..=wait * 1100).contains(&due), "{status}: {due}");
         customer.until_due(&waiting).await;
         let delivered = customer.outbox().await.pop().unwrap();
-        assert_eq!(delivered.delivery.state, DeliveryState::Delivered, "{status}");
+        assert_eq!(delivered.state, DeliveryState::Delivered, "{status}");
     }
 }
 
@@ -425,7 +422,7 @@ async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
         let customer = Customer::new().await;
         customer.answers(behaviour);
         customer.tell().await;
-        let delivery = customer.delivery().await.delivery;
+        let delivery = customer.delivery().await;
         let told = (delivery.state, delivery.status, delivery.error.as_deref());
         assert_eq!(told, (DeliveryState::Waiting, status, error));
     }
@@ -433,7 +430,7 @@ async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
     customer.answers(Behaviour::Redirect(format!("{}/elsewhere", customer.world.receiver.url)));
     customer.tell().await;
     assert_eq!((customer.received().len(), customer.world.receiver.received("/elsewhere").len()), (1, 0));
-    assert_eq!(customer.delivery().await.delivery.status, Some(302));
+    assert_eq!(customer.delivery().await.status, Some(302));
 }
 
 #[tokio::test]
@@ -443,7 +440,7 @@ async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
         let customer = Customer::of(world).await;
         customer.answers(behaviour);
         customer.tell().await;
-        let delivery = customer.delivery().await.delivery;
+        let delivery = customer.delivery().await;
         assert_eq!((delivery.state, delivery.status), (DeliveryState::Delivered, Some(200)));
         assert!(delivery.log[0].answer.as_ref().unwrap().len() <= 1024);
     }
@@ -462,15 +459,15 @@ async fn whoever_is_gone_is_sent_nothing_more() {
     customer.world.minutes(2).await;
     let outbox = customer.outbox().await;
     assert_eq!((states(&outbox), customer.received().len()), (BTreeMap::from([("dead", 2)]), 2));
-    assert_eq!(outbox[0].delivery.error.as_deref(), Some("the webhook is disabled"));
-    assert_eq!(outbox[1].delivery.status, Some(410));
+    assert_eq!(outbox[0].error.as_deref(), Some("the webhook is disabled"));
+    assert_eq!(outbox[1].status, Some(410));
     assert_eq!(customer.world.due().await, BTreeMap::new());
     // Its owner enables it again.
     customer.answers(Behaviour::Answer(200));
     let webhook = customer.change("PUT", "", json!({"enabled": true})).await;
     assert_eq!(webhook["disabled_reason"], Value::Null);
     customer.tell().await;
-    assert_eq!(customer.outbox().await[2].delivery.state, DeliveryState::Delivered);
+    assert_eq!(customer.outbox().await[2].state, DeliveryState::Delivered);
 }
 
 #[tokio::test]
@@ -499,7 +496,7 @@ async fn after_five_days_without_one_success_it_is_disabled() {
         customer.world.pass(2 * DAY);
         customer.world.minutes(10).await;
         let outbox = customer.outbox().await;
-        assert_eq!(outbox.iter().filter(|stored| stored.delivery.state == DeliveryState::Waiting).count(), 0);
+        assert_eq!(outbox.iter().filter(|stored| stored.state == DeliveryState::Waiting).count(), 0);
         assert_eq!(states(&outbox).get("delivered").copied().unwrap_or_default(), usize::from(recovers_on.is_some()));
         assert_eq!((customer.received().len(), customer.world.due().await), (received, BTreeMap::new()));
     }
@@ -595,7 +592,7 @@ async fn a_delivery_may_be_asked_for_again() {
     let customer = Customer::new().await;
     customer.tell().await;
     customer.world.pass(DAY);
-    let id = customer.delivery().await.delivery.id;
+    let id = customer.delivery().await.id;
     let again = customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
     assert_eq!(again["state"], "ready");
     customer.world.settle().await;
@@ -607,7 +604,7 @@ async fn a_delivery_may_be_asked_for_again() {
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(410), Behaviour::Answer(500)]));
     customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
     customer.world.settle().await;
-    assert_eq!(customer.delivery().await.delivery.state, DeliveryState::Dead);
+    assert_eq!(customer.delivery().await.state, DeliveryState::Dead);
     let path = customer.path(&format!("/logs/{id}/redeliver"));
     let refused = customer.world.ask(&customer.org, "POST", &path, &Value::Null).await;
     assert_eq!(failure(&refused), (409, vec![r#"["path","webhook_id"] webhook_disabled"#.into()]));
@@ -615,7 +612,7 @@ async fn a_delivery_may_be_asked_for_again() {
     customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
     customer.world.settle().await;
     let delivery = customer.delivery().await;
-    assert_eq!((delivery.delivery.state, delivery.tries, delivery.delivery.attempts), (DeliveryState::Waiting, 1, 4));
+    assert_eq!((delivery.state, delivery.tries, delivery.attempts), (DeliveryState::Waiting, 1, 4));
 }
 
 #[tokio::test]
@@ -631,7 +628,7 @@ async fn an_endpoint_may_be_tried_out() {
     );
     assert_eq!(String::from_utf8_lossy(&received[0].body), wanted);
     assert!(is_signed_with(&received[0], &customer.webhook["secret"]));
-    assert_eq!(customer.delivery().await.delivery.id.to_string(), id_of(&made));
+    assert_eq!(customer.delivery().await.id.to_string(), id_of(&made));
 }
 
 /// Answers each look-up with the next of its turns, and the last one for ever.
@@ -659,7 +656,7 @@ async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
         let assistant = world.assistant(&org, &webhook).await;
         world.converse(&org, &assistant, 1).await;
         world.settle().await;
-        let delivery = world.outbox(&org, &webhook).await.remove(0).delivery;
+        let delivery = world.outbox(&org, &webhook).await.remove(0);
         let told = (delivery.state, delivery.status, delivery.error.as_deref());
         assert_eq!(told, (DeliveryState::Waiting, None, Some("address not allowed")), "{there}");
         assert!(!format!("{delivery:?}").contains(there), "it is told what the name means");

@@ -9,6 +9,7 @@ use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::records::widget::Widget;
 use shared::routes;
+use uuid::Uuid;
 use shared::values::id::WidgetId;
 
 use crate::fixture::{ACME, acme, call, data, id, kind, post, root, settings, streaming, valid_body, valid_call};
@@ -40,10 +41,8 @@ async fn taken_by_event(function: &str) -> BTreeSet<String> {
 /// Each function needs a case of its own, in which it makes all the calls that it ever makes.
 async fn give_something_to_do(stack: &Stack, function: &str) {
     match function {
-        "tag-deleted" => {
+        "record-changed" => {
             data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
-        }
-        "conversation-closed" => {
             data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
         }
         "send-delivery" => {
@@ -52,7 +51,7 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             stack.settle().await.unwrap();
             data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
             close_towards_nobody(stack).await;
-            stack.stream.drain_for("conversation-closed").await.unwrap();
+            stack.stream.drain_for("record-changed").await.unwrap();
         }
         "release-deliveries" => {
             close_towards_nobody(stack).await;
@@ -64,9 +63,8 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             // One through a widget alone, one that its connector sends.
             data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
             let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
-            let widget: Widget = table.get(id).await.unwrap();
-            let connector_url = Some(NOBODY.to_owned());
-            table.put(id, &Widget { connector_url, ..widget }).await.unwrap();
+            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+            table.change(id, Uuid::max(), connect).await.unwrap();
             let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
             data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
         }

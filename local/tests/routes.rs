@@ -60,6 +60,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
+use local::template::camel_case;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 use shared::records::api_key::ApiKey;
@@ -120,9 +121,19 @@ fn stored(record: &Value, free_form: &[&str], (pk, sk): &Key) -> Value {
     for name in free_form {
         item[*name] = record[*name].to_string().into();
     }
+    // The row of a list says which record it holds.
+    if let Some((_, list)) = pk.split_once("#LIST#") {
+        let list = list.split('#').next().unwrap().to_lowercase().replace('_', "-");
+        item["record"] = camel_case(&list).into();
+    }
     item["pk"] = pk.as_str().into();
     item["sk"] = sk.as_str().into();
     item
+}
+
+/// The members of `item` that `record` has as well.
+fn members_of(record: &Value, item: &Value) -> Value {
+    record.as_object().unwrap().keys().map(|name| (name.clone(), item[name].clone())).collect()
 }
 
 /// Status and issues, words and all.

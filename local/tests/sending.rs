@@ -13,7 +13,7 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
-use shared::records::delivery::StoredDelivery;
+use shared::records::delivery::Delivery;
 use shared::request::context::Clock;
 use shared::request::input::Between;
 use shared::request::page::PageQuery;
@@ -120,11 +120,11 @@ impl World {
     }
 
     /// All deliveries to a webhook, or to a widget's connector.
-    pub async fn outbox(&self, org: &Org, endpoint: &Value) -> Vec<StoredDelivery> {
+    pub async fn outbox(&self, org: &Org, endpoint: &Value) -> Vec<Delivery> {
         let (endpoint, mut all): (EndpointId, _) = (id_of(endpoint).parse::<uuid::Uuid>().unwrap().into(), Vec::new());
         for page in 1.. {
             let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
-            let page = org.table.page::<StoredDelivery>(endpoint, &query).await.unwrap();
+            let page = org.table.page::<Delivery>(endpoint, &query).await.unwrap();
             all.extend(page.items);
             if page.next_page.is_none() {
                 break;

@@ -12,7 +12,7 @@ use shared::routes;
 use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
-use shared::values::id::{LinkId, OrgId, TagId, with_ordinal};
+use shared::values::id::{LinkId, OrgId, TagId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
         updated_at: Timestamp::from_unix_millis(NOW),
         created_by_id: None,
     };
-    acme.append::<Link>(1, link).await.unwrap()
+    acme.insert_all((), &[Uuid::nil()], |_, id: LinkId| link(ordinal(id.0))).await.unwrap()
 }
 
 #[tokio::test]

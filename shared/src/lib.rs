@@ -1,22 +1,17 @@
 //! What all functions share. From the outside in:
 //!
-//! - [`lambda`] runs an [`Endpoint`](operation::Endpoint) under Lambda: logging, configuration and clients are set up there, and only
-//!   there. [`event`] turns API Gateway's events into requests and answers into responses.
-//! - [`operation`] is the pipeline: key, route, path, query, body, handler, envelope. A function implements
-//!   [`Operation`](operation::Operation) and says only what is particular to it. [`routes`] is the table of all of them.
-//!   [`operator`] is the same for tasks without a route, [`stream`] for functions on the table's stream, [`schedule`] for those that
-//!   look for what is due.
-//! - [`idempotency`] has a repeated request get the first answer, where its caller asks for that.
-//! - [`tenant`] says whose records may be touched and [`auth`] who calls; [`validation`] makes the input, [`response`] and [`page`]
-//!   the answer, [`error`] every failure.
-//! - [`model`] holds the records and how their state may change, without input or output.
-//! - [`table`] is the single DynamoDB table: its keys, its access patterns, its lists, and the only calls of the SDK.
-//! - [`outbox`] sends what is to be delivered, signed and checked by [`webhook`]; [`dispatch`] sends campaigns.
-//! - [`payment`] speaks to the payment provider. [`config`], [`context`] and [`meter`] are what their names say.
+//! - [`routes`] and [`reactions`] are the two tables: what answers a request, and what follows from a change.
+//! - [`records`] declares every record, with its rules and changes of state. [`operations`] are the plain ones, the same for all records.
+//! - [`request`] is what every request goes through: authentication, input, the pipeline, the answer, every failure.
+//! - [`table`] is the single DynamoDB table: lists, filters, transactions, and the only calls of the SDK. It names no record.
+//! - [`delivery`] sends events to customers' servers, signed and checked.
+//! - [`runtime`] is Lambda itself: logging, configuration, clients, and the kinds of functions. [`values`] is what records are made of.
 
 #![warn(missing_docs)]
 
 pub mod delivery;
+pub mod operations;
+pub mod reactions;
 pub mod records;
 pub mod request;
 pub mod routes;
@@ -28,11 +23,13 @@ pub mod values;
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;
     pub use crate::input;
+    pub use crate::operations::{Create, Delete, List, Read, Update};
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
     pub use crate::records::campaign::*;
     pub use crate::records::conversation::*;
     pub use crate::records::datasource::*;
+    pub use crate::records::declaration::{Change, Changes, New};
     pub use crate::records::delivery::*;
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
@@ -45,7 +42,7 @@ pub mod prelude {
     pub use crate::request::page::{Page, PageQuery};
     pub use crate::request::pipeline::{Operation, Request};
     pub use crate::request::response::{Created, Deleted, Either, Reply, Retrieved, Updated};
-    pub use crate::routes::{self, Route};
+    pub use crate::table::rows::NewRow;
     pub use crate::values::id::*;
     pub use uuid::Uuid;
 

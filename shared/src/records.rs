@@ -1,7 +1,7 @@
 //! The records: what they hold, how their state may change. Pure: no input, no output, no clock of its own.
 //!
-//! [`record!`](crate::record) declares a record once and derives the struct, its JSON, its item and its schema;
-//! [`choice!`](crate::choice) does the same for a fixed list of words.
+//! [`record!`](crate::record) declares a record once ([`declaration`] says how), [`object!`](crate::object) what is answered or stored
+//! beside the records, and [`choice!`](crate::choice) a fixed list of words.
 
 pub mod agency;
 pub mod api_key;
@@ -11,6 +11,7 @@ pub mod claim;
 pub mod contact;
 pub mod conversation;
 pub mod datasource;
+pub mod declaration;
 pub mod delivery;
 pub mod form;
 pub mod intent;
@@ -19,31 +20,27 @@ pub mod user;
 pub mod webhook;
 pub mod widget;
 
-/// Declares a record: a struct that is printed as JSON, stored as an item, and described by a schema.
-///
-/// Behind `..` stands the input that it was made of, whose fields become the record's own: they are declared once, there.
+/// Declares what is answered or stored beside the records: a struct with its JSON and its schema.
 #[macro_export]
-macro_rules! record {
+macro_rules! object {
     (
         $(#[doc = $doc:literal])*
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
-            $(.. pub $input:ident: $Input:ty,)?
         }
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
-            $(#[doc = "What it was made of."] #[serde(flatten)] pub $input: $Input,)?
         }
 
         impl $crate::values::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
-                let own = $crate::values::schema::object(vec![
+                let members = vec![
                     $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
-                ]);
-                $crate::values::schema::extended(own, [$(<$Input as $crate::request::input::Input>::schema())?])
+                ];
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name))
             }
         }
     };
@@ -72,6 +69,18 @@ macro_rules! choice {
             /// The value that `word` stands for.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($text => Some(Self::$Word),)* _ => None }
+            }
+        }
+
+        impl $crate::table::filters::FilterValue for $Name {
+            type Asked = Self;
+
+            fn text(&self) -> Option<String> {
+                Some(self.as_str().to_owned())
+            }
+
+            fn words() -> &'static [&'static str] {
+                Self::WORDS
             }
         }
 

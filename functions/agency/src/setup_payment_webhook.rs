@@ -13,18 +13,19 @@ impl Operation for SetupPaymentWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let id = request.path;
-        let (agency, known) = cx.table.agency_with_payment_webhook(id).await.on_missing("agency_id")?;
+        let agency = cx.table.get::<Agency>(id).await.on_missing("agency_id")?;
         let key = agency.payment_api_key().ok_or_else(|| not_configured("agency_id"))?;
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
-        let known = known.map(|webhook| webhook.payment_webhook_id);
+        let known = agency.payment_webhook.map(|webhook| webhook.payment_webhook_id);
         if let Some(webhook) = &known
             && provider.update_webhook(webhook, &url).await?
         {
             return Ok(Either::Second(Updated(PaymentWebhook::new(id, webhook, url, &EVENTS, SetupStatus::Updated))));
         }
         let webhook = provider.create_webhook(&url, &idempotency_key(id, known.as_deref(), &url)).await?;
-        cx.table.put(id, &webhook).await?;
+        let keep = |agency: &mut Agency| agency.payment_webhook = Some(webhook.clone());
+        cx.table.change(id, cx.new_id(), keep).await.on_missing("agency_id")?;
         Ok(Either::First(Created(PaymentWebhook::new(
             id,
             &webhook.payment_webhook_id,

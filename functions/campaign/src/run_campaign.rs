@@ -20,7 +20,7 @@ impl Operation for RunCampaign {
             return Ok(Created(earlier.into()));
         }
         body.require_contacts(&found.missing)?;
-        let id = CampaignId::fresh(cx.new_attempt());
+        let id = RunId::fresh(cx.new_attempt()).campaign();
         let campaign = Campaign::queued(id, &found.widget, &body, contacts.len(), now)?;
         // Nothing refers to the contacts yet: a run that dies here has sent nothing, and a repeat begins afresh. The commit makes them
         // all count at once, unless the same request has been carried out meanwhile. Each attempt has contacts of its own: what a dead one

@@ -11,10 +11,9 @@ impl Operation for CloseConversation {
     type Reply = Updated<Conversation>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let id = request.path;
-        match cx.table.close_conversation(id, cx.new_id(), cx.now()).await.on_missing("conversation_id")? {
-            Changed::Done(closed) => Ok(Updated(closed)),
-            Changed::Closed => Err(Conversation::is_closed_already()),
-        }
+        let now = cx.now();
+        let close = |conversation: &mut Conversation| conversation.close(now);
+        let closed = cx.table.try_change(request.path, cx.new_id(), close).await.on_missing("conversation_id")?;
+        closed.map(Updated)
     }
 }

@@ -2,15 +2,4 @@
 
 use shared::prelude::*;
 
-pub struct ListConversations;
-
-impl Operation for ListConversations {
-    type Path = ();
-    type Query = ConversationQuery;
-    type Body = ();
-    type Reply = Page<Conversation>;
-
-    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(cx.table.conversations(&request.query).await?)
-    }
-}
+pub type ListConversations = List<Conversation>;

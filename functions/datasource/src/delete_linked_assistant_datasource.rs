@@ -13,7 +13,7 @@ impl Operation for DeleteLinkedAssistantDatasource {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let link = (request.path.0, request.path.1);
         // What is missing is the link, which the whole path names; its last parameter stands for it.
-        let removed = cx.table.remove::<DatasourceLink>(link).await.on_missing("assistant_id")?;
+        let removed = cx.table.remove_single::<DatasourceLink>(link).await.on_missing("assistant_id")?;
         Ok(Deleted(removed))
     }
 }

@@ -11,7 +11,6 @@ impl Operation for ListDeliveries {
     type Reply = Page<Delivery>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let page = cx.table.deliveries_of(request.path, &request.query).await.on_missing("webhook_id")?;
-        Ok(page.map(|stored| stored.delivery))
+        cx.table.deliveries_of(request.path, &request.query).await.on_missing("webhook_id")
     }
 }

@@ -2,15 +2,4 @@
 
 use shared::prelude::*;
 
-pub struct ReadLinkTagEntityList;
-
-impl Operation for ReadLinkTagEntityList {
-    type Path = ();
-    type Query = PageQuery;
-    type Body = ();
-    type Reply = Page<Link>;
-
-    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(cx.table.page::<Link>((), &request.query).await?)
-    }
-}
+pub type ReadLinkTagEntityList = List<Link>;

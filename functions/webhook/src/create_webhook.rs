@@ -7,15 +7,15 @@ pub struct CreateWebhook;
 impl Operation for CreateWebhook {
     type Path = ();
     type Query = ();
-    type Body = NewWebhook;
+    type Body = New<Webhook>;
     type Reply = Created<WebhookWithSecret>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        cx.require_public("endpoint", &request.body.endpoint).await?;
+        let (new, now) = (request.body.record, cx.now());
+        cx.require_public("endpoint", &new.endpoint).await?;
         let (secret, id): (_, Uuid) = (new_secret(cx.secret()?), cx.new_id());
-        let make =
-            |place| StoredWebhook::new(WebhookId(with_ordinal(id, place)), &request.body, secret.clone(), cx.now());
-        let webhook = cx.table.append_once(cx.origin(id), cx.now(), make).await?;
-        Ok(Created(WebhookWithSecret { webhook: webhook.webhook, secret }))
+        let make = |id: WebhookId| cx.begun(new.clone(), id).with_secret(secret.clone());
+        let webhook = cx.table.insert(NewRow { of: (), id, origin: cx.origin(id), now }, make).await?;
+        Ok(Created(WebhookWithSecret { webhook, secret }))
     }
 }

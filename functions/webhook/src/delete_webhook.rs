@@ -2,18 +2,4 @@
 
 use shared::prelude::*;
 
-pub struct DeleteWebhook;
-
-impl Operation for DeleteWebhook {
-    type Path = WebhookId;
-    type Query = ();
-    type Body = ();
-    type Reply = Deleted<Webhook>;
-
-    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let id = request.path;
-        let found = cx.table.get::<StoredWebhook>(id).await.on_missing("webhook_id")?;
-        cx.table.remove_rows::<StoredWebhook>((), &[id], &[]).await.on_missing("webhook_id")?;
-        Ok(Deleted(found.webhook))
-    }
-}
+pub type DeleteWebhook = Delete<Webhook>;

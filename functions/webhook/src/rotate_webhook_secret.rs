@@ -12,8 +12,8 @@ impl Operation for RotateWebhookSecret {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (secret, now) = (new_secret(cx.secret()?), cx.now());
-        let rotate = |webhook: StoredWebhook| webhook.rotated(secret.clone(), now);
-        let rotated = cx.table.change_webhook(request.path, cx.new_id(), rotate).await;
-        Ok(Updated(WebhookWithSecret { webhook: rotated.on_missing("webhook_id")?.webhook, secret }))
+        let rotate = |webhook: &mut Webhook| webhook.rotate(&secret, now);
+        let webhook = cx.table.change(request.path, cx.new_id(), rotate).await.on_missing("webhook_id")?;
+        Ok(Updated(WebhookWithSecret { webhook, secret }))
     }
 }

@@ -12,10 +12,10 @@ impl Operation for SendTestEvent {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, now) = (request.path, cx.now());
-        cx.table.get::<StoredWebhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
+        cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
         let test = NewDelivery::test(EventId(cx.new_id()), now);
         let made = cx.table.enqueue(id.into(), &[test], now).await?;
-        let delivery = made.first().map(|id| StoredDelivery::new(*id, test, now).delivery);
+        let delivery = made.first().map(|id| Delivery::new(*id, test, now));
         Ok(Created(delivery.ok_or_else(|| Error::Internal("a test event without a delivery".into()))?))
     }
 }

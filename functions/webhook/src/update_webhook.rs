@@ -7,21 +7,21 @@ pub struct UpdateWebhook;
 impl Operation for UpdateWebhook {
     type Path = WebhookId;
     type Query = ();
-    type Body = WebhookChanges;
+    type Body = Changes<Webhook>;
     type Reply = Updated<Webhook>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (id, changes, now) = (request.path, request.body, cx.now());
-        if let Some(endpoint) = &changes.endpoint {
-            cx.table.get::<StoredWebhook>(id).await.on_missing("webhook_id")?;
+        let (id, Changes(changes), now) = (request.path, request.body, cx.now());
+        if let Change::Set(endpoint) = &changes.endpoint {
+            cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
             cx.require_public("endpoint", endpoint).await?;
         }
-        let change = |webhook: StoredWebhook| webhook.changed(changes.clone(), now);
-        let webhook = cx.table.change_webhook(id, cx.new_id(), change).await.on_missing("webhook_id")?;
-        if changes.enabled == Some(true) {
-            // Whoever enables it has mended it: its deliveries are tried with everybody else's again.
+        let change = |webhook: &mut Webhook| webhook.update(&changes, now);
+        let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
+        if webhook.enabled && changes.enabled != Change::Absent {
+            // Its owner enables it because it works again: its circuit closes.
             cx.table.keep_endpoint_health(id.into(), &Observed::mended(), now).await?;
         }
-        Ok(Updated(webhook.webhook))
+        Ok(Updated(webhook))
     }
 }

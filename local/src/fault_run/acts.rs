@@ -133,7 +133,7 @@ async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
         }
         End::Thinned(places) => {
             for place in places {
-                let path = format!("/api/v1/campaign_contact/{}", id.contact(*place));
+                let path = format!("/api/v1/campaign_contact/{}", id.run().contact(*place));
                 let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
                 // Where the answer was lost that it is gone, the next one is that there is none.
                 match (answered.status, answered.unanswered) {

@@ -166,7 +166,7 @@ pub async fn campaigns(
     for organisation in 0..world.organisations.len() {
         let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
         for talk in all {
-            if let Some(widget) = talk.fields.widget_id {
+            if let Some(widget) = talk.widget_id {
                 conversations.entry(widget).or_default().push(talk);
             }
         }
@@ -191,12 +191,12 @@ pub async fn campaigns(
         // What had begun before it was stopped may arrive, and that is all.
         let late = |stopped: Instant, heard: &Heard| heard.last > stopped + options.under_way();
         for place in 0..u32::try_from(run.contacts).unwrap_or(u32::MAX) {
-            let id = ran.id.contact(place);
+            let id = ran.id.run().contact(place);
             if let Some(at) = ran.deleted.get(&place).copied().or(ran.cancelled) {
                 stopped.see(!heard(id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
             }
         }
-        let ids: BTreeSet<Uuid> = (0..).take(run.contacts).map(|place| ran.id.contact(place).0).collect();
+        let ids: BTreeSet<Uuid> = (0..).take(run.contacts).map(|place| ran.id.run().contact(place).0).collect();
         for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
             nothing.see(ids.contains(id), || format!("{path} {id}"));
         }
@@ -217,9 +217,9 @@ pub async fn campaigns(
         let talks = conversations.remove(&world.channels[number].widget).unwrap_or_default();
         let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
         for talk in &talks {
-            let first = of_contact.insert(talk.fields.contact_id, talk.id).is_none();
+            let first = of_contact.insert(talk.contact_id, talk.id).is_none();
             let invited =
-                talk.fields.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
+                talk.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
             begun.see(first && invited, || format!("{path} {talk:?}"));
         }
         for place in &places {

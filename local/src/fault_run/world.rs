@@ -17,7 +17,8 @@ use shared::request::context::{Clock, Ids};
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
 use shared::table::keys::DUE_INDEX;
-use shared::table::store::{BATCH_WRITE_LIMIT, Store, from_item};
+use shared::table::rows::INSERT_LIMIT;
+use shared::table::store::{Store, from_item};
 use shared::table::{Table, TableError};
 use shared::values::id::{AssistantId, ContactId, ConversationId, OrgId, WebhookId, WidgetId};
 use shared::values::json::JsonObject;
@@ -25,6 +26,7 @@ use shared::values::secret::Secret;
 use shared::values::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use uuid::Uuid;
 
 use crate::event_source::StreamFaults;
 use crate::fault_run::Options;
@@ -188,8 +190,8 @@ impl World {
         let run = &self.plan.runs[number];
         let Organisation { id: org_id, table, .. } = &self.organisations[self.plan.webhooks[run.webhook].organisation];
         let (now, service) = (self.clock.now(), &self.stack.gateway.service);
-        let widget = Widget {
-            id: service.ids.fresh(now).into(),
+        let widget = |id| Widget {
+            id,
             name: None,
             description: None,
             assistant_id: Some(self.webhooks[run.webhook].assistant),
@@ -201,9 +203,8 @@ impl World {
             created_at: now,
             updated_at: now,
         };
-        table.put(widget.id, &widget).await.map_err(broken)?;
-        let contact = |number: usize| Contact {
-            id: service.ids.fresh(now).into(),
+        let contact = |number: usize, id| Contact {
+            id,
             first_name: Some(format!("Contact {number}")),
             last_name: None,
             email: None,
@@ -213,13 +214,16 @@ impl World {
             created_at: now,
             updated_at: now,
         };
-        let contacts: Vec<_> = (0..run.contacts).map(contact).collect();
-        let store = Store::new(self.stack.client.clone(), database::TABLE_NAME.into());
-        for batch in contacts.chunks(BATCH_WRITE_LIMIT) {
-            let items = batch.iter().map(|contact| table.item(contact.id, contact)).collect::<Result<_, _>>();
-            store.put_batch(items.map_err(broken)?).await.map_err(broken)?;
+        let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
+        let widgets = table.insert_all::<Widget>((), &fresh(1), |_, id| widget(id)).await.map_err(broken)?;
+        let widget = widgets.first().ok_or_else(|| Trouble("no widget was made".into()))?.id;
+        let mut contacts = Vec::new();
+        for ids in fresh(run.contacts).chunks(INSERT_LIMIT) {
+            let first = contacts.len();
+            let made = table.insert_all::<Contact>((), ids, |index, id| contact(first + index, id)).await;
+            contacts.extend(made.map_err(broken)?.into_iter().map(|contact| contact.id));
         }
-        Ok(Channel { widget: widget.id, contacts: contacts.into_iter().map(|contact| contact.id).collect() })
+        Ok(Channel { widget, contacts })
     }
 
     async fn converse(&self, number: usize) -> Result<ConversationId, Trouble> {

@@ -10,9 +10,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::campaign::Campaign;
 use shared::records::campaign::{Dispatch, Dispatched};
-use shared::records::conversation::{Conversation, ConversationFields};
-use shared::values::id::{CampaignContactId, CampaignId, ConversationId};
-use shared::values::json::JsonObject;
+use shared::records::conversation::Conversation;
+use shared::values::id::{CampaignContactId, CampaignId};
 use shared::values::time::Timestamp;
 
 use super::{
@@ -167,14 +166,8 @@ async fn counts_always_add_up_to_the_contacts() {
         let mut cancelled = false;
         // Whoever sends a campaign may have read it, and its contacts, long ago.
         let seen: Campaign = table.get(CampaignId(campaign.parse().unwrap())).await.unwrap();
-        let all_seen = table.contacts_at(seen.id, 0..CONTACTS).await.unwrap();
-        let fields = ConversationFields {
-            assistant_id: seen.assistant_id.unwrap(),
-            widget_id: Some(seen.widget_id),
-            contact_id: None,
-            device_type: None,
-            attributes: JsonObject::default(),
-        };
+        let all_seen = table.contacts_at(seen.id.run(), 0..CONTACTS).await.unwrap();
+        let assistant = seen.assistant_id.unwrap();
         for step in steps {
             let queued = plain.values().any(|status| status == "queued");
             match step {
@@ -194,10 +187,10 @@ async fn counts_always_add_up_to_the_contacts() {
                 }
                 Step::Send(contact) => {
                     let was = &all_seen[contact];
-                    let id = ConversationId(stack.gateway.service.ids.fresh(now));
+                    let id = stack.gateway.service.ids.fresh(now);
                     let dispatch = Dispatch {
                         thread: None,
-                        opening: Conversation::open(id, fields.clone(), now),
+                        opening: Conversation::through(seen.widget_id, assistant, was.contact_id, id, now),
                         message: None,
                         connector: None,
                     };

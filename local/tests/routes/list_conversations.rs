@@ -2,25 +2,25 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::database::TABLE_NAME;
 use local::gateway::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use shared::records::conversation::Changed;
-use shared::records::conversation::{Conversation, ConversationFields};
+use shared::records::conversation::{Conversation, ConversationStatus};
 use shared::request::tenant::Tenant;
-use shared::table::keys::{Key, Row as _, list_head, list_row, set_block, set_section};
-use shared::table::list::Plan;
-use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store, to_item};
-use shared::values::id::{AssistantId, ConversationId, OrgId, ordinal, with_ordinal};
-use shared::values::json::JsonObject;
+use shared::table::commit::Transaction;
+use shared::table::filters::Term;
+use shared::table::keys::{Key, filter_block, filter_section, list_head, list_row};
+use shared::table::rows::NewRow;
+use shared::table::store::{Item, to_item};
+use shared::table::stored::Listed as _;
+use shared::values::id::{ConversationId, OrgId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{DEMO_TIME, List, NO_UUID, NOBODYS, detail, issue};
-use crate::fixture::{ACME, NOW, acme, call, data, everything, id, kind, post, stack};
+use crate::fixture::{ACME, NOW, acme, call, data, everything, id, kind, post, put_items, stack};
 
 const LIST: List = List { path: "/api/v1/conversation", at: "/data", kind: kind::CONVERSATION, first: 0, total: 2 };
 
@@ -180,8 +180,8 @@ async fn every_choice_is_what_a_filter_of_a_vec_is() {
             let (now, by) = (Timestamp::from_unix_millis(NOW), Uuid::from_u128(number << 64));
             match step {
                 Step::Open(assistant) => {
-                    let opening = conversation(by, &assistants[*assistant]);
-                    let opened = table.open_conversation(None, |place| opening.at(place)).await.unwrap().unwrap();
+                    let row = NewRow { of: (), id: by, origin: None, now };
+                    let opened = table.insert(row, |id| conversation(id, &assistants[*assistant])).await.unwrap();
                     let (id, assistant) = (opened.id.to_string(), assistants[*assistant].clone());
                     plain.push(Plain { id, assistant, closed: false });
                 }
@@ -195,8 +195,8 @@ async fn every_choice_is_what_a_filter_of_a_vec_is() {
                     let place = (place * plain.len() as f64) as usize;
                     let one = &mut plain[place];
                     let id = ConversationId(one.id.parse().unwrap());
-                    let closed = table.close_conversation(id, by, now).await.unwrap();
-                    assert_eq!(matches!(closed, Changed::Closed), one.closed);
+                    let closed = table.try_change(id, by, |open: &mut Conversation| open.close(now)).await.unwrap();
+                    assert_eq!(closed.is_err(), one.closed);
                     one.closed = true;
                 }
             }
@@ -206,15 +206,10 @@ async fn every_choice_is_what_a_filter_of_a_vec_is() {
     }
 }
 
-fn conversation(id: Uuid, assistant: &str) -> Conversation {
-    let fields = ConversationFields {
-        assistant_id: AssistantId(assistant.parse().unwrap()),
-        widget_id: None,
-        contact_id: None,
-        device_type: None,
-        attributes: JsonObject::default(),
-    };
-    Conversation::open(ConversationId(id), fields, Timestamp::from_unix_millis(NOW))
+fn conversation(id: ConversationId, assistant: &str) -> Conversation {
+    let now = Timestamp::from_unix_millis(NOW);
+    let stored = json!({"id": id, "assistant_id": assistant, "created_at": now, "updated_at": now});
+    serde_json::from_value(stored).unwrap()
 }
 
 fn tenant() -> Tenant {
@@ -229,7 +224,7 @@ fn set_of(name: &str, members: impl Fn(u32) -> bool, count: u32) -> Vec<Item> {
     let number = |value: u64| AttributeValue::N(value.to_string());
     let (tenant, mut items) = (tenant(), Vec::new());
     for section in 0..count.div_ceil(BLOCK * 32) {
-        let mut counts = set_section(&tenant, name, section).attributes();
+        let mut counts = filter_section(&tenant, name, section).attributes();
         for block in 0..32 {
             let first = (section * 32 + block) * BLOCK;
             let mut words = [0_u64; 16];
@@ -239,7 +234,7 @@ fn set_of(name: &str, members: impl Fn(u32) -> bool, count: u32) -> Vec<Item> {
             let size: u32 = words.iter().map(|word| word.count_ones()).sum();
             if size > 0 {
                 counts.insert(format!("b{block}"), number(size.into()));
-                let mut item = set_block(&tenant, name, section * 32 + block).attributes();
+                let mut item = filter_block(&tenant, name, section * 32 + block).attributes();
                 let words = words.iter().enumerate().filter(|(_, word)| **word > 0);
                 item.extend(words.map(|(place, word)| (format!("w{place}"), number(*word))));
                 items.push(item);
@@ -257,15 +252,16 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     const PLACES: [u32; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
     let stack = stack().await;
     let table = acme(&stack);
+    let term = Term::of("status", &ConversationStatus::Closed, None).unwrap();
     for place in PLACES {
-        let put = |plan: &mut Plan<'_>| {
-            plan.insert("TEST", place);
+        let put = |transaction: &mut Transaction<'_>| {
+            transaction.select("TEST", place, &[], std::slice::from_ref(&term));
             Ok(())
         };
-        table.carry_out(put).await.unwrap();
+        table.commit(put).await.unwrap();
     }
     let found = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#SET#TEST"));
-    let mut wanted = set_of("TEST", |place| PLACES.contains(&place), 70_000);
+    let mut wanted = set_of("TEST#status=closed", |place| PLACES.contains(&place), 70_000);
     wanted.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
     assert_eq!(found.map(Item::from_iter).collect::<Vec<_>>(), wanted);
 }
@@ -294,11 +290,19 @@ async fn pages_are_found_across_blocks_and_sections() {
     head.insert("next_ordinal".into(), AttributeValue::N(COUNT.to_string()));
     let mut items: Vec<Item> = [
         vec![head],
-        set_of("CLOSED", closed, COUNT),
-        set_of(&format!("ASSISTANT#{}", assistants[0]), |place| !second(place), COUNT),
-        set_of(&format!("ASSISTANT#{}", assistants[1]), second, COUNT),
-        set_of(&format!("CLOSED#{}", assistants[0]), |place| closed(place) && !second(place), COUNT),
-        set_of(&format!("CLOSED#{}", assistants[1]), |place| closed(place) && second(place), COUNT),
+        set_of("CONVERSATION#status=closed", closed, COUNT),
+        set_of(&format!("CONVERSATION#assistant_id={}", assistants[0]), |place| !second(place), COUNT),
+        set_of(&format!("CONVERSATION#assistant_id={}", assistants[1]), second, COUNT),
+        set_of(
+            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[0]),
+            |place| closed(place) && !second(place),
+            COUNT,
+        ),
+        set_of(
+            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[1]),
+            |place| closed(place) && second(place),
+            COUNT,
+        ),
     ]
     .concat();
 
@@ -329,15 +333,14 @@ async fn pages_are_found_across_blocks_and_sections() {
     present.sort_unstable();
     present.dedup();
     for place in present {
-        let row = conversation(with_ordinal(seed, place), assistant(place));
-        let row = if closed(place) { row.closed(row.created_at) } else { row };
+        let mut row = conversation(ConversationId(with_ordinal(seed, place)), assistant(place));
+        if closed(place) {
+            row.close(row.created_at).unwrap();
+        }
         let key: Key = list_row(&tenant, &list_name, place);
         items.push(to_item(&key, &row).unwrap());
     }
-    let store = Store::new(stack.client.clone(), TABLE_NAME.into());
-    for batch in items.chunks(BATCH_WRITE_LIMIT) {
-        store.put_batch(batch.to_vec()).await.unwrap();
-    }
+    put_items(&stack, items).await;
 
     for (query, total, page, wanted) in cases {
         let answer = list(&stack, &query).await;

@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{Attempt, Lane, StoredDelivery};
+use shared::records::delivery::{Attempt, Lane, Delivery};
 use shared::values::id::{DeliveryId, EndpointId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -22,14 +22,14 @@ async fn redeliver(stack: &Stack) -> Answer {
 }
 
 /// The demo set's one delivery.
-async fn stored(stack: &Stack) -> StoredDelivery {
+async fn stored(stack: &Stack) -> Delivery {
     let (webhook, delivery) = (id('a', kind::WEBHOOK, 1), id('a', kind::CONVERSATION, 0));
     let key = (EndpointId(webhook.parse().unwrap()), DeliveryId(delivery.parse().unwrap()));
     acme(stack).get(key).await.unwrap()
 }
 
 /// Replaces it.
-pub async fn make(stack: &Stack, change: impl FnOnce(StoredDelivery) -> StoredDelivery) -> StoredDelivery {
+pub async fn make(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> Delivery {
     let was = stored(stack).await;
     let is = change(was.clone());
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
@@ -60,7 +60,7 @@ async fn what_was_given_up_is_ready_once_more() {
     assert_eq!(data(&stack.answer(&logs).await)["items"], json!([delivery]));
 }
 
-type Change = fn(StoredDelivery, Timestamp) -> StoredDelivery;
+type Change = fn(Delivery, Timestamp) -> Delivery;
 
 #[tokio::test]
 async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
@@ -75,12 +75,12 @@ async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
     for (state, change) in states {
         let stack = stack().await;
         let was = make(&stack, |was| change(was, earlier)).await;
-        assert_eq!(was.delivery.state.as_str(), state);
+        assert_eq!(was.state.as_str(), state);
         let answered = data(&redeliver(&stack).await);
         let is = stored(&stack).await;
-        assert_eq!(answered, serde_json::to_value(&is.delivery).unwrap());
+        assert_eq!(answered, serde_json::to_value(&is).unwrap());
         assert_eq!((is.tries, is.lane, is.due_at.is_some()), (0, Lane::Open, true), "{state}");
-        let mut wanted = serde_json::to_value(&was.delivery).unwrap();
+        let mut wanted = serde_json::to_value(&was).unwrap();
         wanted["state"] = "ready".into();
         wanted["next_attempt_at"] = Value::Null;
         wanted["updated_at"] = TEST_TIME.into();
@@ -103,10 +103,10 @@ async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
     let now = Timestamp::from_unix_millis(NOW);
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
     let ask = async || {
-        let delivery = stored(&stack).await.delivery.id;
+        let delivery = stored(&stack).await.id;
         acme(&stack).redeliver(webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
     };
-    assert_eq!(ask().await.delivery.state.as_str(), "ready");
+    assert_eq!(ask().await.state.as_str(), "ready");
     let sent = make(&stack, |was| was.after(attempt(204), None, Lane::Open, 0.0, now)).await;
     // As it comes again where its first answer was lost.
     assert_eq!(ask().await, sent);

@@ -2,7 +2,7 @@
 
 use local::Stack;
 use serde_json::json;
-use shared::records::webhook::StoredWebhook;
+use shared::records::webhook::Webhook;
 use shared::values::id::WebhookId;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ async fn rotate(stack: &Stack) -> String {
     rotated["secret"].as_str().unwrap().to_owned()
 }
 
-async fn stored(stack: &Stack) -> StoredWebhook {
+async fn stored(stack: &Stack) -> Webhook {
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
     acme(stack).get(webhook).await.unwrap()
 }

@@ -5,13 +5,13 @@ use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::records::delivery::EndpointHealth;
-use shared::records::webhook::DisabledReason;
+use shared::records::webhook::{DisabledReason, Webhook};
 use shared::values::id::{EndpointId, WebhookId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    NOBODYS, TEST_TIME, changes, create_webhook, detail, issue, items, not_found, nothing, read_webhook, row, wrong,
+    NOBODYS, TEST_TIME, changes, create_webhook, detail, issue, items, members_of, not_found, nothing, read_webhook, row, wrong,
 };
 use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
 
@@ -28,7 +28,7 @@ async fn update(stack: &Stack, body: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_said_changes_and_what_is_not_or_is_null_stays() {
+async fn what_is_absent_stays_and_null_is_the_default() {
     let said = [("endpoint", json!(ELSEWHERE)), ("name", json!("Renamed")), ("enabled", json!(false))];
     // Every choice of fields, the others absent or null.
     for choice in 0..8 {
@@ -39,8 +39,9 @@ async fn what_is_said_changes_and_what_is_not_or_is_null_stays() {
             for (place, (name, value)) in said.iter().enumerate() {
                 if choice & (1 << place) != 0 {
                     (body[*name], wanted[*name]) = (value.clone(), value.clone());
-                } else if let Some(null) = &absent {
+                } else if let (Some(null), true) = (&absent, *name != "endpoint") {
                     body[*name] = null.clone();
+                    wanted[*name] = if *name == "enabled" { json!(true) } else { Value::Null };
                 }
             }
             wanted["updated_at"] = TEST_TIME.into();
@@ -49,7 +50,7 @@ async fn what_is_said_changes_and_what_is_not_or_is_null_stays() {
             assert_eq!((answer.status, json(&answer)), (200, envelope), "{body}");
             let (gone, mut new) = changes(&stack, &before).await;
             let item = new.remove(&row("WEBHOOK", 1)).unwrap();
-            assert_eq!((&item["webhook"], new.len(), gone.len()), (&wanted, 0, 1), "{body}");
+            assert_eq!((&members_of(&wanted, &item), new.len(), gone.len()), (&wanted, 0, 1), "{body}");
             assert_eq!(item["secrets"], gone[&row("WEBHOOK", 1)]["secrets"], "{body}");
         }
     }
@@ -62,18 +63,17 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
         let stack = stack().await;
         let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
         let table = acme(&stack);
-        table.change_webhook(webhook, webhook.0, |webhook| webhook.disabled(reason, disabled_at)).await.unwrap();
+        table.change(webhook, webhook.0, |webhook: &mut Webhook| webhook.disable(reason, disabled_at)).await.unwrap();
         let state = |webhook: &Value| ["enabled", "disabled_reason", "disabled_at"].map(|name| webhook[name].clone());
         let disabled = [json!(false), json!(reason.as_str()), json!("2026-02-01T11:59:59.000Z")];
         let read = call("GET", &format!("/api/v1/outbound_webhook/{webhook}"), ACME);
         assert_eq!(state(&data(&stack.answer(&read).await)), disabled);
-        for body in [json!({}), json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE}), json!({"enabled": null})] {
+        for body in [json!({}), json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE})] {
             assert_eq!(state(&data(&update(&stack, &body).await)), disabled, "{body}");
         }
-        assert_eq!(
-            state(&data(&update(&stack, &json!({"enabled": true})).await)),
-            [json!(true), Value::Null, Value::Null]
-        );
+        // Null puts it back to what a new webhook has.
+        let enable = if reason == DisabledReason::Gone { json!({"enabled": true}) } else { json!({"enabled": null}) };
+        assert_eq!(state(&data(&update(&stack, &enable).await)), [json!(true), Value::Null, Value::Null]);
         assert_eq!(state(&data(&stack.answer(&read).await)), [json!(true), Value::Null, Value::Null]);
     }
 }
@@ -84,7 +84,7 @@ async fn enabling_it_forgets_how_its_endpoint_fared() {
     let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
     let now = Timestamp::from_unix_millis(NOW);
     let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, held_at: Some(now), id: webhook };
-    table.put(webhook, &bad).await.unwrap();
+    table.put_single(webhook, &bad).await.unwrap();
     for body in [json!({"endpoint": ELSEWHERE, "name": "Renamed"}), json!({"enabled": false})] {
         update(&stack, &body).await;
         assert_eq!(table.endpoint_health(webhook).await.unwrap(), bad, "{body}");
@@ -93,6 +93,15 @@ async fn enabling_it_forgets_how_its_endpoint_fared() {
     // What was held back is still to be sent, and is found by that it was held back.
     let good = EndpointHealth { held_at: Some(now), ..EndpointHealth::good(webhook) };
     assert_eq!(table.endpoint_health(webhook).await.unwrap(), good);
+}
+
+#[tokio::test]
+async fn what_has_no_default_cannot_be_null() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = update(&stack, &json!({"endpoint": null})).await;
+    assert_eq!(detail(&answer), wrong("endpoint", "string_type", "Input should be a valid string"));
+    assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[tokio::test]
@@ -140,7 +149,7 @@ async fn changes_side_by_side_are_all_made() {
     let answers = futures_util::future::join_all(updates).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
     let item = items(&stack).await.remove(&row("WEBHOOK", 1)).unwrap();
-    let webhook = &item["webhook"];
+    let webhook = &item;
     assert_eq!(
         [&webhook["name"], &webhook["endpoint"], &webhook["enabled"], &item["version"]],
         [&json!("Renamed"), &json!(ELSEWHERE), &json!(false), &json!(12)]

@@ -2,10 +2,10 @@
 
 use crate::delivery::event::{CampaignData, ConversationData, Data, Event, TestData};
 use crate::delivery::signature;
-use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use crate::records::campaign::{CampaignContact, ContactStatus};
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
-use crate::records::delivery::{Attempt, DeliveryState, EventKind, Lane, StoredDelivery};
+use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, Lane};
 use crate::request::error::{Error, Result};
 use crate::values::id::WebhookId;
 
@@ -25,7 +25,7 @@ enum GivenUp {
 
 impl Outbox<'_> {
     /// Holds a delivery back.
-    pub async fn hold(&self, endpoint: &Endpoint, was: &StoredDelivery) -> Result<()> {
+    pub async fn hold(&self, endpoint: &Endpoint, was: &Delivery) -> Result<()> {
         let now = self.now();
         endpoint.note_held(now);
         // First the note that leads to it: a delivery that nobody looks for would be lost.
@@ -35,7 +35,7 @@ impl Outbox<'_> {
     }
 
     /// Tries a delivery, once, and keeps what came of it; whether it arrived.
-    pub async fn attempt(&self, endpoint: &Endpoint, was: &StoredDelivery) -> Result<bool> {
+    pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<bool> {
         let target = match &endpoint.target {
             Ok(target) => target,
             Err(reason) => return self.give_up(endpoint, was, GivenUp::Failed(reason)).await,
@@ -60,7 +60,7 @@ impl Outbox<'_> {
         Ok(arrived)
     }
 
-    async fn give_up(&self, endpoint: &Endpoint, was: &StoredDelivery, given_up: GivenUp) -> Result<bool> {
+    async fn give_up(&self, endpoint: &Endpoint, was: &Delivery, given_up: GivenUp) -> Result<bool> {
         match given_up {
             GivenUp::Failed(reason) => self.keep(endpoint, was, was.clone().dead(reason, self.now())).await?,
             // Whoever stopped it has noted that with its campaign.
@@ -72,22 +72,22 @@ impl Outbox<'_> {
     }
 
     /// Replaces the delivery, and tells its campaign of the end, where it has one and this is the end.
-    async fn keep(&self, endpoint: &Endpoint, was: &StoredDelivery, is: StoredDelivery) -> Result<()> {
-        let outcome = match is.delivery.state {
+    async fn keep(&self, endpoint: &Endpoint, was: &Delivery, is: Delivery) -> Result<()> {
+        let outcome = match is.state {
             DeliveryState::Delivered => Some(ContactStatus::Sent),
             DeliveryState::Dead => Some(ContactStatus::Failed),
             DeliveryState::Ready | DeliveryState::Waiting => None,
         };
         let (table, id) = (&endpoint.table, endpoint.id);
-        match outcome.zip(was.delivery.campaign_contact_id) {
+        match outcome.zip(was.campaign_contact_id) {
             Some((outcome, contact)) => table.settle_delivery(id, was, &is, contact, outcome, self.now()).await?,
             None => table.replace_delivery(id, was, &is).await?,
         };
         Ok(())
     }
 
-    async fn post(&self, target: &Target, was: &StoredDelivery, body: String) -> Result<(Attempt, Option<i64>)> {
-        let (at, id) = (self.now(), was.delivery.event_id.to_string());
+    async fn post(&self, target: &Target, was: &Delivery, body: String) -> Result<(Attempt, Option<i64>)> {
+        let (at, id) = (self.now(), was.event_id.to_string());
         let headers = signature::headers(&target.secrets(at), &id, at.unix_seconds(), &body)?;
         let answer = self.sender.post(&target.url, headers.to_vec(), body, at).await;
         let attempt = Attempt {
@@ -102,8 +102,8 @@ impl Outbox<'_> {
     }
 
     /// What is sent, which is the same on every attempt; or why nothing is.
-    async fn body(&self, endpoint: &Endpoint, was: &StoredDelivery) -> Result<Result<String, GivenUp>> {
-        let (table, delivery) = (&endpoint.table, &was.delivery);
+    async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Result<String, GivenUp>> {
+        let (table, delivery) = (&endpoint.table, was);
         let print = |data: Data<'_>| {
             serde_json::to_string(&Event::of(delivery, data)).map_err(|error| Error::Internal(error.to_string()))
         };
@@ -120,7 +120,7 @@ impl Outbox<'_> {
             }
             (EventKind::CampaignMessage | EventKind::CampaignCall, _, Some(id)) => {
                 let (campaign, place) =
-                    futures_util::try_join!(table.find::<Campaign>(id.campaign()), table.find::<CampaignContact>(id))?;
+                    futures_util::try_join!(table.campaign_of(was), table.find::<CampaignContact>(id))?;
                 let Some((campaign, place)) = campaign.zip(place) else {
                     return Ok(Err(GivenUp::Stopped("deleted before it was sent")));
                 };

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as Turn;
 
 use crate::records::assistant::Assistant;
-use crate::records::delivery::{Attempt, EndpointHealth, EventKind, Lane, Observed, StoredDelivery};
-use crate::records::webhook::{DisabledReason, StoredWebhook};
+use crate::records::delivery::{Attempt, Delivery, EndpointHealth, EventKind, Lane, Observed};
+use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
 use crate::table::{Table, TableError};
 use crate::values::id::{EndpointId, WebhookId, WidgetId};
@@ -31,7 +31,7 @@ pub struct Target {
     /// The address.
     pub url: String,
     /// Signs what is sent.
-    webhook: StoredWebhook,
+    webhook: Webhook,
     /// The widget whose connector it is.
     connector: Option<WidgetId>,
 }
@@ -45,10 +45,9 @@ struct Health {
 
 impl Endpoint {
     /// The endpoint `id`, of which `delivery` tells whether it is a webhook or a connector.
-    pub async fn load(table: Table, id: EndpointId, delivery: Option<&StoredDelivery>) -> Result<Self, TableError> {
-        let connector = delivery.is_some_and(|stored| {
-            matches!(stored.delivery.event, EventKind::CampaignMessage | EventKind::CampaignCall)
-        });
+    pub async fn load(table: Table, id: EndpointId, delivery: Option<&Delivery>) -> Result<Self, TableError> {
+        let connector =
+            delivery.is_some_and(|stored| matches!(stored.event, EventKind::CampaignMessage | EventKind::CampaignCall));
         let target =
             async { if connector { Target::connector(&table, id).await } else { Target::webhook(&table, id).await } };
         let (target, known) = futures_util::try_join!(target, table.endpoint_health(id))?;
@@ -100,8 +99,8 @@ impl Endpoint {
             return Ok(());
         }
         let by = self.id.0;
-        let disable = |webhook: StoredWebhook| webhook.disabled(reason, now);
-        match self.table.change_webhook(WebhookId(self.id.0), by, disable).await {
+        let disable = |webhook: &mut Webhook| webhook.disable(reason, now);
+        match self.table.change(WebhookId(self.id.0), by, disable).await {
             Ok(_) | Err(TableError::Missing) => Ok(()),
             Err(error) => Err(error),
         }
@@ -165,13 +164,13 @@ impl Endpoint {
 
 impl Target {
     async fn webhook(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
-        let Some(webhook) = table.find::<StoredWebhook>(WebhookId(id.0)).await? else {
+        let Some(webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
             return Ok(Err("the webhook is deleted"));
         };
-        if !webhook.webhook.enabled {
+        if !webhook.enabled {
             return Ok(Err("the webhook is disabled"));
         }
-        Ok(Ok(Self { url: webhook.webhook.endpoint.clone(), webhook, connector: None }))
+        Ok(Ok(Self { url: webhook.endpoint.clone(), webhook, connector: None }))
     }
 
     /// A connector is signed for by the webhook of the widget's assistant: its secret is the one that the customer has.
@@ -183,8 +182,8 @@ impl Target {
             Some(id) => table.find::<Assistant>(id).await?,
             None => None,
         };
-        let webhook = match assistant.and_then(|assistant| assistant.fields.webhook_id) {
-            Some(id) => table.find::<StoredWebhook>(id).await?,
+        let webhook = match assistant.and_then(|assistant| assistant.webhook_id) {
+            Some(id) => table.find::<Webhook>(id).await?,
             None => None,
         };
         let unsigned = "the widget's assistant has no webhook, whose secret would sign";

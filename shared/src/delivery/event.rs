@@ -79,16 +79,15 @@ impl<'a> Event<'a> {
 impl<'a> ConversationData<'a> {
     /// A closed conversation, with all of its messages.
     pub fn of(conversation: &'a Conversation, transcript: &'a [Message]) -> Self {
-        let fields = &conversation.fields;
         Self {
             conversation_id: conversation.id,
-            widget_id: fields.widget_id,
-            assistant_id: fields.assistant_id,
-            contact_id: fields.contact_id,
-            device_type: fields.device_type.as_deref(),
+            widget_id: conversation.widget_id,
+            assistant_id: conversation.assistant_id,
+            contact_id: conversation.contact_id,
+            device_type: conversation.device_type.as_deref(),
             chat_count: conversation.chat_count,
             first_message: transcript.first().map(|message| message.text.as_str()),
-            attributes: &fields.attributes,
+            attributes: &conversation.attributes,
             transcript,
         }
     }

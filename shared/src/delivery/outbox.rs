@@ -11,13 +11,14 @@ use futures_util::future::{join_all, try_join_all};
 
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::sender::Sender;
-use crate::records::delivery::{DeliveryState, StoredDelivery};
+use crate::records::campaign::rate_limit::Limited;
+use crate::records::delivery::storage::{Due, delivery_of, endpoint_of};
+use crate::records::delivery::{Delivery, DeliveryState};
 use crate::request::context::Service;
 use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
 use crate::runtime::stream::{Change, Handled, Unhandled};
 use crate::table::Table;
-use crate::table::keys::{Due, Paced, delivery_of, endpoint_of};
 use crate::values::id::{EndpointId, WidgetId};
 use crate::values::time::Timestamp;
 
@@ -59,15 +60,15 @@ impl<'a> Outbox<'a> {
     /// # Errors
     /// The first that could neither be sent nor be given up.
     pub async fn send(&self, cx: &EventContext<'_>, batch: &[Change]) -> Handled {
-        let mut groups: BTreeMap<_, (Table, Vec<(usize, StoredDelivery)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<_, (Table, Vec<(usize, Delivery)>)> = BTreeMap::new();
         let mut stopped = Vec::new();
         for (at, change) in batch.iter().enumerate() {
             let Some((tenant, endpoint, _)) = delivery_of(&change.key()) else { continue };
-            let record = change.record::<StoredDelivery>().unwrap_or_else(|error| {
+            let record = change.record::<Delivery>().unwrap_or_else(|error| {
                 stopped.push(Unhandled::at(at, error));
                 None
             });
-            let Some(ready) = record.filter(|stored| stored.delivery.state == DeliveryState::Ready) else { continue };
+            let Some(ready) = record.filter(|stored| stored.state == DeliveryState::Ready) else { continue };
             let group = groups.entry((tenant.org(), endpoint)).or_insert((cx.table(tenant), Vec::new()));
             group.1.push((at, ready));
         }
@@ -95,7 +96,7 @@ impl<'a> Outbox<'a> {
     }
 
     /// Sends what is ready for an endpoint, unless that fares badly: then it is held back.
-    async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, StoredDelivery)>) -> Handled {
+    async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, Delivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
         let loaded = Endpoint::load(table, id, ready.first().map(|(_, ready)| ready)).await;
         let endpoint = loaded.map_err(|error| Unhandled::at(first, error))?;
@@ -125,12 +126,12 @@ impl<'a> Outbox<'a> {
     /// When a connector may be sent `count` deliveries; never where it would be after `latest`.
     async fn slots(&self, table: &Table, widget: WidgetId, count: usize, latest: Timestamp) -> Result<Vec<Timestamp>> {
         let (rate, count) = (self.service.config.rate(), u32::try_from(count).unwrap_or(u32::MAX));
-        Ok(table.reserve((widget, Paced::Send), count, rate, self.now(), latest).await?)
+        Ok(table.reserve((widget, Limited::Send), count, rate, self.now(), latest).await?)
     }
 
-    async fn send_one(&self, endpoint: &Endpoint, seen: &StoredDelivery, turn: Option<Timestamp>) -> Result<()> {
+    async fn send_one(&self, endpoint: &Endpoint, seen: &Delivery, turn: Option<Timestamp>) -> Result<()> {
         // What has changed since is told by a change of its own, or was sent when this one came before.
-        let stands = endpoint.table.find::<StoredDelivery>((endpoint.id, seen.delivery.id)).await?;
+        let stands = endpoint.table.find::<Delivery>((endpoint.id, seen.id)).await?;
         let Some(was) = stands.filter(|stands| stands == seen) else { return Ok(()) };
         let Some(turn) = turn.or(endpoint.is_dead().then(|| self.now())) else {
             return self.hold(endpoint, &was).await;

@@ -3,9 +3,10 @@
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::records::delivery::DeliveryState;
+use crate::records::delivery::storage::{Due, delivery_of};
 use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
-use crate::table::keys::{Due, Key, delivery_of};
+use crate::table::keys::Key;
 
 /// Deliveries released at once.
 const CONCURRENT: usize = 16;
@@ -37,7 +38,7 @@ async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
     let Some((tenant, endpoint, place)) = delivery_of(key) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
     let Some(was) = table.delivery_at(endpoint, place).await? else { return Ok(false) };
-    let open = matches!(was.delivery.state, DeliveryState::Ready | DeliveryState::Waiting);
+    let open = matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting);
     if !open || was.due_at.is_none_or(|due| now < due) {
         return Ok(false);
     }

@@ -9,84 +9,66 @@ use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::secret::Secret;
 
-crate::input! {
-    /// What create-agency takes, and what an agency keeps.
-    #[derive(Clone, PartialEq, Serialize, Deserialize)]
-    pub struct AgencyFields {
-        /// The organisation; the key's, if anything.
-        pub org_id: Option<OrgId> = None,
-        /// Free-form.
-        pub branding: JsonObject = JsonObject::default(),
-        /// Free-form.
-        pub domain: JsonObject = JsonObject::default(),
-        /// Free-form; `payment_api_key` in it opens the payment provider.
-        pub billing_plan: JsonObject = JsonObject::default(),
-        /// Free-form.
-        pub user_auth: JsonObject = JsonObject::default(),
-    }
-}
-
 crate::record! {
     /// An agency.
-    pub struct Agency {
-        /// Identifier.
-        pub id: AgencyId,
-        .. pub fields: AgencyFields,
+    pub struct Agency(AgencyId): listed("AGENCY") {
+        /// The organisation; the key's, if anything.
+        org org_id: OrgId,
+        /// Free-form.
+        input branding: JsonObject = JsonObject::default(),
+        /// Free-form.
+        input domain: JsonObject = JsonObject::default(),
+        /// Free-form; `payment_api_key` in it opens the payment provider.
+        input billing_plan: JsonObject = JsonObject::default(),
+        /// Free-form.
+        input user_auth: JsonObject = JsonObject::default(),
+        /// Its webhook at the payment provider, once that is set up.
+        hidden payment_webhook: Option<StoredPaymentWebhook> = None,
     }
 }
 
 impl Agency {
     /// The key that opens the payment provider, where the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
-        self.fields.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
-    }
-}
-
-crate::input! {
-    /// What create-agency-billing-plan takes, and what a plan keeps.
-    #[derive(Clone, PartialEq, Serialize, Deserialize)]
-    pub struct BillingPlanFields {
-        /// What people read.
-        pub name: String,
-        /// What it is for.
-        pub description: String,
-        /// Quota of bots.
-        pub bots_count: Count,
-        /// Quota of queries.
-        pub queries_count: Count,
-        /// Quota of words.
-        pub words_count: Count,
-        /// Quota of voice, in seconds.
-        pub voice_seconds: Count,
-        /// Whether support is premium.
-        pub premium_support: bool,
-        /// Whether it is the plan that one starts with.
-        pub default_plan: bool = false,
-        /// Whether our brand is hidden.
-        pub remove_branding: bool = false,
-        /// Whether advanced intents are in it.
-        pub advanced_intents: bool = false,
-        /// Whether automatic intents are in it.
-        pub auto_intents: bool = false,
-        /// Plans of one group exclude each other.
-        pub billing_plan_group: Option<String> = None,
-        /// Free-form.
-        pub credits: JsonObject = JsonObject::default(),
-        /// Free-form.
-        pub attributes: JsonObject = JsonObject::default(),
-        /// The agency; the path's, if anything.
-        pub agency_id: Option<AgencyId> = None,
-        /// Key of the plan at the payment provider.
-        pub plan_lookup_key: Option<String> = None,
+        self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
     }
 }
 
 crate::record! {
     /// A billing plan of an agency.
-    pub struct BillingPlan {
-        /// Identifier.
-        pub id: BillingPlanId,
-        .. pub fields: BillingPlanFields,
+    pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency) {
+        /// What people read.
+        input name: String,
+        /// What it is for.
+        input description: String,
+        /// Quota of bots.
+        input bots_count: Count,
+        /// Quota of queries.
+        input queries_count: Count,
+        /// Quota of words.
+        input words_count: Count,
+        /// Quota of voice, in seconds.
+        input voice_seconds: Count,
+        /// Whether support is premium.
+        input premium_support: bool,
+        /// Whether it is the plan that one starts with.
+        input default_plan: bool = false,
+        /// Whether our brand is hidden.
+        input remove_branding: bool = false,
+        /// Whether advanced intents are in it.
+        input advanced_intents: bool = false,
+        /// Whether automatic intents are in it.
+        input auto_intents: bool = false,
+        /// Plans of one group exclude each other.
+        input billing_plan_group: Option<String> = None,
+        /// Free-form.
+        input credits: JsonObject = JsonObject::default(),
+        /// Free-form.
+        input attributes: JsonObject = JsonObject::default(),
+        /// The agency.
+        parent agency_id: AgencyId,
+        /// Key of the plan at the payment provider.
+        input plan_lookup_key: Option<String> = None,
     }
 }
 
@@ -98,7 +80,7 @@ crate::choice! {
     }
 }
 
-crate::record! {
+crate::object! {
     /// An agency's webhook at the payment provider, without its secret.
     pub struct PaymentWebhook {
         /// The agency.
@@ -128,12 +110,11 @@ impl PaymentWebhook {
     }
 }
 
-crate::record! {
-    /// What is kept of an agency's webhook at the payment provider. Stored, never printed.
-    pub struct StoredPaymentWebhook {
-        /// The provider's id of the endpoint.
-        pub payment_webhook_id: String,
-        /// What the provider signs its events with; it tells it once.
-        pub secret: Secret,
-    }
+/// What is kept of an agency's webhook at the payment provider. Stored, never answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredPaymentWebhook {
+    /// The provider's id of the endpoint.
+    pub payment_webhook_id: String,
+    /// What the provider signs its events with; it tells it once.
+    pub secret: Secret,
 }

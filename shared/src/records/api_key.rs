@@ -1,5 +1,7 @@
 //! API keys: what the database holds of them, and who a good one says the caller is.
 
+mod storage;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -8,7 +10,7 @@ use serde::Serialize;
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::values::id::{ApiKeyId, OrgId};
-use crate::values::schema::{Schema, Value, extended, object};
+use crate::values::schema::{Schema, Value, extended};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
@@ -85,7 +87,7 @@ crate::choice! {
     }
 }
 
-crate::record! {
+crate::object! {
     /// What the database holds of a key.
     pub struct ApiKeyRecord {
         /// Identifier, for naming the key without showing it.
@@ -134,7 +136,7 @@ pub struct IssuedApiKey {
 impl Schema for IssuedApiKey {
     fn schema() -> Value {
         let key = member::<Secret>("api_key", true, "The key. It is kept nowhere.");
-        extended(object(vec![key]), [ApiKeyRecord::schema()])
+        extended(ApiKeyRecord::schema(), vec![key])
     }
 }
 

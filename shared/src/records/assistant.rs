@@ -1,8 +1,8 @@
 //! Assistants: kind, language model, voice, and what they may use.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::records::webhook::Webhook;
 use crate::request::error::{Issues, Location};
 use crate::request::input::{Parse, Raw, words};
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
@@ -73,50 +73,40 @@ impl Schema for Locale {
     }
 }
 
-crate::input! {
-    /// What create-assistant takes, and what an assistant keeps.
-    #[derive(Clone, PartialEq, Serialize, Deserialize)]
-    pub struct AssistantFields {
-        /// What people read.
-        pub name: Option<String> = None,
-        /// What it is for.
-        pub description: Option<String> = None,
-        /// Free-form.
-        pub attributes: JsonObject = JsonObject::default(),
-        /// What the language model is told first.
-        pub system_prompt: String = String::new(),
-        /// Whether it speaks.
-        pub voice: bool = false,
-        /// Whether it speaks with a voice of the customer's.
-        pub custom_voice: bool = false,
-        /// Locales it speaks.
-        pub voice_languages: Vec<Locale> = Vec::new(),
-        /// The organisation; the key's, if anything.
-        pub org_id: Option<OrgId> = None,
-        /// Whether it shows images.
-        pub show_images: bool = false,
-        /// Whether it hides its data sources.
-        pub hide_ds: bool = false,
-        /// Webhook for its events.
-        pub webhook_id: Option<WebhookId> = None,
-        /// Whether a person can take over.
-        pub has_human_agent: bool = false,
-        /// Whether it may use tools.
-        pub use_tools: bool = false,
-        /// Conversation flow.
-        pub conversation_flow_id: Option<ConversationFlowId> = None,
-        /// What kind it is.
-        pub assistant_type: AssistantType = AssistantType::Simple,
-        /// Language model.
-        pub llm_model: LlmModel = LlmModel::Gpt4Preview0125,
-    }
-}
-
 crate::record! {
     /// An assistant.
-    pub struct Assistant {
-        /// Identifier.
-        pub id: AssistantId,
-        .. pub fields: AssistantFields,
+    pub struct Assistant(AssistantId): listed("ASSISTANT") {
+        /// What people read.
+        input name: Option<String> = None,
+        /// What it is for.
+        input description: Option<String> = None,
+        /// Free-form.
+        input attributes: JsonObject = JsonObject::default(),
+        /// What the language model is told first.
+        input system_prompt: String = String::new(),
+        /// Whether it speaks.
+        input voice: bool = false,
+        /// Whether it speaks with a voice of the customer's.
+        input custom_voice: bool = false,
+        /// Locales it speaks.
+        input voice_languages: Vec<Locale> = Vec::new(),
+        /// The organisation; the key's, if anything.
+        org org_id: OrgId,
+        /// Whether it shows images.
+        input show_images: bool = false,
+        /// Whether it hides its data sources.
+        input hide_ds: bool = false,
+        /// Webhook for its events.
+        input webhook_id: Option<WebhookId> = None => Webhook,
+        /// Whether a person can take over.
+        input has_human_agent: bool = false,
+        /// Whether it may use tools.
+        input use_tools: bool = false,
+        /// Conversation flow.
+        input conversation_flow_id: Option<ConversationFlowId> = None,
+        /// What kind it is.
+        input assistant_type: AssistantType = AssistantType::Simple,
+        /// Language model.
+        input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }
 }

@@ -1,18 +1,27 @@
 //! Campaigns, and the contacts of each.
 
 pub mod dispatch;
+mod lease;
+pub mod rate_limit;
 pub(crate) mod storage;
 
-pub use storage::{Dispatch, Dispatched, Turn};
+pub use lease::Lease;
+pub use storage::{Dispatch, Dispatched};
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::records::campaign::storage::run_pointer;
+use crate::records::delivery::storage::Due;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Issues, Location, Result};
 use crate::request::input::{Parse, Raw, bounded_list, bounded_text, settle, words};
+use crate::request::tenant::Tenant;
+use crate::table::Fingerprint;
+use crate::table::keys::Key;
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, WidgetId, ordinal, with_ordinal,
 };
@@ -105,7 +114,7 @@ crate::input! {
     }
 }
 
-crate::record! {
+crate::object! {
     /// How many of a campaign's contacts are in each state.
     pub struct Counts {
         /// Not sent yet.
@@ -119,6 +128,12 @@ crate::record! {
     }
 }
 
+impl Default for Counts {
+    fn default() -> Self {
+        Self { queued: 0, sent: 0, failed: 0, cancelled: 0 }
+    }
+}
+
 impl Counts {
     /// How many contacts there are.
     pub const fn total(&self) -> u64 {
@@ -128,25 +143,27 @@ impl Counts {
 
 crate::record! {
     /// A campaign.
-    pub struct Campaign {
-        /// Identifier.
-        pub id: CampaignId,
+    pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
         /// The widget it runs through.
-        pub widget_id: WidgetId,
+        own widget_id: WidgetId,
         /// The widget's assistant.
-        pub assistant_id: Option<AssistantId>,
+        own assistant_id: Option<AssistantId> = None,
         /// What is written; none for calls.
-        pub message: Option<String>,
+        own message: Option<String> = None,
         /// Whether a new thread begins.
-        pub start_new_conversation: bool,
+        own start_new_conversation: bool = false,
         /// How far it is.
-        pub status: CampaignStatus,
+        own status: CampaignStatus = CampaignStatus::NotStarted,
         /// Its contacts by state.
-        pub counts: Counts,
+        own counts: Counts = Counts::default(),
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
+        /// The place of the contact that comes next.
+        hidden next_place: u32 = 0,
+        /// When a function may take it, while there is something left to send.
+        hidden due_at: Option<Timestamp> = None,
     }
 }
 
@@ -203,11 +220,23 @@ impl Campaign {
             counts: Counts { queued: contacts as u64, sent: 0, failed: 0, cancelled: 0 },
             created_at: now,
             updated_at: now,
+            next_place: 0,
+            due_at: Some(now),
         })
     }
 }
 
 impl Campaign {
+    /// The item by which a contact's campaign is found.
+    fn run_pointer(&self, tenant: &Tenant) -> Vec<Key> {
+        vec![run_pointer(tenant, self.id.run())]
+    }
+
+    /// Its partition in the index of what becomes due.
+    fn partition(&self, _: CampaignId) -> Option<String> {
+        self.due_at.map(|_| Due::Campaign.partition(self.id.0))
+    }
+
     /// The answer to whoever wants to stop a campaign that has nothing left to send.
     pub fn cannot_be_cancelled(&self) -> Error {
         let at = Location::path().name("campaign_id");
@@ -228,31 +257,54 @@ impl Campaign {
     }
 }
 
-impl CampaignId {
-    /// The id of a campaign, made of a fresh one: its last 32 bits are left to its contacts.
+/// What the id of a campaign and those of its contacts have in common: all but the last 32 bits. There the campaign has its ordinal in
+/// the list of campaigns, and a contact its place in the campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunId(Uuid);
+
+impl RunId {
+    /// The run of a fresh id.
     pub fn fresh(id: Uuid) -> Self {
         Self(with_ordinal(id, 0))
     }
 
-    /// The id of the contact at `place`, counted from 0. It carries its campaign and its place, so that its item is found by it alone.
+    /// The id of its campaign, before that has its ordinal.
+    pub fn campaign(self) -> CampaignId {
+        CampaignId(self.0)
+    }
+
+    /// The id of the contact at `place`, counted from 0. It carries its run and its place, so that its item is found by it alone.
     pub fn contact(self, place: u32) -> CampaignContactId {
         CampaignContactId(with_ordinal(self.0, place + 1))
     }
 }
 
+impl std::fmt::Display for RunId {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl CampaignId {
+    /// Its run.
+    pub fn run(self) -> RunId {
+        RunId::fresh(self.0)
+    }
+}
+
 impl CampaignContactId {
-    /// The campaign that [`CampaignId::contact`] put in.
-    pub fn campaign(self) -> CampaignId {
-        CampaignId::fresh(self.0)
+    /// Its run.
+    pub fn run(self) -> RunId {
+        RunId::fresh(self.0)
     }
 
-    /// The place in the campaign, counted from 0; `None` where this is a campaign's own id.
+    /// The place in the campaign, counted from 0; `None` where this is the id of a campaign without an ordinal.
     pub const fn place(self) -> Option<u32> {
         ordinal(self.0).checked_sub(1)
     }
 }
 
-crate::record! {
+crate::object! {
     /// One contact of a campaign.
     pub struct CampaignContact {
         /// Identifier.
@@ -275,9 +327,11 @@ crate::record! {
 }
 
 impl CampaignContact {
-    /// This contact as it is seen: what a campaign had not sent when it was cancelled is cancelled with it.
+    /// This contact as it is answered: with the id of its campaign, which the stored one lacks the ordinal of; and what a campaign had
+    /// not sent when it was cancelled is cancelled with it.
     #[must_use]
     pub fn seen_in(mut self, campaign: &Campaign) -> Self {
+        self.campaign_id = campaign.id;
         if campaign.status == CampaignStatus::Cancelled && self.status == ContactStatus::Queued {
             self.status = ContactStatus::Cancelled;
         }
@@ -286,9 +340,10 @@ impl CampaignContact {
 
     /// The contacts of a new campaign, none of them sent yet.
     pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
+        let run = campaign.id.run();
         let queued = |(place, contact_id): (u32, &ContactId)| Self {
-            id: campaign.id.contact(place),
-            campaign_id: campaign.id,
+            id: run.contact(place),
+            campaign_id: run.campaign(),
             contact_id: *contact_id,
             status: ContactStatus::Queued,
             conversation_id: None,
@@ -300,7 +355,7 @@ impl CampaignContact {
     }
 }
 
-crate::record! {
+crate::object! {
     /// What run-campaign answers.
     pub struct CampaignRun {
         /// The campaign.
@@ -312,17 +367,18 @@ crate::record! {
     }
 }
 
-crate::record! {
-    /// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
-    pub struct RunMarker {
-        /// The campaign.
-        pub campaign_id: CampaignId,
-        /// How many distinct contacts were queued.
-        pub contacts: u64,
-        /// Seconds since 1970 began, after which the same request is a new one.
-        pub ttl: i64,
-    }
+/// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunMarker {
+    /// The campaign.
+    pub campaign_id: CampaignId,
+    /// How many distinct contacts were queued.
+    pub contacts: u64,
+    /// Seconds since 1970 began, after which the same request is a new one.
+    pub ttl: i64,
 }
+
+crate::single!(RunMarker, Fingerprint, |print| format_args!("RUN#{}", crate::hex(&print)), "RUN");
 
 impl From<RunMarker> for CampaignRun {
     fn from(marker: RunMarker) -> Self {

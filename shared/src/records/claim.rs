@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use crate::table::store::{from_item, number, values};
+use crate::table::transaction::Cancelled;
+use crate::table::{Fingerprint, Table, TableError};
 use crate::values::bytes::Bytes;
 use crate::values::time::Timestamp;
 
@@ -28,4 +33,38 @@ pub struct Claim {
     pub sealed: Option<Bytes>,
     /// Seconds since 1970 began, after which the key is as good as new.
     pub ttl: i64,
+}
+
+crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::hex(&key)), "IDEMPOTENCY");
+
+impl Table {
+    /// Puts `claim` at `key` where none is, or one that has had its time; returns the one that is in the way.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn claim(&self, key: Fingerprint, claim: &Claim, now: Timestamp) -> Result<Option<Claim>, TableError> {
+        let (condition, values) =
+            ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
+        match self.store.put_if(&self.item(key, claim)?, condition, &values).await {
+            Ok(()) => Ok(None),
+            Err(Cancelled::Condition(_, Some(other))) => from_item(other).map(Some),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Puts `claim` in the place of one that `holder` holds; false where that one is no longer there.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn replace_claim(&self, key: Fingerprint, claim: &Claim, holder: &Bytes) -> Result<bool, TableError> {
+        let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
+        match self.store.put_if(&self.item(key, claim)?, "holder = :holder", &values).await {
+            Ok(()) => Ok(true),
+            // Where an attempt's answer was lost, what is in the way may be this very claim.
+            Err(Cancelled::Condition(_, stood)) => {
+                Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
+            }
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
 }

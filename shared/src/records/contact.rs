@@ -6,24 +6,22 @@ use crate::values::time::Timestamp;
 
 crate::record! {
     /// A contact.
-    pub struct Contact {
-        /// Identifier.
-        pub id: ContactId,
+    pub struct Contact(ContactId): listed("CONTACT") {
         /// First name.
-        pub first_name: Option<String>,
+        input first_name: Option<String> = None,
         /// Last name.
-        pub last_name: Option<String>,
+        input last_name: Option<String> = None,
         /// E-mail address.
-        pub email: Option<String>,
+        input email: Option<String> = None,
         /// Telephone number.
-        pub phone_number: Option<String>,
+        input phone_number: Option<String> = None,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
-        pub org_id: OrgId,
+        org org_id: OrgId,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }

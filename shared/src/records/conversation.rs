@@ -4,14 +4,22 @@ pub(crate) mod storage;
 
 pub use storage::Changed;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use uuid::Uuid;
 
-use crate::request::error::{Error, Location};
-use crate::request::input::{Between, member};
-use crate::request::page::{Page, PageQuery};
+use crate::records::assistant::Assistant;
+use crate::records::contact::Contact;
+use crate::records::conversation::storage::thread;
+use crate::records::declaration::Declared as _;
+use crate::records::widget::Widget;
+use crate::request::error::{Error, Location, Result};
+use crate::request::input::member;
+use crate::request::page::Page;
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value, extended, object};
+use crate::values::schema::{Schema, Value, extended};
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -40,50 +48,51 @@ crate::choice! {
     }
 }
 
-crate::input! {
-    /// What open-conversation takes, and what a conversation keeps.
-    #[derive(Clone, PartialEq, Serialize, Deserialize)]
-    pub struct ConversationFields {
-        /// The assistant that speaks.
-        pub assistant_id: AssistantId,
-        /// The widget it speaks through.
-        pub widget_id: Option<WidgetId> = None,
-        /// Whom it speaks with.
-        pub contact_id: Option<ContactId> = None,
-        /// What the other side speaks from.
-        pub device_type: Option<String> = None,
-        /// Free-form.
-        pub attributes: JsonObject = JsonObject::default(),
-    }
-}
-
 crate::record! {
     /// A conversation.
-    pub struct Conversation {
-        /// Identifier.
-        pub id: ConversationId,
+    pub struct Conversation(ConversationId): listed("CONVERSATION", pointers Conversation::thread) {
         /// Whether it still takes messages.
-        pub status: ConversationStatus,
+        own(filter except ConversationStatus::Open) status: ConversationStatus = ConversationStatus::Open,
         /// How many messages it has.
-        pub chat_count: u64,
+        own chat_count: u64 = 0,
         /// When it was closed.
-        pub closed_at: Option<Timestamp>,
+        own closed_at: Option<Timestamp> = None,
         /// When it was opened.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
-        .. pub fields: ConversationFields,
+        updated updated_at: Timestamp,
+        /// The assistant that speaks.
+        fixed(filter) assistant_id: AssistantId => Assistant,
+        /// The widget it speaks through.
+        fixed widget_id: Option<WidgetId> = None => Widget,
+        /// Whom it speaks with.
+        fixed contact_id: Option<ContactId> = None => Contact,
+        /// What the other side speaks from.
+        fixed device_type: Option<String> = None,
+        /// Free-form.
+        fixed attributes: JsonObject = JsonObject::default(),
     }
 }
 
 impl Conversation {
-    /// A conversation that begins `now`.
-    pub const fn open(id: ConversationId, fields: ConversationFields, now: Timestamp) -> Self {
-        let status = ConversationStatus::Open;
-        Self { id, status, chat_count: 0, closed_at: None, created_at: now, updated_at: now, fields }
+    /// A conversation with a contact that begins `now`; its id has no ordinal yet.
+    pub fn through(widget: WidgetId, assistant: AssistantId, contact: ContactId, id: Uuid, now: Timestamp) -> Self {
+        Self {
+            id: ConversationId(id),
+            status: ConversationStatus::Open,
+            chat_count: 0,
+            closed_at: None,
+            created_at: now,
+            updated_at: now,
+            assistant_id: assistant,
+            widget_id: Some(widget),
+            contact_id: Some(contact),
+            device_type: None,
+            attributes: JsonObject::default(),
+        }
     }
 
-    /// This conversation at a place in the list.
+    /// This conversation at its ordinal.
     #[must_use]
     pub fn at(&self, ordinal: u32) -> Self {
         Self { id: ConversationId(with_ordinal(self.id.0, ordinal)), ..self.clone() }
@@ -94,19 +103,32 @@ impl Conversation {
         self.status == ConversationStatus::Open
     }
 
-    /// This conversation, closed `now`.
-    #[must_use]
-    pub fn closed(&self, now: Timestamp) -> Self {
-        Self { status: ConversationStatus::Closed, closed_at: Some(now), updated_at: now, ..self.clone() }
+    /// Closes it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it is closed.
+    pub fn close(&mut self, now: Timestamp) -> Result<()> {
+        if !self.is_open() {
+            return Err(Self::is_closed_already());
+        }
+        (self.status, self.closed_at) = (ConversationStatus::Closed, Some(now));
+        self.touch(now);
+        Ok(())
     }
 
-    /// The answer to whoever wants to do something with a closed conversation that only an open one allows.
+    /// The answer to a request that only an open conversation allows.
     pub fn is_closed_already() -> Error {
         Error::Conflict {
             at: Location::path().name("conversation_id"),
             kind: "conversation_closed",
             message: "The conversation is closed",
         }
+    }
+
+    /// The item that leads from a contact and a widget to their conversation, while it is open.
+    fn thread(&self, tenant: &Tenant) -> Vec<Key> {
+        let between = self.widget_id.zip(self.contact_id).filter(|_| self.is_open());
+        between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
     }
 }
 
@@ -123,7 +145,7 @@ crate::input! {
     }
 }
 
-crate::record! {
+crate::object! {
     /// A message of a conversation.
     pub struct Message {
         /// Identifier.
@@ -161,27 +183,6 @@ impl NewMessage {
     }
 }
 
-crate::input! {
-    /// Which page of which conversations.
-    pub struct ConversationQuery {
-        /// Page, counted from 1.
-        pub page: Between<1, { i64::MAX }> = Between::clamped(1),
-        /// Records per page.
-        pub size: Between<1, 100> = Between::clamped(50),
-        /// Those with this status only.
-        pub status: Option<ConversationStatus> = None,
-        /// Those of this assistant only.
-        pub assistant_id: Option<AssistantId> = None,
-    }
-}
-
-impl ConversationQuery {
-    /// The page.
-    pub fn page(&self) -> PageQuery {
-        PageQuery { page: self.page, size: self.size }
-    }
-}
-
 /// A conversation with a page of its messages.
 #[derive(Debug, Serialize)]
 pub struct Transcribed {
@@ -195,6 +196,6 @@ pub struct Transcribed {
 impl Schema for Transcribed {
     fn schema() -> Value {
         let transcript = member::<Page<Message>>("transcript", true, "What was said, oldest first.");
-        extended(Conversation::schema(), [object(vec![transcript])])
+        extended(Conversation::schema(), vec![transcript])
     }
 }

@@ -1,6 +1,9 @@
 //! Data sources, their files, and their links to assistants.
 
-use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, OrgId};
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
+use crate::table::stored::{Single, Stored};
+use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, Id as _, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
@@ -30,55 +33,51 @@ crate::choice! {
 
 crate::record! {
     /// A data source.
-    pub struct Datasource {
-        /// Identifier.
-        pub id: DatasourceId,
+    pub struct Datasource(DatasourceId): listed("DATASOURCE") {
         /// What people read.
-        pub name: Option<String>,
+        input name: Option<String> = None,
         /// What is in it.
-        pub description: Option<String>,
+        input description: Option<String> = None,
         /// What it is made of.
-        pub ds_type: DatasourceType,
+        input ds_type: DatasourceType,
         /// How far its contents have been taken in.
-        pub ds_status: DatasourceStatus,
+        input ds_status: DatasourceStatus = DatasourceStatus::Empty,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
-        pub org_id: OrgId,
+        org org_id: OrgId,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }
 
 crate::record! {
     /// A file of a data source.
-    pub struct DatasourceFile {
-        /// Identifier.
-        pub id: DatasourceFileId,
+    pub struct DatasourceFile(DatasourceFileId): listed("DATASOURCE_FILE" within DatasourceId => Datasource) {
         /// The data source.
-        pub datasource_id: DatasourceId,
+        parent datasource_id: DatasourceId,
         /// File name.
-        pub name: Option<String>,
+        input name: Option<String> = None,
         /// What is in it.
-        pub description: Option<String>,
+        input description: Option<String> = None,
         /// What it is made of.
-        pub ds_type: DatasourceType,
+        input ds_type: DatasourceType = DatasourceType::Doc,
         /// Bytes.
-        pub size_bytes: i64,
+        fixed size_bytes: i64,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
-        pub org_id: OrgId,
+        org org_id: OrgId,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }
 
-crate::record! {
+crate::object! {
     /// The link between a data source and an assistant.
     pub struct DatasourceLink {
         /// The data source.
@@ -87,3 +86,15 @@ crate::record! {
         pub assistant_id: AssistantId,
     }
 }
+
+// The links of a data source share a partition; the whole of a link is its key.
+impl Stored for DatasourceLink {
+    type Id = (DatasourceId, AssistantId);
+    const PARAMETER: &'static str = AssistantId::PARAMETER;
+
+    fn key(tenant: &Tenant, (datasource, assistant): Self::Id) -> Key {
+        Key::of(tenant, format_args!("DATASOURCE_LINK#{datasource}"), assistant)
+    }
+}
+
+impl Single for DatasourceLink {}

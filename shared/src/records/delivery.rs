@@ -7,7 +7,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::records::conversation::Conversation;
-use crate::values::id::{CampaignContactId, ConversationId, DeliveryId, EndpointId, MessageId};
+use crate::records::delivery::storage::{Due, held_partition};
+use crate::values::id::{CampaignContactId, CampaignId, ConversationId, DeliveryId, EndpointId, MessageId};
 use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
@@ -82,7 +83,7 @@ impl Schema for EventId {
     }
 }
 
-crate::record! {
+crate::object! {
     /// An attempt to deliver.
     pub struct Attempt {
         /// When it began.
@@ -105,37 +106,57 @@ impl Attempt {
     }
 }
 
+crate::choice! {
+    /// Who sends a delivery when it becomes due.
+    pub enum Lane {
+        /// The stream, with everybody else's.
+        Open = "open",
+        /// The tick that looks after its endpoint.
+        Held = "held",
+    }
+}
+
 crate::record! {
     /// An event on its way to an endpoint.
-    pub struct Delivery {
-        /// Identifier.
-        pub id: DeliveryId,
+    pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId, due Delivery::partition) {
         /// The event's id, which is the `webhook-id` of every attempt.
-        pub event_id: EventId,
+        own event_id: EventId,
         /// What happened.
-        pub event: EventKind,
+        own event: EventKind,
         /// How far it is.
-        pub state: DeliveryState,
+        own state: DeliveryState,
         /// How often it was tried.
-        pub attempts: u64,
+        own attempts: u64 = 0,
         /// The last attempt's HTTP status.
-        pub status: Option<u64>,
+        own status: Option<u64> = None,
         /// How long the last attempt took.
-        pub milliseconds: Option<u64>,
+        own milliseconds: Option<u64> = None,
         /// Why the last attempt had no answer, or why there was none.
-        pub error: Option<String>,
+        own error: Option<String> = None,
         /// When it is tried again.
-        pub next_attempt_at: Option<Timestamp>,
+        own next_attempt_at: Option<Timestamp> = None,
         /// The attempts, the oldest first; of many, the latest.
-        pub log: Vec<Attempt>,
+        own log: Vec<Attempt> = Vec::new(),
         /// The conversation it is about.
-        pub conversation_id: Option<ConversationId>,
+        own conversation_id: Option<ConversationId> = None,
         /// The contact of a campaign that it is for.
-        pub campaign_contact_id: Option<CampaignContactId>,
+        own campaign_contact_id: Option<CampaignContactId> = None,
         /// When it happened.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
+        /// Attempts since it was last asked for: where in the schedule it is.
+        hidden tries: u64 = 0,
+        /// The campaign of the contact that it is for.
+        hidden campaign_id: Option<CampaignId> = None,
+        /// The message it hands over.
+        hidden message_id: Option<MessageId> = None,
+        /// The request that last asked for it.
+        hidden asked_by: Option<Uuid> = None,
+        /// Who sends it when it becomes due.
+        hidden lane: Lane = Lane::Open,
+        /// When it becomes due.
+        hidden due_at: Option<Timestamp> = None,
     }
 }
 
@@ -158,6 +179,8 @@ pub struct NewDelivery {
     pub conversation_id: Option<ConversationId>,
     /// The contact of a campaign that it is for.
     pub campaign_contact_id: Option<CampaignContactId>,
+    /// The campaign of that contact.
+    pub campaign_id: Option<CampaignId>,
     /// The message it hands over.
     pub message_id: Option<MessageId>,
     /// When it happened.
@@ -168,7 +191,15 @@ impl NewDelivery {
     /// An event that tells nothing but that it arrives.
     pub const fn test(event_id: EventId, at: Timestamp) -> Self {
         let event = EventKind::WebhookTest;
-        Self { event_id, event, conversation_id: None, campaign_contact_id: None, message_id: None, at }
+        Self {
+            event_id,
+            event,
+            conversation_id: None,
+            campaign_contact_id: None,
+            campaign_id: None,
+            message_id: None,
+            at,
+        }
     }
 
     /// That `conversation` was closed.
@@ -178,57 +209,30 @@ impl NewDelivery {
             event: EventKind::ConversationClosed,
             conversation_id: Some(conversation.id),
             campaign_contact_id: None,
+            campaign_id: None,
             message_id: None,
             at: conversation.closed_at.unwrap_or(conversation.updated_at),
         }
     }
 
     /// That a contact of a campaign is to get its message, or its call.
-    pub fn of_campaign(contact: CampaignContactId, calls: bool, at: Timestamp) -> Self {
+    pub fn of_campaign(campaign: CampaignId, contact: CampaignContactId, calls: bool, at: Timestamp) -> Self {
         Self {
             event_id: EventId(contact.0),
             event: if calls { EventKind::CampaignCall } else { EventKind::CampaignMessage },
             conversation_id: None,
             campaign_contact_id: Some(contact),
+            campaign_id: Some(campaign),
             message_id: None,
             at,
         }
     }
 }
 
-crate::choice! {
-    /// Who sends a delivery when it becomes due.
-    pub enum Lane {
-        /// The stream, with everybody else's.
-        Open = "open",
-        /// The tick that looks after its endpoint.
-        Held = "held",
-    }
-}
-
-/// A delivery as the table has it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredDelivery {
-    /// What is printed of it.
-    #[serde(flatten)]
-    pub delivery: Delivery,
-    /// Attempts since it was last asked for: where in the schedule it is.
-    pub tries: u64,
-    /// The message it hands over.
-    pub message_id: Option<MessageId>,
-    /// The request that last asked for it.
-    pub asked_by: Option<Uuid>,
-    /// Who sends it when it becomes due.
-    pub lane: Lane,
-    /// When it becomes due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_at: Option<Timestamp>,
-}
-
-impl StoredDelivery {
+impl Delivery {
     /// A delivery to be sent now.
     pub fn new(id: DeliveryId, new: NewDelivery, now: Timestamp) -> Self {
-        let delivery = Delivery {
+        Self {
             id,
             event_id: new.event_id,
             event: new.event,
@@ -243,16 +247,21 @@ impl StoredDelivery {
             campaign_contact_id: new.campaign_contact_id,
             created_at: new.at,
             updated_at: now,
-        };
-        Self { delivery, tries: 0, message_id: new.message_id, asked_by: None, lane: Lane::Open, due_at: None }
-            .ready(now)
+            tries: 0,
+            campaign_id: new.campaign_id,
+            message_id: new.message_id,
+            asked_by: None,
+            lane: Lane::Open,
+            due_at: None,
+        }
+        .ready(now)
     }
 
     /// To be sent now. Where nobody does, it becomes due.
     #[must_use]
     pub fn ready(mut self, now: Timestamp) -> Self {
-        self.delivery.state = DeliveryState::Ready;
-        self.delivery.next_attempt_at = None;
+        self.state = DeliveryState::Ready;
+        self.next_attempt_at = None;
         self.due(Lane::Open, now.plus_seconds(UNSENT), now)
     }
 
@@ -265,15 +274,15 @@ impl StoredDelivery {
     /// Left to the schedule of its endpoint, without an attempt.
     #[must_use]
     pub fn held(mut self, now: Timestamp) -> Self {
-        self.delivery.state = DeliveryState::Waiting;
-        self.delivery.next_attempt_at = Some(now);
+        self.state = DeliveryState::Waiting;
+        self.next_attempt_at = Some(now);
         self.due(Lane::Held, now, now)
     }
 
     /// Given up, for `reason`.
     #[must_use]
     pub fn dead(mut self, reason: &str, now: Timestamp) -> Self {
-        self.delivery.error = Some(reason.to_owned());
+        self.error = Some(reason.to_owned());
         self.over(DeliveryState::Dead, now)
     }
 
@@ -288,7 +297,7 @@ impl StoredDelivery {
         now: Timestamp,
     ) -> Self {
         let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
-        let delivery = &mut self.delivery;
+        let delivery = &mut self;
         delivery.attempts += 1;
         (delivery.status, delivery.milliseconds) = (attempt.status, Some(attempt.milliseconds));
         delivery.error.clone_from(&attempt.error);
@@ -308,8 +317,8 @@ impl StoredDelivery {
                 )]
                 let jitter = (delay as f64 * JITTER * jitter) as i64;
                 let at = Timestamp::from_unix_millis(now.unix_millis() + delay + jitter);
-                self.delivery.state = DeliveryState::Waiting;
-                self.delivery.next_attempt_at = Some(at);
+                self.state = DeliveryState::Waiting;
+                self.next_attempt_at = Some(at);
                 self.due(lane, at, now)
             }
             _ => self.over(DeliveryState::Dead, now),
@@ -317,15 +326,24 @@ impl StoredDelivery {
     }
 
     fn over(mut self, state: DeliveryState, now: Timestamp) -> Self {
-        self.delivery.state = state;
-        self.delivery.next_attempt_at = None;
-        self.delivery.updated_at = now;
+        self.state = state;
+        self.next_attempt_at = None;
+        self.updated_at = now;
         Self { due_at: None, ..self }
     }
 
     fn due(mut self, lane: Lane, at: Timestamp, now: Timestamp) -> Self {
-        self.delivery.updated_at = now;
+        self.updated_at = now;
         Self { lane, due_at: Some(at), ..self }
+    }
+
+    /// Its partition in the index of what becomes due.
+    fn partition(&self, (endpoint, id): (EndpointId, DeliveryId)) -> Option<String> {
+        self.due_at?;
+        Some(match self.lane {
+            Lane::Open => Due::Delivery.partition(id.0),
+            Lane::Held => held_partition(endpoint),
+        })
     }
 }
 
@@ -343,6 +361,8 @@ pub struct EndpointHealth {
     /// When a delivery was last held back from it.
     pub held_at: Option<Timestamp>,
 }
+
+crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH");
 
 impl EndpointHealth {
     /// A healthy endpoint.

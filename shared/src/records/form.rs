@@ -1,5 +1,6 @@
 //! Forms: what an assistant asks for, field by field.
 
+use crate::records::webhook::Webhook;
 use crate::values::id::{FormId, OrgId, WebhookId};
 use crate::values::json::{JsonArray, JsonObject};
 use crate::values::time::Timestamp;
@@ -14,26 +15,24 @@ crate::choice! {
 
 crate::record! {
     /// A form.
-    pub struct Form {
-        /// Identifier.
-        pub id: FormId,
+    pub struct Form(FormId): listed("FORM") {
         /// What people read.
-        pub name: Option<String>,
+        input name: String,
         /// When the assistant offers it.
-        pub trigger_instructions: Option<String>,
+        input trigger_instructions: Option<String> = None,
         /// How it is filled in.
-        pub form_type: FormType,
+        input form_type: FormType,
         /// The organisation.
-        pub org_id: OrgId,
+        org org_id: OrgId,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// Free-form fields, in their order.
-        pub fields: JsonArray,
+        input fields: JsonArray = JsonArray::default(),
         /// Where what was filled in goes.
-        pub webhook_id: Option<WebhookId>,
+        input webhook_id: Option<WebhookId> = None => Webhook,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }

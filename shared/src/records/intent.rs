@@ -6,22 +6,20 @@ use crate::values::time::Timestamp;
 
 crate::record! {
     /// An intent.
-    pub struct Intent {
-        /// Identifier.
-        pub id: IntentId,
+    pub struct Intent(IntentId): listed("INTENT") {
         /// What people read.
-        pub name: Option<String>,
+        input name: String,
         /// What it recognises.
-        pub description: Option<String>,
+        input description: Option<String> = None,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// Whether it is looked for.
-        pub is_active: bool,
+        input is_active: bool = true,
         /// `user`, or a word of the caller's.
-        pub intent_type: String,
+        input intent_type: String = "user".to_owned(),
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }

@@ -1,26 +1,29 @@
 //! Tags, and their links to what they mark.
 
-use crate::values::id::{LinkId, TagId, UserId};
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
+use crate::table::rows::REMOVE_LIMIT;
+use crate::table::store::{Item, key_of, made_id};
+use crate::table::{Table, TableError};
+use crate::values::id::{LinkId, TagId, UserId, ordinal};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
 crate::record! {
     /// A label for other records.
-    pub struct Tag {
-        /// Identifier.
-        pub id: TagId,
-        /// What people read.
-        pub name: Option<String>,
+    pub struct Tag(TagId): listed("TAG") {
+        /// Name.
+        input name: String,
         /// CSS colour.
-        pub color_code: Option<String>,
+        input color_code: Option<String> = None,
         /// What it is for.
-        pub description: Option<String>,
+        input description: Option<String> = None,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }
 
@@ -40,20 +43,69 @@ crate::choice! {
 
 crate::record! {
     /// A link between a tag and an entity.
-    pub struct Link {
-        /// Identifier.
-        pub id: LinkId,
+    pub struct Link(LinkId): listed("LINK", pointers Link::of_its_tag) {
         /// Identifier of the tagged entity.
-        pub entity_id: String,
+        fixed entity_id: String,
         /// What the entity is.
-        pub entity_type: EntityType,
+        fixed entity_type: EntityType,
         /// The tag.
-        pub tag_id: TagId,
+        fixed tag_id: TagId => Tag,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
         /// Who made it.
-        pub created_by_id: Option<UserId>,
+        own created_by_id: Option<UserId> = None,
+    }
+}
+
+impl Link {
+    /// The item by which the links of the tag are found.
+    fn of_its_tag(&self, tenant: &Tenant) -> Vec<Key> {
+        vec![tag_link(tenant, self.tag_id, ordinal(self.id.0))]
+    }
+}
+
+/// A link of a tag, in a partition of the tag's own: that is how all links of a tag are found.
+fn tag_link(tenant: &Tenant, tag: TagId, ordinal: u32) -> Key {
+    Key::of(tenant, format_args!("TAG_LINKS#{tag}"), format_args!("{ordinal:010}"))
+}
+
+/// The link that a pointer leads to, and the key of the pointer.
+fn pointer(item: &Item) -> Option<(LinkId, Key)> {
+    Some((LinkId(made_id(item).ok()?), key_of(item)?))
+}
+
+impl Table {
+    /// Removes all links of a tag from the link list, some at a time. Done again, it does nothing.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may be left, and the next time goes on with them.
+    pub async fn remove_links_of(&self, tag: TagId) -> Result<(), TableError> {
+        loop {
+            let first = tag_link(&self.tenant, tag, 0);
+            let pointers = self.store.query(&first.pk, &first.sk, Some(REMOVE_LIMIT)).await?;
+            let (ids, keys): (Vec<LinkId>, Vec<Key>) = pointers.iter().filter_map(pointer).unzip();
+            if ids.is_empty() {
+                return Ok(());
+            }
+            match self.remove_all::<Link>((), &ids, &keys).await {
+                Err(TableError::Missing) => {}
+                result => {
+                    result?;
+                    continue;
+                }
+            }
+            // Another request has removed one of them: now each by itself, and of that one what still leads to it.
+            for (id, key) in ids.iter().zip(&keys) {
+                match self.remove_all::<Link>((), &[*id], std::slice::from_ref(key)).await {
+                    Err(TableError::Missing) => match self.store.delete(key).await {
+                        Ok(_) | Err(TableError::Missing) => {}
+                        Err(error) => return Err(error),
+                    },
+                    result => result?,
+                }
+            }
+        }
     }
 }

@@ -5,62 +5,60 @@ use crate::values::time::Timestamp;
 
 crate::record! {
     /// A user.
-    pub struct User {
-        /// Identifier.
-        pub id: UserId,
+    pub struct User(UserId): listed("USER") {
         /// First name.
-        pub first_name: Option<String>,
+        input first_name: String,
         /// Last name.
-        pub last_name: Option<String>,
+        input last_name: String,
         /// E-mail address.
-        pub email: Option<String>,
+        input email: String,
         /// Whether the user may sign in.
-        pub is_active: bool,
+        input is_active: bool = true,
         /// Whether the user may do everything.
-        pub is_superuser: bool,
+        own is_superuser: bool = false,
         /// Date of birth.
-        pub birthdate: Option<Timestamp>,
+        input birthdate: Option<Timestamp> = None,
         /// Whether the user is of an enterprise.
-        pub is_enterprise: bool,
+        input is_enterprise: bool = false,
         /// Role.
-        pub role_id: Option<RoleId>,
+        input role_id: Option<RoleId> = None,
         /// Telephone number.
-        pub phone: Option<String>,
+        input phone: Option<String> = None,
         /// State or region.
-        pub state: Option<String>,
+        input state: Option<String> = None,
         /// Country.
-        pub country: Option<String>,
+        input country: Option<String> = None,
         /// Postal address.
-        pub address: Option<String>,
+        input address: Option<String> = None,
         /// The plan in force.
-        pub active_billing_plan_id: Option<UserBillingPlanId>,
+        own active_billing_plan_id: Option<UserBillingPlanId> = None,
         /// The plan that follows.
-        pub next_billing_plan_id: Option<UserBillingPlanId>,
+        own next_billing_plan_id: Option<UserBillingPlanId> = None,
         /// Customer at the payment provider.
-        pub payment_customer_id: Option<String>,
+        own payment_customer_id: Option<String> = None,
         /// Subscription at the payment provider.
-        pub payment_subscription_id: Option<String>,
+        own payment_subscription_id: Option<String> = None,
         /// State of that subscription.
-        pub payment_subscription_status: Option<String>,
+        own payment_subscription_status: Option<String> = None,
         /// Whether the payment provider can charge.
-        pub payment_has_payment_method: bool,
+        own payment_has_payment_method: bool = false,
         /// Whether the user is on trial.
-        pub is_trial: bool,
+        own is_trial: bool = false,
         /// Whether the user has had a trial.
-        pub used_trial: bool,
+        own used_trial: bool = false,
         /// Whether the user pays.
-        pub is_paying: bool,
+        own is_paying: bool = false,
         /// Last payment.
-        pub payment_last_payment_date: Option<Timestamp>,
+        own payment_last_payment_date: Option<Timestamp> = None,
         /// Last change of the billing.
-        pub billing_updated_at: Option<Timestamp>,
+        own billing_updated_at: Option<Timestamp> = None,
         /// Last time credits were given.
-        pub last_credits_refresh: Option<Timestamp>,
+        own last_credits_refresh: Option<Timestamp> = None,
         /// Next time credits are given.
-        pub next_credits_refresh: Option<Timestamp>,
+        own next_credits_refresh: Option<Timestamp> = None,
         /// How many follow the user.
-        pub follower_count: i64,
+        own follower_count: i64 = 0,
         /// How many the user follows.
-        pub following_count: i64,
+        own following_count: i64 = 0,
     }
 }

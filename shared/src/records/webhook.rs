@@ -1,12 +1,12 @@
 //! Webhooks: where an organisation wants its events sent, and the secrets that sign them.
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
+use crate::records::declaration::{Change, Declared};
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::values::id::WebhookId;
-use crate::values::schema::{Schema, Value, extended, object};
+use crate::values::schema::{Schema, Value, extended};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
@@ -25,50 +25,25 @@ crate::choice! {
     }
 }
 
-crate::input! {
-    /// What create-webhook takes.
-    pub struct NewWebhook {
-        /// Address that events are sent to.
-        pub endpoint: String,
-        /// What people read.
-        pub name: Option<String> = None,
-        /// Whether events are sent.
-        pub enabled: bool = true,
-    }
-}
-
-crate::input! {
-    /// What update-webhook takes: what is absent stays as it is.
-    #[derive(Clone)]
-    pub struct WebhookChanges {
-        /// Address that events are sent to.
-        pub endpoint: Option<String> = None,
-        /// What people read.
-        pub name: Option<String> = None,
-        /// Whether events are sent. Enabling it again forgets why it was disabled.
-        pub enabled: Option<bool> = None,
-    }
-}
-
 crate::record! {
-    /// A webhook endpoint. Its secrets are not part of what is printed.
-    pub struct Webhook {
-        /// Identifier.
-        pub id: WebhookId,
+    /// A webhook: where an organisation wants its events sent.
+    pub struct Webhook(WebhookId): listed("WEBHOOK") {
         /// Address that events are sent to.
-        pub endpoint: String,
-        /// What people read.
-        pub name: Option<String>,
-        /// Whether events are sent.
-        pub enabled: bool,
+        input endpoint: String,
+        /// Name.
+        input name: Option<String> = None,
+        /// Whether events are sent. To enable it forgets why it was disabled.
+        input enabled: bool = true,
         /// Why it was disabled, where its owner has not done it.
-        pub disabled_reason: Option<DisabledReason>,
+        own disabled_reason: Option<DisabledReason> = None,
         /// When that was.
-        pub disabled_at: Option<Timestamp>,
+        own disabled_at: Option<Timestamp> = None,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
+        /// What signs its events, the newest first.
+        hidden secrets: Vec<SigningSecret> = Vec::new(),
     }
 }
 
@@ -79,21 +54,6 @@ pub struct SigningSecret {
     pub secret: Secret,
     /// When it ceases to sign; none for the newest.
     pub expires_at: Option<Timestamp>,
-}
-
-/// A webhook as the table has it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredWebhook {
-    /// Identifier; the webhook's own.
-    pub id: WebhookId,
-    /// What is printed of it.
-    pub webhook: Webhook,
-    /// The newest first.
-    pub secrets: Vec<SigningSecret>,
-    /// How often it has changed.
-    pub version: u64,
-    /// The request that last changed it.
-    pub changed_by: Option<Uuid>,
 }
 
 /// A webhook with its newest secret, which is told only when it is made.
@@ -109,24 +69,15 @@ pub struct WebhookWithSecret {
 impl Schema for WebhookWithSecret {
     fn schema() -> Value {
         let secret = member::<Secret>("secret", true, "Signs what is sent. It is told this once.");
-        extended(Webhook::schema(), [object(vec![secret])])
+        extended(Webhook::schema(), vec![secret])
     }
 }
 
-impl StoredWebhook {
-    /// A new webhook.
-    pub fn new(id: WebhookId, new: &NewWebhook, secret: Secret, now: Timestamp) -> Self {
-        let webhook = Webhook {
-            id,
-            endpoint: new.endpoint.clone(),
-            name: new.name.clone(),
-            enabled: new.enabled,
-            disabled_reason: None,
-            disabled_at: None,
-            created_at: now,
-            updated_at: now,
-        };
-        Self { id, webhook, secrets: vec![SigningSecret { secret, expires_at: None }], version: 0, changed_by: None }
+impl Webhook {
+    /// With its first secret.
+    #[must_use]
+    pub fn with_secret(self, secret: Secret) -> Self {
+        Self { secrets: vec![SigningSecret { secret, expires_at: None }], ..self }
     }
 
     /// Refuses what only a webhook does that is enabled.
@@ -136,48 +87,37 @@ impl StoredWebhook {
     pub fn require_enabled(&self) -> Result<()> {
         let at = Location::path().name("webhook_id");
         let (kind, message) = ("webhook_disabled", "The webhook is disabled");
-        if self.webhook.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
+        if self.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
     }
 
-    /// With `changes`.
-    #[must_use]
-    pub fn changed(mut self, changes: WebhookChanges, now: Timestamp) -> Self {
-        let webhook = &mut self.webhook;
-        if let Some(endpoint) = changes.endpoint {
-            webhook.endpoint = endpoint;
+    /// Makes the changes of an update. Who sets `enabled` has decided anew: why it was disabled is forgotten.
+    pub fn update(&mut self, changes: &<Self as Declared>::Changes, now: Timestamp) {
+        self.apply(changes);
+        if changes.enabled != Change::Absent {
+            (self.disabled_reason, self.disabled_at) = (None, None);
         }
-        webhook.name = changes.name.or(webhook.name.take());
-        if let Some(enabled) = changes.enabled {
-            (webhook.enabled, webhook.disabled_reason, webhook.disabled_at) = (enabled, None, None);
-        }
-        webhook.updated_at = now;
-        self
+        self.touch(now);
     }
 
-    /// With a new secret; the one it replaces goes on signing for a day, unless it is replaced over and over.
-    #[must_use]
-    pub fn rotated(mut self, secret: Secret, now: Timestamp) -> Self {
-        if self.secrets.iter().any(|known| known.secret == secret) {
-            return self;
+    /// Gives it a new secret. The one that it replaces signs beside it for a day, unless it is replaced over and over.
+    pub fn rotate(&mut self, secret: &Secret, now: Timestamp) {
+        if self.secrets.iter().any(|known| known.secret == *secret) {
+            return;
         }
         let until = now.plus_seconds(ROTATION);
         self.secrets.retain(|old| old.expires_at.is_none_or(|expires| now < expires));
         for old in &mut self.secrets {
             old.expires_at.get_or_insert(until);
         }
-        self.secrets.insert(0, SigningSecret { secret, expires_at: None });
+        self.secrets.insert(0, SigningSecret { secret: secret.clone(), expires_at: None });
         self.secrets.truncate(MOST_SECRETS);
-        self.webhook.updated_at = now;
-        self
+        self.touch(now);
     }
 
-    /// Disabled without its owner's doing.
-    #[must_use]
-    pub fn disabled(mut self, reason: DisabledReason, now: Timestamp) -> Self {
-        let webhook = &mut self.webhook;
-        (webhook.enabled, webhook.disabled_reason, webhook.disabled_at) = (false, Some(reason), Some(now));
-        webhook.updated_at = now;
-        self
+    /// Disables it without its owner's doing.
+    pub fn disable(&mut self, reason: DisabledReason, now: Timestamp) {
+        (self.enabled, self.disabled_reason, self.disabled_at) = (false, Some(reason), Some(now));
+        self.touch(now);
     }
 
     /// The secrets that sign at `now`.

@@ -1,5 +1,6 @@
 //! Widgets: the channels through which an assistant writes and calls.
 
+use crate::records::assistant::Assistant;
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -52,28 +53,26 @@ impl WidgetType {
 
 crate::record! {
     /// A widget.
-    pub struct Widget {
-        /// Identifier.
-        pub id: WidgetId,
+    pub struct Widget(WidgetId): listed("WIDGET") {
         /// What people read.
-        pub name: Option<String>,
+        input name: Option<String> = None,
         /// What it is for.
-        pub description: Option<String>,
+        input description: Option<String> = None,
         /// The assistant that speaks through it.
-        pub assistant_id: Option<AssistantId>,
+        input assistant_id: Option<AssistantId> = None => Assistant,
         /// The channel.
-        pub widget_type: WidgetType,
+        input widget_type: WidgetType,
         /// What a chat begins with, where a campaign brings no message.
-        pub opening_message: Option<String>,
+        input opening_message: Option<String> = None,
         /// Where messages and calls are handed over.
-        pub connector_url: Option<String>,
+        input connector_url: Option<String> = None,
         /// Free-form.
-        pub attributes: JsonObject,
+        input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
-        pub org_id: OrgId,
+        org org_id: OrgId,
         /// When it was made.
-        pub created_at: Timestamp,
+        created created_at: Timestamp,
         /// When it last changed.
-        pub updated_at: Timestamp,
+        updated updated_at: Timestamp,
     }
 }

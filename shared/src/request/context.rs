@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::delivery::network::Network;
 use crate::records::claim::MARKED;
+use crate::records::declaration::Declared;
 use crate::request::authentication::KeyCache;
 use crate::request::error::{Error, Location, Result};
 use crate::request::tenant::Caller;
@@ -17,7 +18,7 @@ use crate::runtime::config::Config;
 use crate::table::Table;
 use crate::table::keys::Fingerprint;
 use crate::table::store::Store;
-use crate::values::id::{OrgId, uuid_v7};
+use crate::values::id::uuid_v7;
 use crate::values::time::Timestamp;
 
 /// What lives as long as the process.
@@ -100,6 +101,11 @@ impl Context<'_> {
         matches!(self.ids, Ids::Seeded(_)).then_some(id)
     }
 
+    /// `new`, made now under `id` for the caller.
+    pub fn begun<R: Declared>(&self, new: R, id: impl Into<Uuid>) -> R {
+        new.begun(id.into(), self.caller.tenant.org(), Uuid::nil(), self.now())
+    }
+
     /// What a repeat of this request is recognised by, and for how many seconds. Without an idempotency key every request of
     /// `fingerprint` is a repeat for `seconds`; with one, those with the key, for as long as it is kept.
     pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> (Fingerprint, i64) {
@@ -117,18 +123,6 @@ impl Context<'_> {
         let checked = self.service.network.check(address).await;
         let at = Location::body().name(name);
         checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))
-    }
-
-    /// The caller's organisation, which a body may repeat but not replace.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] at the body's `org_id` where it names another one.
-    pub fn own_org(&self, named: Option<OrgId>) -> Result<OrgId> {
-        let own = self.caller.tenant.org();
-        match named {
-            Some(other) if other != own => Err(Error::other_organisation(Location::body().name("org_id"))),
-            _ => Ok(own),
-        }
     }
 }
 

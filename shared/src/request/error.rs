@@ -235,6 +235,7 @@ impl From<TableError> for Error {
         match error {
             TableError::Unavailable(cause) => Self::Unavailable(cause),
             TableError::Missing => Self::Internal("a missing record that no handler expected".into()),
+            TableError::Unknown(field) => Self::unknown_in_body(field),
             TableError::Broken(cause) => Self::Internal(cause),
         }
     }

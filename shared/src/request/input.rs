@@ -11,6 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::records::declaration::Change;
 use crate::request::error::{Error, Issue, Issues, Location, Result};
 use crate::values::schema::{Schema, Value, object};
 
@@ -136,7 +137,8 @@ impl<'a> Raw<'a> {
         is_array
     }
 
-    const fn source(self) -> &'a str {
+    /// The text of the value, as it was received.
+    pub const fn source(self) -> &'a str {
         match self {
             Self::Text(text) | Self::Json(text) => text,
         }
@@ -461,6 +463,15 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The change of `name` that an update asks for. Null is one where the field has a default to go back to.
+    pub fn change<T: Parse>(&self, name: &'static str, issues: &mut Issues, has_default: bool) -> Option<Change<T>> {
+        match self.find(name) {
+            None => Some(Change::Absent),
+            Some(raw) if has_default && matches!(raw.kind(), Kind::Null) => Some(Change::Null),
+            Some(raw) => T::parse(raw, &self.place.name(name), issues).map(Change::Set),
+        }
+    }
+
     /// The value `name`, or `default` where it is absent or null.
     pub fn optional<T: Parse>(
         &self,
@@ -580,6 +591,20 @@ pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T> {
         Some(value) if issues.is_empty() => Ok(value),
         _ => Err(Error::Invalid(issues)),
     }
+}
+
+/// An optional member of a schema, with its default, where that is not null.
+pub fn member_or<T: Schema + serde::Serialize>(
+    name: &'static str,
+    doc: &str,
+    default: &T,
+) -> crate::values::schema::Member {
+    let mut member = member::<T>(name, false, doc);
+    match serde_json::to_value(default) {
+        Ok(Value::Null) | Err(_) => {}
+        Ok(value) => member.schema["default"] = value,
+    }
+    member
 }
 
 /// One member of a schema: its name, whether it is required, and the schema itself.

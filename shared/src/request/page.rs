@@ -1,10 +1,15 @@
 //! Pages of lists: the query that asks for one, the object that answers.
 
+use std::marker::PhantomData;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::request::input::{Between, member};
-use crate::values::schema::Schema;
+use crate::records::declaration::Declared;
+use crate::request::error::Issues;
+use crate::request::input::{Between, Input, Source, member};
+use crate::table::filters::Term;
+use crate::values::schema::{Schema, extended};
 
 crate::input! {
     /// Which page of a list.
@@ -13,6 +18,27 @@ crate::input! {
         pub page: Between<1, { i64::MAX }> = Between::clamped(1),
         /// Records per page.
         pub size: Between<1, 100> = Between::clamped(50),
+    }
+}
+
+/// Which page of a list, and of which of its rows.
+#[derive(Debug)]
+pub struct ListQuery<R> {
+    /// The page.
+    pub page: PageQuery,
+    /// The filters that the rows match.
+    pub terms: Vec<Term>,
+    record: PhantomData<fn() -> R>,
+}
+
+impl<R: Declared> Input for ListQuery<R> {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let (page, terms) = (PageQuery::read(source, issues), R::read_terms(source, issues));
+        page.zip(terms).map(|(page, terms)| Self { page, terms, record: PhantomData })
+    }
+
+    fn schema() -> Value {
+        extended(PageQuery::schema(), R::filter_members())
     }
 }
 

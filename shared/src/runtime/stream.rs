@@ -8,7 +8,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::request::error::{Error, Result, chain};
 use crate::runtime::schedule::EventContext;
-use crate::table::keys::{Key, PK, SK};
+use crate::table::keys::{Key, PK, RECORD, SK};
 
 /// A function that handles changes of the table. A change may come more than once: handling it again changes nothing.
 pub trait StreamConsumer: 'static {
@@ -61,7 +61,7 @@ pub struct StreamEvent {
 
 /// What a function on the stream is invoked with: a batch, or the tick of its schedule, which has no records.
 #[derive(Debug, Deserialize)]
-pub struct Event {
+pub struct Invocation {
     /// In the order of the stream.
     #[serde(rename = "Records")]
     pub records: Option<Vec<Change>>,
@@ -80,6 +80,7 @@ pub struct Change {
 #[serde(rename_all = "PascalCase")]
 struct Images {
     keys: Item,
+    old_image: Option<Item>,
     new_image: Option<Item>,
     sequence_number: String,
 }
@@ -92,10 +93,7 @@ impl Change {
 
     /// The item's key.
     pub fn key(&self) -> Key {
-        let text = |name: &str| match self.dynamodb.keys.get(name) {
-            Some(AttributeValue::S(text)) => text.clone(),
-            _ => String::new(),
-        };
+        let text = |name: &str| text(&self.dynamodb.keys, name).unwrap_or_default().to_owned();
         Key { pk: text(PK), sk: text(SK) }
     }
 
@@ -104,9 +102,43 @@ impl Change {
     /// # Errors
     /// [`Error::Internal`] where the item holds something else.
     pub fn record<R: DeserializeOwned>(&self) -> Result<Option<R>> {
-        let record = self.dynamodb.new_image.clone().map(serde_dynamo::from_item).transpose();
-        record.map_err(|error| Error::Internal(chain(&error)))
+        read(self.dynamodb.new_image.as_ref())
     }
+
+    /// The record that the item held before the change; none where it is new.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the item held something else.
+    pub fn record_before<R: DeserializeOwned>(&self) -> Result<Option<R>> {
+        read(self.dynamodb.old_image.as_ref())
+    }
+
+    /// The name of the record that the item holds, or held: those of lists say it.
+    pub fn record_name(&self) -> Option<&str> {
+        self.text(RECORD).or_else(|| self.text_before(RECORD))
+    }
+
+    /// The text of an attribute, as it is now.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        text(self.dynamodb.new_image.as_ref()?, name)
+    }
+
+    /// The text of an attribute, as it was before the change.
+    pub fn text_before(&self, name: &str) -> Option<&str> {
+        text(self.dynamodb.old_image.as_ref()?, name)
+    }
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn read<R: DeserializeOwned>(image: Option<&Item>) -> Result<Option<R>> {
+    let record = image.cloned().map(serde_dynamo::from_item).transpose();
+    record.map_err(|error| Error::Internal(chain(&error)))
 }
 
 /// What is answered of a batch: the first change that has to come again, if any.

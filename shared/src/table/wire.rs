@@ -1,7 +1,7 @@
 //! DynamoDB's JSON, read straight into records.
 //!
 //! The SDK makes a map of attribute values of every item before anything else can be done with it. For one item that is nothing; for the
-//! fifty of a page it is half of all that a call takes. [`Rows`] has the SDK put the answer's text aside instead, and [`Answer`] reads
+//! fifty of a page it is half of all that a call takes. [`Rows`] has the SDK put the answer's text aside instead, and [`QueryOutput`] reads
 //! it as serde reads any other JSON. Errors are still the SDK's to read, and so are retries, limits and signatures: it is told by an
 //! interceptor, which is how it means to be extended. `docs/adr/0014-pages-are-read-from-the-wire.md` has the figures.
 
@@ -20,10 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
 
 use crate::table::keys::Key;
+use crate::table::{TableError, unreadable};
 
 /// An interceptor that keeps the text of a query's answer, and leaves the SDK an empty one to return.
 #[derive(Debug, Clone, Default)]
@@ -86,13 +90,56 @@ impl Body for Aside {
     }
 }
 
-/// A query's answer.
+/// What a query returns.
+pub struct QueryOutput<R> {
+    /// The records that can be read.
+    pub items: Vec<R>,
+    /// How many items there were.
+    pub read: usize,
+    /// Where the next query begins; none where this one came to the end.
+    pub last_evaluated_key: Option<Record<Key>>,
+    /// What it cost.
+    pub consumed_capacity: Option<Consumed>,
+}
+
+impl<R: DeserializeOwned> QueryOutput<R> {
+    /// The output in `json`. An item that holds no record is left out and logged: it must not take the others along.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it is no output at all.
+    pub fn read(json: &[u8]) -> Result<Self, TableError> {
+        if let Ok(Output { items, last_evaluated_key, consumed_capacity }) = serde_json::from_slice(json) {
+            let items: Vec<R> = items.into_iter().map(|Record(record)| record).collect();
+            return Ok(Self { read: items.len(), items, last_evaluated_key, consumed_capacity });
+        }
+        // The items once more, one by one: nearly always all of them can be read, and this is work for nothing.
+        let output: Output<&RawValue> =
+            serde_json::from_slice(json).map_err(|error| TableError::Broken(error.to_string()))?;
+        let one = |item: &&RawValue| {
+            let record = serde_json::from_str::<Record<R>>(item.get());
+            let failed = |error: &serde_json::Error| {
+                let key = serde_json::from_str::<Record<Key>>(item.get()).ok();
+                unreadable(key.as_ref().map(|Record(key)| key), error);
+            };
+            record.inspect_err(failed).ok().map(|Record(record)| record)
+        };
+        let Output { items, last_evaluated_key, consumed_capacity } = output;
+        Ok(Self {
+            read: items.len(),
+            items: items.iter().filter_map(one).collect(),
+            last_evaluated_key,
+            consumed_capacity,
+        })
+    }
+}
+
+/// A query's output as it is sent.
 #[derive(serde::Deserialize)]
-#[serde(rename_all = "PascalCase", bound = "R: Deserialize<'de>")]
-pub struct Answer<R> {
-    /// The records.
+#[serde(rename_all = "PascalCase", bound = "I: Deserialize<'de>")]
+struct Output<I> {
+    /// The items.
     #[serde(default = "Vec::new")]
-    pub items: Vec<Record<R>>,
+    items: Vec<I>,
     /// Where the next query begins; none where this one came to the end.
     pub last_evaluated_key: Option<Record<Key>>,
     /// What it cost.

@@ -167,6 +167,25 @@ pub const fn ordinal(id: Uuid) -> u32 {
     ordinal
 }
 
+/// `id` with two ordinals: in its last 32 bits its own, before them that of its parent's row. Ten random bits stay: no two rows of an
+/// organisation have the same two ordinals.
+pub fn with_ordinals(id: Uuid, parent: u32, own: u32) -> Uuid {
+    let (low, high) = (u128::from(parent & PARENT_LOW), u128::from(parent >> PARENT_LOW_BITS));
+    let cleared = with_ordinal(id, own).as_u128() & !(u128::from(PARENT_LOW) << 32) & !(0b11 << 64);
+    Uuid::from_u128(cleared | low << 32 | high << 64)
+}
+
+/// The parent's ordinal that [`with_ordinals`] wrote.
+pub const fn parent_ordinal(id: Uuid) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "30 bits and 2 are what is wanted")]
+    let (low, high) = ((id.as_u128() >> 32) as u32 & PARENT_LOW, (id.as_u128() >> 64) as u32 & 0b11);
+    high << PARENT_LOW_BITS | low
+}
+
+/// Bits of the parent's ordinal that fit between the variant and the row's own ordinal; the other two stand before the variant.
+const PARENT_LOW_BITS: u32 = 30;
+const PARENT_LOW: u32 = (1 << PARENT_LOW_BITS) - 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +200,18 @@ mod tests {
             assert_eq!(with.get_variant(), uuid::Variant::RFC4122);
         }
         assert!(with_ordinal(id, 1) < with_ordinal(id, 2));
+    }
+
+    #[test]
+    fn an_id_carries_two_ordinals_and_keeps_version_time_and_order() {
+        let id = uuid_v7(Timestamp::from_unix_millis(1_700_000_000_000), [0xA5; 10]);
+        for parent in [0, 1, 4095, PARENT_LOW, PARENT_LOW + 1, u32::MAX] {
+            for own in [0, 7, u32::MAX] {
+                let with = with_ordinals(id, parent, own);
+                assert_eq!((parent_ordinal(with), ordinal(with)), (parent, own));
+                assert_eq!((with.get_version_num(), with.get_variant()), (7, uuid::Variant::RFC4122));
+                assert_eq!(with.as_u128() >> 80, id.as_u128() >> 80, "the time stays");
+            }
+        }
     }
 }

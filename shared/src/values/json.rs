@@ -77,6 +77,13 @@ macro_rules! json_text {
 json_text!(JsonObject, "{}", "object");
 json_text!(JsonArray, "[]", "array");
 
+impl Parse for JsonArray {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = raw.as_array().and_then(|_| RawValue::from_string(raw.source().to_owned()).ok());
+        text.map_or_else(|| reject(issues, at, words::LIST), |text| Some(Self(text)))
+    }
+}
+
 impl Parse for JsonObject {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let text = raw.as_object().and_then(|text| RawValue::from_string(text.to_owned()).ok());

@@ -27,18 +27,21 @@ pub fn object(members: Vec<Member>) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// `schema` with the members of `others`. In an answer they are all there, whether or not a request has to have them.
-pub fn extended<const N: usize>(mut schema: Value, others: [Value; N]) -> Value {
-    for mut other in others {
-        let Some(Value::Object(properties)) = other.as_object_mut().and_then(|other| other.remove("properties")) else {
-            continue;
-        };
-        for (name, property) in properties {
-            if let Some(required) = schema["required"].as_array_mut() {
-                required.push(name.clone().into());
-            }
-            schema["properties"][name] = property;
+/// `schema` with more members.
+pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
+    for Member { name, required, schema: member } in members {
+        if let Some(names) = schema["required"].as_array_mut().filter(|_| required) {
+            names.push(name.into());
         }
+        schema["properties"][name] = member;
+    }
+    schema
+}
+
+/// `schema` as the component `name`.
+pub fn titled(mut schema: Value, name: &str) -> Value {
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("title".into(), name.into());
     }
     schema
 }

@@ -2,17 +2,19 @@
 //! a widget is allowed.
 
 use crate::records::assistant::Assistant;
+use crate::records::campaign::rate_limit::Limited;
+use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::storage::{Dispatch, Dispatched};
 use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
-use crate::records::conversation::{Conversation, ConversationFields, MessageType, NewMessage, SenderType};
+use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
+use crate::records::delivery::storage::Due;
 use crate::records::widget::Widget;
 use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
-use crate::table::keys::{Due, Paced, campaign_of};
+use crate::table::keys::Key;
 use crate::table::{Table, TableError};
-use crate::values::id::{AssistantId, CampaignId, ConversationId, MessageId, WidgetId};
-use crate::values::json::JsonObject;
+use crate::values::id::{AssistantId, MessageId, WidgetId};
 use crate::values::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -32,40 +34,40 @@ const ATTEMPTS: usize = 5;
 pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
     let now = cx.service.clock.now();
     let due = cx.service.store.due(Due::Campaign, now, LIMIT).await?;
-    let turns = due.iter().filter_map(campaign_of).map(|(tenant, id)| {
+    let sends = due.iter().filter_map(|key| Some((campaign_of(key)?, key))).map(|(tenant, key)| {
         let table = cx.table(tenant);
-        async move { go_on(cx, &table, id, now.plus_seconds(BUDGET)).await }
+        async move { send(cx, &table, key, now.plus_seconds(BUDGET)).await }
     });
-    // One that cannot go on does not keep the others waiting.
-    join_all(turns).await.into_iter().collect()
+    // One that cannot be sent does not keep the others waiting.
+    join_all(sends).await.into_iter().collect()
 }
 
-/// Sends what is left of a campaign, until `deadline`; somebody else goes on then.
-async fn go_on(cx: &EventContext<'_>, table: &Table, id: CampaignId, deadline: Timestamp) -> Result<()> {
+/// Sends what is left of a campaign, until `deadline`; the next tick sends the rest.
+async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timestamp) -> Result<()> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
-    let Some(mut turn) = table.take_turn(id, clock.now()).await? else { return Ok(()) };
-    let widget = turn.campaign.widget_id;
+    let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
+    let (id, widget) = (lease.campaign.id, lease.campaign.widget_id);
     let (places, channel) = futures_util::try_join!(table.places(id), channel(table, widget))?;
-    while turn.next < places {
-        let count = CHUNK.min(rate).min(places - turn.next);
-        let slots = table.reserve((widget, Paced::Dispatch), count, rate, clock.now(), deadline).await?;
+    while lease.next < places {
+        let count = CHUNK.min(rate).min(places - lease.next);
+        let slots = table.reserve((widget, Limited::Dispatch), count, rate, clock.now(), deadline).await?;
         if slots.is_empty() {
-            table.pass_on(&turn, clock.now()).await?;
+            table.release_lease(&lease, clock.now()).await?;
             return Ok(());
         }
-        let next = turn.next + count;
-        let contacts = table.contacts_at(id, turn.next..next).await?;
+        let next = lease.next + count;
+        let contacts = table.contacts_at(id.run(), lease.next..next).await?;
         let queued =
             |contact: &CampaignContact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none();
         for (contact, slot) in contacts.into_iter().filter(queued).zip(slots) {
             clock.sleep_until(slot).await;
-            dispatch(cx, table, &turn.campaign, &contact, &channel).await?;
+            dispatch(cx, table, &lease.campaign, &contact, &channel).await?;
         }
-        if !table.go_on(&mut turn, next, clock.now()).await? {
+        if !table.renew_lease(&mut lease, next, clock.now()).await? {
             return Ok(());
         }
     }
-    table.finish(&turn).await?;
+    table.finish_campaign(&lease).await?;
     Ok(())
 }
 
@@ -92,13 +94,6 @@ async fn dispatch(
         Err(reason) => return Ok(fails(reason).await?),
     };
     let ids = &cx.service.ids;
-    let fields = ConversationFields {
-        assistant_id: *assistant_id,
-        widget_id: Some(widget.id),
-        contact_id: Some(contact.contact_id),
-        device_type: None,
-        attributes: JsonObject::default(),
-    };
     let says = |text: &String| NewMessage {
         sender_type: SenderType::Bot,
         message_type: MessageType::Text,
@@ -113,12 +108,12 @@ async fn dispatch(
         let calls = widget.widget_type.calls();
         let dispatch = Dispatch {
             thread,
-            opening: Conversation::open(ConversationId(ids.fresh(now)), fields.clone(), now),
+            opening: Conversation::through(widget.id, *assistant_id, contact.contact_id, ids.fresh(now), now),
             message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
             connector: widget
                 .connector_url
                 .is_some()
-                .then(|| (widget.id.into(), NewDelivery::of_campaign(contact.id, calls, now))),
+                .then(|| (widget.id.into(), NewDelivery::of_campaign(campaign.id, contact.id, calls, now))),
         };
         if table.dispatch(campaign, contact, &dispatch, now).await? != Dispatched::ThreadMoved {
             return Ok(());

@@ -8,25 +8,59 @@ use std::collections::{BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use crate::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunMarker};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::conversation::{Conversation, NewMessage};
-use crate::records::delivery::{NewDelivery, StoredDelivery};
+use crate::records::delivery::{Delivery, NewDelivery};
 use crate::records::widget::Widget;
 use crate::request::page::{Page, PageQuery};
-use crate::table::keys::{Due, Fingerprint, Key, Paced, deleted_contacts, slot};
-use crate::table::list::Plan;
-use crate::table::store::{
-    BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Cancelled, Item, Write, from_item, null, number, text, values,
+use crate::request::tenant::Tenant;
+use crate::table::commit::Transaction;
+use crate::table::keys::{Key, row_of};
+use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, null, number, text, values};
+use crate::table::stored::{Listed as _, Single, Stored};
+use crate::table::transaction::{Cancelled, Write};
+use crate::table::{ATTEMPTS, Fingerprint, Table, TableError, readable};
+use crate::values::id::{
+    CampaignContactId, CampaignId, ContactId, EndpointId, Id as _, MessageId, WidgetId, with_ordinal,
 };
-use crate::table::{ATTEMPTS, Table, TableError};
-use crate::values::id::{CampaignContactId, CampaignId, ContactId, EndpointId, MessageId, WidgetId};
 use crate::values::time::Timestamp;
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
-/// Seconds after which a campaign is taken over from a function that has not been heard of.
-const LEASE: i64 = 90;
+/// Contacts of one campaign in one partition: a partition takes a thousand writes a second, and a run wants to write ten thousand.
+const CONTACTS_PER_PARTITION: u32 = 1000;
+
+impl Stored for CampaignContact {
+    type Id = CampaignContactId;
+    const PARAMETER: &'static str = CampaignContactId::PARAMETER;
+
+    fn key(tenant: &Tenant, id: CampaignContactId) -> Key {
+        Key::of(tenant, format_args!("CAMPAIGN_CONTACT#{}#{:02}", id.run(), partition(id)), id)
+    }
+}
+
+impl Single for CampaignContact {}
+
+/// Which of its campaign's partitions a contact stands in.
+fn partition(id: CampaignContactId) -> u32 {
+    id.place().unwrap_or_default() / CONTACTS_PER_PARTITION
+}
+
+/// The item by which the campaign of a run is found.
+pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
+}
+
+/// The places that were deleted from a partition of a campaign's contacts, behind the item by which the campaign is found.
+fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("DELETED#{:02}", partition(id)))
+}
+
+/// The organisation of the campaign whose key this is.
+pub fn campaign_of(key: &Key) -> Option<Tenant> {
+    row_of(key).filter(|(_, list, _)| *list == Campaign::list(())).map(|(tenant, ..)| tenant)
+}
 
 /// What must be known before a campaign runs.
 #[derive(Debug)]
@@ -37,17 +71,6 @@ pub struct CampaignPreconditions {
     pub earlier: Option<RunMarker>,
     /// The contacts that are not there.
     pub missing: HashSet<ContactId>,
-}
-
-/// A campaign that one function has taken upon itself to send.
-#[derive(Debug)]
-pub struct Turn {
-    /// The campaign.
-    pub campaign: Campaign,
-    /// The place of the contact whose turn it is.
-    pub next: u32,
-    /// Until when nobody else takes it.
-    lease: Timestamp,
 }
 
 /// What a contact of a campaign gets.
@@ -146,9 +169,10 @@ impl Table {
         now: Timestamp,
     ) -> Result<RunMarker, TableError> {
         let ttl = now.plus_seconds(seconds).unix_seconds();
-        let marker = RunMarker { campaign_id: campaign.id, contacts: campaign.counts.queued, ttl };
-        let writes = [
-            Write::Update {
+        let transaction = |transaction: &mut Transaction<'_>| {
+            let id = CampaignId(with_ordinal(campaign.id.0, transaction.next::<Campaign>(())));
+            let marker = RunMarker { campaign_id: id, contacts: campaign.counts.queued, ttl };
+            transaction.write(Write::Update {
                 key: self.key::<RunMarker>(fingerprint),
                 expression: "SET campaign_id = :campaign_id, contacts = :contacts, #ttl = :ttl".into(),
                 condition: Some("attribute_not_exists(pk) OR #ttl <= :now"),
@@ -158,28 +182,25 @@ impl Table {
                     (":ttl", number(marker.ttl)),
                     (":now", number(now.unix_seconds())),
                 ]),
-            },
-            Write::put(self.active_campaign(campaign)?),
-        ];
-        match self.store.transact(&writes).await {
-            Ok(()) => Ok(marker),
+            });
+            transaction.insert((), id, &Campaign { id, ..campaign.clone() })?;
+            Ok(marker)
+        };
+        match self.commit(transaction).await {
             Err(Cancelled::Condition(0, Some(earlier))) => from_item(earlier),
-            Err(cancelled) => Err(cancelled.into()),
+            result => Ok(result?),
         }
     }
 
-    /// A campaign's item while it is to be sent: it stands in the index of what becomes due.
+    /// The campaign that a delivery is for, where it is there.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it cannot be one.
-    pub fn active_campaign(&self, campaign: &Campaign) -> Result<Item, TableError> {
-        let mut item = self.item(campaign.id, campaign)?;
-        item.extend(values([
-            ("next_place", number(0)),
-            ("due_pk", text(Due::Campaign.partition(campaign.id.0))),
-            ("due_at", text(campaign.created_at)),
-        ]));
-        Ok(item)
+    /// [`TableError`].
+    pub async fn campaign_of(&self, delivery: &Delivery) -> Result<Option<Campaign>, TableError> {
+        match delivery.campaign_id {
+            Some(id) => self.find(id).await,
+            None => Ok(None),
+        }
     }
 
     /// A page of a campaign's contacts.
@@ -197,7 +218,7 @@ impl Table {
         let left = (0..places).filter(|place| !deleted.contains(place));
         let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
         let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
-        let contacts = self.contacts_at(id, page).await?;
+        let contacts = self.contacts_at(id.run(), page).await?;
         Ok(query.of(contacts.into_iter().map(|contact| contact.seen_in(&campaign)).collect(), total))
     }
 
@@ -208,9 +229,10 @@ impl Table {
     pub async fn remove_campaign_contact(&self, id: CampaignContactId) -> Result<CampaignContact, TableError> {
         for _ in 0..ATTEMPTS {
             // Both at once, so that an unknown contact of a known campaign takes as long as any other.
-            let (contact, campaign) =
-                futures_util::join!(self.find::<CampaignContact>(id), self.find::<Campaign>(id.campaign()));
-            let (contact, campaign) = contact?.zip(campaign?).ok_or(TableError::Missing)?;
+            let pointer = run_pointer(&self.tenant, id.run());
+            let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
+            let (contact, pointer) = contact?.zip(pointer?).ok_or(TableError::Missing)?;
+            let campaign: Campaign = self.get(CampaignId(made_id(&pointer)?)).await?;
             let stored = contact.status;
             let seen = contact.seen_in(&campaign);
             let place = id.place().unwrap_or_default();
@@ -252,9 +274,10 @@ impl Table {
             (":zero", number(0)),
             (":now", text(now)),
             (":by", text(by)),
+            (":one", number(1)),
         ]);
         let expression = "SET #status = :cancelled, counts.#cancelled = counts.#cancelled + counts.#queued, \
-                          counts.#queued = :zero, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at";
+                          counts.#queued = :zero, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
         let condition = "attribute_exists(pk) AND #status <> :cancelled AND counts.#queued > :zero";
         match self.store.update(&self.key::<Campaign>(id), expression, condition, &values).await {
             Ok(item) => Ok(Ok(from_item(item)?)),
@@ -274,7 +297,7 @@ impl Table {
         let add = to.map(|to| format!(", counts.#{to} = counts.#{to} + :one", to = to.as_str())).unwrap_or_default();
         Write::Update {
             key: self.key::<Campaign>(campaign.id),
-            expression: format!("SET counts.#{from_name} = counts.#{from_name} - :one{add}").into(),
+            expression: format!("SET counts.#{from_name} = counts.#{from_name} - :one{add} ADD version :one").into(),
             // Those that are queued become cancelled all at once.
             condition: match from {
                 ContactStatus::Queued => Some("#status <> :cancelled"),
@@ -290,96 +313,29 @@ impl Table {
         }
     }
 
-    /// Takes a campaign that has become due, for a while; `None` where somebody else has it, or nothing is left to do.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn take_turn(&self, id: CampaignId, now: Timestamp) -> Result<Option<Turn>, TableError> {
-        let lease = now.plus_seconds(LEASE);
-        let values = values([
-            (":lease", text(lease)),
-            (":now", text(now)),
-            (":queued", text(CampaignStatus::Queued.as_str())),
-            (":in_progress", text(CampaignStatus::InProgress.as_str())),
-        ]);
-        let expression = "SET due_at = :lease, #status = :in_progress, updated_at = :now";
-        let condition = "due_at <= :now AND #status IN (:queued, :in_progress)";
-        match self.store.update(&self.key::<Campaign>(id), expression, condition, &values).await {
-            Ok(item) => {
-                let next = item.get("next_place").and_then(|place| place.as_n().ok()?.parse().ok());
-                Ok(Some(Turn { next: next.unwrap_or_default(), campaign: from_item(item)?, lease }))
-            }
-            Err(Cancelled::Condition(..)) => Ok(None),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    /// Notes how far a campaign has come, and keeps it for a further while; false where it is no longer this function's.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn go_on(&self, turn: &mut Turn, next: u32, now: Timestamp) -> Result<bool, TableError> {
-        let lease = now.plus_seconds(LEASE);
-        let expression = "SET next_place = :next, due_at = :lease";
-        let done = self.end(turn, expression, &[(":next", number(next)), (":lease", text(lease))]).await?;
-        (turn.next, turn.lease) = (next, lease);
-        Ok(done)
-    }
-
-    /// Leaves a campaign to whoever takes it next.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn pass_on(&self, turn: &Turn, now: Timestamp) -> Result<bool, TableError> {
-        self.end(turn, "SET due_at = :now", &[(":now", text(now))]).await
-    }
-
-    /// Takes a campaign, all of whose contacts have had their turn, out of what becomes due.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn finish(&self, turn: &Turn) -> Result<bool, TableError> {
-        self.end(turn, "REMOVE due_pk, due_at", &[]).await
-    }
-
-    async fn end(
-        &self,
-        turn: &Turn,
-        expression: &str,
-        also: &[(&'static str, aws_sdk_dynamodb::types::AttributeValue)],
-    ) -> Result<bool, TableError> {
-        let mut values = values([(":mine", text(turn.lease))]);
-        values.extend(also.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        match self.store.update(&self.key::<Campaign>(turn.campaign.id), expression, "due_at = :mine", &values).await {
-            Ok(_) => Ok(true),
-            Err(Cancelled::Condition(..)) => Ok(false),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
     /// The contacts of a campaign at these places, those that are still there.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn contacts_at(
         &self,
-        campaign: CampaignId,
+        run: RunId,
         places: impl IntoIterator<Item = u32>,
     ) -> Result<Vec<CampaignContact>, TableError> {
-        let keys: Vec<Key> =
-            places.into_iter().map(|place| self.key::<CampaignContact>(campaign.contact(place))).collect();
+        let keys: Vec<Key> = places.into_iter().map(|place| self.key::<CampaignContact>(run.contact(place))).collect();
         let items = self.store.get_all(&keys).await?;
-        let mut contacts = items.into_iter().map(from_item).collect::<Result<Vec<CampaignContact>, _>>()?;
+        let mut contacts: Vec<CampaignContact> = readable(items);
         contacts.sort_by_key(|contact| contact.id);
         Ok(contacts)
     }
 
     /// A campaign, and the places that were deleted from it.
     async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
-        let key = self.key::<Campaign>(id);
-        let mut items = self.store.query(&key.pk, &key.sk, None).await?.into_iter();
-        let campaign = from_item(items.next().ok_or(TableError::Missing)?)?;
-        Ok((campaign, items.flat_map(|item| places(&item)).collect()))
+        let first = deleted_contacts(&self.tenant, id.run().contact(0));
+        // Not `try_join!`: what a request costs must not depend on whether the campaign is there.
+        let (campaign, deleted) =
+            futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
+        Ok((campaign?, deleted?.iter().flat_map(places).collect()))
     }
 
     /// How many places a campaign has, of which some contacts may be deleted.
@@ -403,15 +359,15 @@ impl Table {
         now: Timestamp,
     ) -> Result<Dispatched, TableError> {
         let sent = dispatch.connector.is_none();
-        let plan = |plan: &mut Plan<'_>| {
+        let transaction = |transaction: &mut Transaction<'_>| {
             let (conversation, before, opening) = if let Some(thread) = &dispatch.thread {
                 (thread.id, thread.chat_count, None)
             } else {
-                let opening = dispatch.opening.at(plan.next::<Conversation>(()));
+                let opening = dispatch.opening.at(transaction.next::<Conversation>(()));
                 (opening.id, 0, Some(opening))
             };
             let status = if sent { ContactStatus::Sent } else { ContactStatus::Queued };
-            plan.write(Write::Update {
+            transaction.write(Write::Update {
                 key: self.key::<CampaignContact>(contact.id),
                 expression: "SET conversation_id = :conversation, #status = :status, updated_at = :now".into(),
                 condition: Some("#status = :queued AND conversation_id = :none"),
@@ -423,7 +379,7 @@ impl Table {
                     (":now", text(now)),
                 ]),
             });
-            plan.write(if sent {
+            transaction.write(if sent {
                 self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Sent))
             } else {
                 Write::Check {
@@ -437,17 +393,21 @@ impl Table {
                 .as_ref()
                 .map(|(id, new)| new.message(*id, conversation, u32::try_from(before).unwrap_or(u32::MAX), now));
             match (&opening, &message) {
-                (Some(opening), message) => plan.begin(opening, message.as_ref())?,
-                (None, Some(message)) => drop(plan.say(conversation, before, message)?),
+                (Some(opening), message) => transaction.begin(opening, message.as_ref())?,
+                (None, Some(message)) => drop(transaction.say(conversation, before, message)?),
                 (None, None) => {}
             }
             if let Some((endpoint, new)) = dispatch.connector {
                 let message_id = message.map(|message| message.id);
-                plan.deliver(endpoint, NewDelivery { conversation_id: Some(conversation), message_id, ..new }, now)?;
+                transaction.deliver(
+                    endpoint,
+                    NewDelivery { conversation_id: Some(conversation), message_id, ..new },
+                    now,
+                )?;
             }
             Ok(())
         };
-        match self.carry_out(plan).await {
+        match self.commit(transaction).await {
             Ok(()) => Ok(Dispatched::Done),
             Err(Cancelled::Condition(0 | 1, _)) => Ok(Dispatched::Stopped),
             Err(Cancelled::Condition(..)) => Ok(Dispatched::ThreadMoved),
@@ -499,20 +459,21 @@ impl Table {
     pub async fn settle_delivery(
         &self,
         endpoint: EndpointId,
-        was: &StoredDelivery,
-        is: &StoredDelivery,
+        was: &Delivery,
+        is: &Delivery,
         contact: CampaignContactId,
         to: ContactStatus,
         now: Timestamp,
     ) -> Result<bool, TableError> {
         for _ in 0..ATTEMPTS {
-            let campaign: Option<Campaign> = self.find(contact.campaign()).await?;
-            let Some(campaign) = campaign else { return self.replace_delivery(endpoint, was, is).await };
+            let Some(campaign) = self.campaign_of(was).await? else {
+                return self.replace_delivery(endpoint, was, is).await;
+            };
             let cancelled = campaign.status == CampaignStatus::Cancelled;
             let from = if cancelled { ContactStatus::Cancelled } else { ContactStatus::Queued };
             let writes = [
-                self.replacing(endpoint, was, is)?,
-                self.outcome(contact, to, is.delivery.failure().as_deref(), now),
+                self.replacing_delivery(endpoint, was, is)?,
+                self.outcome(contact, to, is.failure().as_deref(), now),
                 self.count(&campaign, from, Some(to)),
             ];
             match self.store.transact(&writes).await {
@@ -527,45 +488,6 @@ impl Table {
         }
         Err(TableError::Unavailable("others kept changing the campaign".into()))
     }
-
-    /// When `widget` may do each of `count` more of what is `paced`, at `per_second`: nobody else gets these times. None where the first
-    /// would be after `latest`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn reserve(
-        &self,
-        (widget, paced): (WidgetId, Paced),
-        count: u32,
-        per_second: u32,
-        now: Timestamp,
-        latest: Timestamp,
-    ) -> Result<Vec<Timestamp>, TableError> {
-        let key = slot(&self.tenant, widget, paced);
-        let mut next: i64 = next_slot(self.store.get(&key).await?.as_ref());
-        for _ in 0..ATTEMPTS {
-            let from = next.max(now.unix_millis());
-            if from > latest.unix_millis() {
-                return Ok(Vec::new());
-            }
-            // A part of a millisecond is a whole one: the rate is not exceeded, whatever it is.
-            let rate = i64::from(per_second);
-            let at = |turn: u32| from + (i64::from(turn) * 1000 + rate - 1) / rate;
-            let to = at(count);
-            let values = values([(":to", number(to)), (":seen", number(next))]);
-            let condition = "attribute_not_exists(next_millis) OR next_millis = :seen";
-            match self.store.update(&key, "SET next_millis = :to", condition, &values).await {
-                Ok(_) => return Ok((0..count).map(|turn| Timestamp::from_unix_millis(at(turn))).collect()),
-                Err(Cancelled::Condition(_, stands)) => next = next_slot(stands.as_ref()),
-                Err(cancelled) => return Err(cancelled.into()),
-            }
-        }
-        Err(TableError::Unavailable("others kept reserving".into()))
-    }
-}
-
-fn next_slot(item: Option<&Item>) -> i64 {
-    item.and_then(|item| item.get("next_millis")?.as_n().ok()?.parse().ok()).unwrap_or_default()
 }
 
 /// How many places a campaign has, those that were deleted included.

@@ -7,20 +7,74 @@ use uuid::Uuid;
 
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
-use crate::records::delivery::{DeliveryState, EndpointHealth, NewDelivery, Observed, StoredDelivery};
-use crate::records::webhook::StoredWebhook;
+use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDelivery, Observed};
+use crate::records::webhook::Webhook;
 use crate::request::page::{Page, PageQuery};
-use crate::table::keys::{Due, Key, Row as _, delivery_of, held_partition, list_row};
-use crate::table::list::{Plan, made_id};
-use crate::table::store::{Cancelled, Item, Store, Write, from_item, number, text, values};
+use crate::request::tenant::Tenant;
+use crate::table::commit::Transaction;
+use crate::table::keys::{Key, due_partition, due_partitions, list_row, row_of};
+use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
+use crate::table::stored::{Listed as _, Stored as _};
+use crate::table::transaction::{Cancelled, Write};
 use crate::table::{ATTEMPTS, Table, TableError};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, with_ordinal};
 use crate::values::time::Timestamp;
 
+/// What becomes due, each kind with partitions of its own in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Due {
+    /// Deliveries that are tried again, and those that nobody has sent.
+    Delivery,
+    /// Endpoints whose circuit is open, or which have deliveries of their own to wait for.
+    Endpoint,
+    /// Campaigns that are being sent.
+    Campaign,
+}
+
+impl Due {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Delivery => "DELIVERY",
+            Self::Endpoint => "ENDPOINT",
+            Self::Campaign => "CAMPAIGN",
+        }
+    }
+
+    /// The partition of the index that `item` belongs in.
+    pub fn partition(self, item: Uuid) -> String {
+        due_partition(self.name(), item)
+    }
+
+    /// All partitions of this kind.
+    pub fn partitions(self) -> impl Iterator<Item = String> {
+        due_partitions(self.name())
+    }
+}
+
+/// Where the deliveries of an endpoint stand in the index while its circuit is open: by themselves, so that however many there are,
+/// those of others are not behind them.
+pub(super) fn held_partition(endpoint: EndpointId) -> String {
+    format!("HELD#{endpoint}")
+}
+
+/// The delivery whose key this is: its organisation, its endpoint, and its ordinal in the endpoint's list.
+pub fn delivery_of(key: &Key) -> Option<(Tenant, EndpointId, u32)> {
+    let (tenant, list, ordinal) = row_of(key)?;
+    let endpoint = EndpointId(list.strip_prefix("DELIVERY#")?.parse().ok()?);
+    Some((tenant, endpoint, ordinal))
+}
+
+/// The endpoint whose health's key this is, and its organisation.
+pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
+    let tenant = Tenant::of_partition_key(&key.pk)?;
+    let endpoint = EndpointId(key.pk.rsplit('#').next()?.parse().ok()?);
+    (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
+}
+
 /// Deliveries put by one transaction: each takes an action for itself and one for its event.
 const AT_ONCE: usize = 40;
 
-impl Plan<'_> {
+impl Transaction<'_> {
     /// Puts a delivery of `new` to `endpoint`, on condition that the event has none yet: that is the first of its two actions.
     ///
     /// # Errors
@@ -31,10 +85,10 @@ impl Plan<'_> {
         new: NewDelivery,
         now: Timestamp,
     ) -> Result<DeliveryId, TableError> {
-        let place = self.next::<StoredDelivery>(endpoint);
-        let id = DeliveryId(with_ordinal(new.event_id.0, place));
+        let ordinal = self.next::<Delivery>(endpoint);
+        let id = DeliveryId(with_ordinal(new.event_id.0, ordinal));
         self.made_by(new.event_id.0, id.0, now);
-        self.put((endpoint, id), &StoredDelivery::new(id, new, now))?;
+        self.insert(endpoint, (endpoint, id), &Delivery::new(id, new, now))?;
         Ok(id)
     }
 }
@@ -54,10 +108,10 @@ impl Table {
         for new in new.chunks(AT_ONCE) {
             let mut left = new.to_vec();
             while !left.is_empty() {
-                let plan = |plan: &mut Plan<'_>| {
-                    left.iter().map(|new| plan.deliver(endpoint, *new, now)).collect::<Result<Vec<_>, _>>()
+                let transaction = |transaction: &mut Transaction<'_>| {
+                    left.iter().map(|new| transaction.deliver(endpoint, *new, now)).collect::<Result<Vec<_>, _>>()
                 };
-                match self.carry_out(plan).await {
+                match self.commit(transaction).await {
                     Ok(made) => {
                         ids.extend(made);
                         break;
@@ -77,8 +131,8 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn delivery_at(&self, endpoint: EndpointId, place: u32) -> Result<Option<StoredDelivery>, TableError> {
-        let key = list_row(&self.tenant, &StoredDelivery::list(endpoint), place);
+    pub async fn delivery_at(&self, endpoint: EndpointId, place: u32) -> Result<Option<Delivery>, TableError> {
+        let key = list_row(&self.tenant, &Delivery::list(endpoint), place);
         self.store.get(&key).await?.map(from_item).transpose()
     }
 
@@ -86,10 +140,10 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such webhook.
-    pub async fn deliveries_of(&self, id: WebhookId, query: &PageQuery) -> Result<Page<StoredDelivery>, TableError> {
+    pub async fn deliveries_of(&self, id: WebhookId, query: &PageQuery) -> Result<Page<Delivery>, TableError> {
         // Not `try_join!`: what it costs must not depend on whether the webhook is there.
-        let page = Box::pin(self.page::<StoredDelivery>(id.into(), query));
-        let (webhook, page) = futures_util::join!(self.get::<StoredWebhook>(id), page);
+        let page = Box::pin(self.page::<Delivery>(id.into(), query));
+        let (webhook, page) = futures_util::join!(self.get::<Webhook>(id), page);
         webhook.and(page)
     }
 
@@ -103,10 +157,10 @@ impl Table {
         id: DeliveryId,
         by: Uuid,
         now: Timestamp,
-    ) -> Result<StoredDelivery, TableError> {
+    ) -> Result<Delivery, TableError> {
         for _ in 0..ATTEMPTS {
-            let was: StoredDelivery = self.get((endpoint, id)).await?;
-            if was.asked_by == Some(by) || was.delivery.state == DeliveryState::Ready {
+            let was: Delivery = self.get((endpoint, id)).await?;
+            if was.asked_by == Some(by) || was.state == DeliveryState::Ready {
                 return Ok(was);
             }
             let is = was.clone().again(by, now);
@@ -124,8 +178,8 @@ impl Table {
     pub async fn replace_delivery(
         &self,
         endpoint: EndpointId,
-        was: &StoredDelivery,
-        is: &StoredDelivery,
+        was: &Delivery,
+        is: &Delivery,
     ) -> Result<bool, TableError> {
         let (item, values) = self.replacement(endpoint, was, is)?;
         match self.store.put_if(&item, UNCHANGED, &values).await {
@@ -136,24 +190,18 @@ impl Table {
     }
 
     /// The part of a transaction that replaces a delivery, unless it has changed since it was read.
-    pub(crate) fn replacing(
+    pub(crate) fn replacing_delivery(
         &self,
         endpoint: EndpointId,
-        was: &StoredDelivery,
-        is: &StoredDelivery,
+        was: &Delivery,
+        is: &Delivery,
     ) -> Result<Write, TableError> {
         let (item, values) = self.replacement(endpoint, was, is)?;
         Ok(Write::Put { item, condition: Some(UNCHANGED), values })
     }
 
-    fn replacement(
-        &self,
-        endpoint: EndpointId,
-        was: &StoredDelivery,
-        is: &StoredDelivery,
-    ) -> Result<(Item, Item), TableError> {
-        let item = self.item((endpoint, is.delivery.id), is)?;
-        let was = &was.delivery;
+    fn replacement(&self, endpoint: EndpointId, was: &Delivery, is: &Delivery) -> Result<(Item, Item), TableError> {
+        let item = self.item((endpoint, is.id), is)?;
         let values = values([
             (":id", text(was.id)),
             (":state", text(was.state.as_str())),
@@ -264,14 +312,13 @@ impl Table {
     /// # Errors
     /// [`TableError`]: some may have been put.
     pub async fn announce_closed(&self, conversations: &[Conversation], now: Timestamp) -> Result<(), TableError> {
-        let assistants = conversations.iter().map(|conversation| conversation.fields.assistant_id);
+        let assistants = conversations.iter().map(|conversation| conversation.assistant_id);
         let assistants = self.get_each::<Assistant>(&assistants.collect()).await?;
         let webhook_of: BTreeMap<AssistantId, WebhookId> =
-            assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.fields.webhook_id?))).collect();
-        let webhooks = self.get_each::<StoredWebhook>(&webhook_of.values().copied().collect()).await?;
-        for webhook in webhooks.into_iter().filter(|stored| stored.webhook.enabled) {
-            let to_it =
-                |conversation: &&Conversation| webhook_of.get(&conversation.fields.assistant_id) == Some(&webhook.id);
+            assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect();
+        let webhooks = self.get_each::<Webhook>(&webhook_of.values().copied().collect()).await?;
+        for webhook in webhooks.into_iter().filter(|webhook| webhook.enabled) {
+            let to_it = |conversation: &&Conversation| webhook_of.get(&conversation.assistant_id) == Some(&webhook.id);
             let new: Vec<_> = conversations.iter().filter(to_it).map(NewDelivery::closed).collect();
             self.enqueue(webhook.id.into(), &new, now).await?;
         }

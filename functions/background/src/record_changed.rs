@@ -1,0 +1,14 @@
+//! On the table's stream: what follows from changes of records, as the table of reactions says.
+
+use shared::prelude::events::*;
+use shared::reactions;
+
+pub struct RecordChanged;
+
+impl StreamConsumer for RecordChanged {
+    const NAME: &'static str = "record-changed";
+
+    async fn handle(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
+        reactions::react(cx, batch).await
+    }
+}

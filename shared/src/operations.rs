@@ -1,0 +1,16 @@
+//! The plain operations: create, read, list, update and delete, the same for every record that stands in a list.
+//!
+//! A plain operation of a record is an alias: `pub type ReadTag = Read<Tag>;`. One that does more implements
+//! [`Operation`](crate::request::pipeline::Operation) itself.
+
+mod create;
+mod delete;
+mod list;
+mod read;
+mod update;
+
+pub use create::Create;
+pub use delete::Delete;
+pub use list::List;
+pub use read::Read;
+pub use update::Update;

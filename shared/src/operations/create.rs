@@ -1,0 +1,37 @@
+//! Makes a record.
+
+use std::marker::PhantomData;
+
+use uuid::Uuid;
+
+use crate::records::declaration::New;
+use crate::request::context::Context;
+use crate::request::error::{OnMissing as _, Result};
+use crate::request::input::Input;
+use crate::request::pipeline::{Operation, Request};
+use crate::request::response::Created;
+use crate::table::rows::NewRow;
+use crate::table::stored::{Listed, Of};
+
+/// Makes an `R`. Where the path names a parent, it has to be there, and so do the records that the body names.
+#[derive(Debug)]
+pub struct Create<R>(PhantomData<R>);
+
+impl<R: Listed> Operation for Create<R>
+where
+    R::Of: Input,
+{
+    type Path = R::Of;
+    type Query = ();
+    type Body = New<R>;
+    type Reply = Created<R>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (of, org, now) = (request.path, cx.caller.tenant.org(), cx.now());
+        let new = request.body.checked(org, of.id())?;
+        let id: Uuid = cx.new_id();
+        let row = NewRow { of, id, origin: cx.origin(id), now };
+        let make = |id| new.clone().begun(R::proof(id).unwrap_or_default(), org, of.id(), now);
+        Ok(Created(cx.table.insert(row, make).await.on_missing(R::Of::PARAMETER)?))
+    }
+}

@@ -1,0 +1,181 @@
+//! The reaction table: what follows from a change of a record, by the table's stream.
+//!
+//! One function reads the stream and reacts to every change that a reaction is for. A change may come more than once, so a reaction that
+//! is done again does nothing more. The filters of the stream in the template are written from this table.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::records::conversation::Conversation;
+use crate::records::declaration::Declared as _;
+use crate::records::tag::Tag;
+use crate::request::error::Result;
+use crate::request::tenant::Tenant;
+use crate::runtime::schedule::EventContext;
+use crate::runtime::stream::{Change, Handled, Unhandled};
+use crate::table::Table;
+use crate::table::stored::Listed;
+use crate::values::time::Timestamp;
+
+/// Every reaction.
+pub const ALL: &[Reaction] = &[Reaction::of::<UnlinkTag>(), Reaction::of::<AnnounceClosedConversation>()];
+
+/// When a tag is removed, its links leave the link list.
+struct UnlinkTag;
+
+impl React for UnlinkTag {
+    const NAME: &'static str = "unlink-tag";
+    const WHEN: When = When::Removed;
+    type Record = Tag;
+
+    async fn react(table: &Table, tags: &[Tag], _: Timestamp) -> Result<()> {
+        // However many links: what is done stays done, and a change that comes again continues where this one stopped.
+        for tag in tags {
+            table.remove_links_of(tag.id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// When a conversation is closed, the webhook of its assistant gets a delivery. Nothing is sent from here.
+struct AnnounceClosedConversation;
+
+impl React for AnnounceClosedConversation {
+    const NAME: &'static str = "announce-closed-conversation";
+    const WHEN: When = When::Became { field: "status", from: "open", to: "closed" };
+    type Record = Conversation;
+
+    async fn react(table: &Table, conversations: &[Conversation], now: Timestamp) -> Result<()> {
+        Ok(table.announce_closed(conversations, now).await?)
+    }
+}
+
+/// What follows from a change of a record.
+trait React {
+    /// Kebab-case name, for the log.
+    const NAME: &'static str;
+    /// The change.
+    const WHEN: When;
+    /// The record.
+    type Record: Listed;
+
+    /// What is done: with the records of one organisation that changed, as they are now, or were before they were removed.
+    fn react(table: &Table, records: &[Self::Record], now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// A change of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// It is gone.
+    Removed,
+    /// A field of it has changed its value.
+    Became {
+        /// The field.
+        field: &'static str,
+        /// Its value before.
+        from: &'static str,
+        /// Its value since.
+        to: &'static str,
+    },
+}
+
+/// A reaction without its type.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaction {
+    /// Kebab-case name.
+    pub name: &'static str,
+    /// The record that changes.
+    pub record: &'static str,
+    /// The change.
+    pub when: When,
+    react: for<'a> fn(&'a Table, &'a [&'a Change], Timestamp) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>,
+}
+
+impl Reaction {
+    const fn of<R: React>() -> Self {
+        Self {
+            name: R::NAME,
+            record: R::Record::NAME,
+            when: R::WHEN,
+            react: |table, changes, now| {
+                Box::pin(async move {
+                    let record = |change: &&Change| match R::WHEN {
+                        When::Removed => change.record_before::<R::Record>(),
+                        When::Became { .. } => change.record::<R::Record>(),
+                    };
+                    let records: Vec<R::Record> =
+                        changes.iter().filter_map(|change| record(change).transpose()).collect::<Result<_>>()?;
+                    R::react(table, &records, now).await
+                })
+            },
+        }
+    }
+
+    /// Whether `change` is one that this reaction is for.
+    fn is_for(&self, change: &Change) -> bool {
+        change.record_name() == Some(self.record)
+            && match self.when {
+                When::Removed => change.is_removal(),
+                When::Became { field, from, to } => {
+                    change.text_before(field) == Some(from) && change.text(field) == Some(to)
+                }
+            }
+    }
+
+    /// Reacts to all changes of one organisation that it is for, together; where that fails, to each by itself, so that one record that
+    /// fails does not keep the others from their reaction.
+    async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
+        let (table, now) = (cx.table(tenant), cx.service.clock.now());
+        let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
+        let Err(cause) = (self.react)(&table, &all, now).await else { return Ok(()) };
+        if let [(at, _)] = changes {
+            return Err(Unhandled::at(*at, cause));
+        }
+        tracing::warn!(reaction = self.name, changes = changes.len(), %cause, "a reaction to several changes failed");
+        let mut unhandled = Vec::new();
+        for (at, change) in changes {
+            let result = (self.react)(&table, &[*change], now).await;
+            unhandled.extend(result.err().map(|cause| Unhandled::at(*at, cause)));
+        }
+        Unhandled::first(unhandled)
+    }
+}
+
+/// Has every reaction react to the changes of `batch` that it is for. None waits for another, and none of an organisation for those of
+/// another one.
+///
+/// # Errors
+/// The first change, of several, that a reaction failed for: it and all behind it come again.
+pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
+    let mut groups: BTreeMap<_, (Tenant, Vec<(usize, &Change)>)> = BTreeMap::new();
+    for (number, reaction) in ALL.iter().enumerate() {
+        for (at, change) in batch.iter().enumerate().filter(|(_, change)| reaction.is_for(change)) {
+            let Some(tenant) = Tenant::of_partition_key(&change.key().pk) else { continue };
+            groups.entry((number, tenant.org())).or_insert((tenant, Vec::new())).1.push((at, change));
+        }
+    }
+    let reactions = groups.iter().map(|((number, _), (tenant, changes))| ALL[*number].react_to(cx, *tenant, changes));
+    Unhandled::first(join_all(reactions).await.into_iter().filter_map(Result::err))
+}
+
+/// The filters of the stream: the changes that there is a reaction for, and no others. All removals are one filter, since an event source
+/// has five at most.
+pub fn filters() -> Vec<Value> {
+    let removed: Vec<&str> =
+        ALL.iter().filter(|reaction| reaction.when == When::Removed).map(|reaction| reaction.record).collect();
+    let became = ALL.iter().filter_map(|reaction| match reaction.when {
+        When::Removed => None,
+        When::Became { field, from, to } => Some(json!({
+            "eventName": ["MODIFY"],
+            "dynamodb": {
+                "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
+                "NewImage": {field: {"S": [to]}},
+            },
+        })),
+    });
+    let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
+    std::iter::once(removals).chain(became).collect()
+}

@@ -1,0 +1,96 @@
+//! The lease of a campaign: one function at a time sends it, and another takes over where that one is not heard of any more.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{Campaign, CampaignStatus};
+use crate::table::keys::Key;
+use crate::table::store::{from_item, number, text, values};
+use crate::table::transaction::Cancelled;
+use crate::table::{Table, TableError};
+use crate::values::time::Timestamp;
+
+/// Seconds for which a lease holds; a function renews it after every few contacts.
+const LEASE: i64 = 90;
+
+/// A campaign that this function sends, until the lease expires.
+#[derive(Debug)]
+pub struct Lease {
+    /// The campaign, as it was when the lease began.
+    pub campaign: Campaign,
+    /// The place of the contact that comes next.
+    pub next: u32,
+    expires_at: Timestamp,
+}
+
+impl Table {
+    /// Leases the campaign at `key`, which has become due; `None` where another function has it, or nothing is left to do.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn lease_campaign(&self, key: &Key, now: Timestamp) -> Result<Option<Lease>, TableError> {
+        let expires_at = now.plus_seconds(LEASE);
+        let values = values([
+            (":lease", text(expires_at)),
+            (":now", text(now)),
+            (":queued", text(CampaignStatus::Queued.as_str())),
+            (":in_progress", text(CampaignStatus::InProgress.as_str())),
+            (":one", number(1)),
+        ]);
+        let expression = "SET due_at = :lease, #status = :in_progress, updated_at = :now ADD version :one";
+        let condition = "due_at <= :now AND #status IN (:queued, :in_progress)";
+        match self.store.update(key, expression, condition, &values).await {
+            Ok(item) => {
+                let campaign: Campaign = from_item(item)?;
+                Ok(Some(Lease { next: campaign.next_place, campaign, expires_at }))
+            }
+            Err(Cancelled::Condition(..)) => Ok(None),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Renews the lease, and notes which contact comes next; false where the lease is lost.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn renew_lease(&self, lease: &mut Lease, next: u32, now: Timestamp) -> Result<bool, TableError> {
+        let expires_at = now.plus_seconds(LEASE);
+        let expression = "SET next_place = :next, due_at = :lease ADD version :one";
+        let renewed =
+            self.while_leased(lease, expression, &[(":next", number(next)), (":lease", text(expires_at))]).await?;
+        (lease.next, lease.expires_at) = (next, expires_at);
+        Ok(renewed)
+    }
+
+    /// Ends the lease before it expires: the campaign is due at once.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn release_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, TableError> {
+        self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
+    }
+
+    /// Ends the lease of a campaign that has no contact left: it is due no more.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn finish_campaign(&self, lease: &Lease) -> Result<bool, TableError> {
+        self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await
+    }
+
+    /// Updates the campaign, unless another function has leased it meanwhile; whether it did.
+    async fn while_leased(
+        &self,
+        lease: &Lease,
+        expression: &str,
+        also: &[(&'static str, AttributeValue)],
+    ) -> Result<bool, TableError> {
+        let mut values = values([(":mine", text(lease.expires_at)), (":one", number(1))]);
+        values.extend(also.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let key = self.key::<Campaign>(lease.campaign.id);
+        match self.store.update(&key, expression, "due_at = :mine", &values).await {
+            Ok(_) => Ok(true),
+            Err(Cancelled::Condition(..)) => Ok(false),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+}

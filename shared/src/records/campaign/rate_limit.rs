@@ -1,0 +1,64 @@
+//! The rate limit of a widget: how many contacts its campaigns turn into conversations a second, and how many its connector is sent.
+
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
+use crate::table::store::{Item, number, values};
+use crate::table::transaction::Cancelled;
+use crate::table::{ATTEMPTS, Table, TableError};
+use crate::values::id::WidgetId;
+use crate::values::time::Timestamp;
+
+/// What a widget does at a limited rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limited {
+    /// Turning contacts of campaigns into conversations.
+    Dispatch,
+    /// Handing them over to its connector.
+    Send,
+}
+
+/// When a widget may do next what is limited.
+fn slot(tenant: &Tenant, widget: WidgetId, what: Limited) -> Key {
+    Key::of(tenant, format_args!("RATE_LIMIT#{widget}"), format_args!("{what:?}"))
+}
+
+impl Table {
+    /// When `widget` may do each of `count` more of what is limited, at `per_second`: nobody else gets these times. None where the first
+    /// would be after `latest`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn reserve(
+        &self,
+        (widget, what): (WidgetId, Limited),
+        count: u32,
+        per_second: u32,
+        now: Timestamp,
+        latest: Timestamp,
+    ) -> Result<Vec<Timestamp>, TableError> {
+        let key = slot(&self.tenant, widget, what);
+        let mut next: i64 = next_slot(self.store.get(&key).await?.as_ref());
+        for _ in 0..ATTEMPTS {
+            let from = next.max(now.unix_millis());
+            if from > latest.unix_millis() {
+                return Ok(Vec::new());
+            }
+            // A part of a millisecond is a whole one: the rate is not exceeded, whatever it is.
+            let rate = i64::from(per_second);
+            let at = |turn: u32| from + (i64::from(turn) * 1000 + rate - 1) / rate;
+            let to = at(count);
+            let values = values([(":to", number(to)), (":seen", number(next))]);
+            let condition = "attribute_not_exists(next_millis) OR next_millis = :seen";
+            match self.store.update(&key, "SET next_millis = :to", condition, &values).await {
+                Ok(_) => return Ok((0..count).map(|turn| Timestamp::from_unix_millis(at(turn))).collect()),
+                Err(Cancelled::Condition(_, stands)) => next = next_slot(stands.as_ref()),
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Err(TableError::Unavailable("others kept reserving".into()))
+    }
+}
+
+fn next_slot(item: Option<&Item>) -> i64 {
+    item.and_then(|item| item.get("next_millis")?.as_n().ok()?.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,319 @@
+//! Rows of lists: inserted, changed and removed together with their list, their filters and the items that lead to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use crate::records::declaration::Reference;
+use crate::table::commit::Transaction;
+use crate::table::keys::{Key, list_block, list_section};
+use crate::table::list::{BLOCK, SECTION};
+use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, text, values};
+use crate::table::stored::Listed;
+use crate::table::transaction::{Cancelled, Write};
+use crate::table::{ATTEMPTS, Table, TableError, is_proven};
+use crate::values::id::ordinal;
+use crate::values::time::Timestamp;
+
+/// The most rows that one call inserts, each with a pointer, beside the head.
+pub const INSERT_LIMIT: usize = 49;
+/// The most rows that one call removes: each may have a pointer, and be in a block and a section of its own.
+pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
+
+/// How often a row has changed; an item that never did lacks it.
+const VERSION: &str = "version";
+/// The request that last changed a row, which is how its repeat knows that it has.
+const CHANGED_BY: &str = "changed_by";
+
+/// Where a new row goes, and what it is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRow<Of> {
+    /// Whose list.
+    pub of: Of,
+    /// A fresh id; its last bits become the row's ordinal.
+    pub id: Uuid,
+    /// Where the request may be repeated: what its repeat finds the row by.
+    pub origin: Option<Uuid>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Table {
+    /// Inserts what `make` makes of an id, on condition that its parent and all records that it names are there. A repeat of `origin`
+    /// inserts nothing, and gets the row as it was made.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not.
+    pub async fn insert<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        make: impl Fn(R::Id) -> R + Sync,
+    ) -> Result<R, TableError> {
+        let NewRow { of, id, origin, now } = new;
+        // The references do not depend on the ordinal.
+        let sample = make(R::id_at(of, id, 0));
+        let parent = R::parent(&self.tenant, of);
+        let under = usize::from(parent.is_some());
+        let required: Vec<Reference> = parent.into_iter().chain(sample.references(&self.tenant)).collect();
+        let transaction = |transaction: &mut Transaction<'_>| {
+            let at = R::id_at(of, id, transaction.next::<R>(of));
+            if let Some(origin) = origin {
+                transaction.made_by(origin, R::proof(at).unwrap_or_default(), now);
+            }
+            for Reference { key, proof, .. } in &required {
+                transaction.write(Write::check(key.clone(), *proof));
+            }
+            let row = make(at);
+            transaction.insert(of, at, &row)?;
+            Ok(row)
+        };
+        let markers = usize::from(origin.is_some());
+        match self.commit(transaction).await {
+            Err(Cancelled::Condition(0, Some(marker))) if markers == 1 => {
+                Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))))
+            }
+            Err(Cancelled::Condition(at, _)) => match at.checked_sub(markers) {
+                Some(at) if at < under => Err(TableError::Missing),
+                at => Err(at.and_then(|at| required.get(at)).map_or_else(
+                    || TableError::Broken("a condition that an insert does not have".into()),
+                    |reference| TableError::Unknown(reference.field),
+                )),
+            },
+            result => Ok(result?),
+        }
+    }
+
+    /// Inserts at most [`INSERT_LIMIT`] rows at once, which name records that are there: what `make` makes of each id.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn insert_all<R: Listed>(
+        &self,
+        of: R::Of,
+        ids: &[Uuid],
+        make: impl Fn(usize, R::Id) -> R + Sync,
+    ) -> Result<Vec<R>, TableError> {
+        let transaction = |transaction: &mut Transaction<'_>| {
+            let insert = |(index, id): (usize, &Uuid)| {
+                let at = R::id_at(of, *id, transaction.next::<R>(of));
+                let row = make(index, at);
+                transaction.insert(of, at, &row)?;
+                Ok(row)
+            };
+            ids.iter().enumerate().map(insert).collect()
+        };
+        Ok(self.commit(transaction).await?)
+    }
+
+    /// Requires the record that the rows of this list belong to.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where it is not there.
+    pub async fn require_parent<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
+        let Some(Reference { key, proof, .. }) = R::parent(&self.tenant, of) else { return Ok(()) };
+        let item = self.store.get(&key).await?;
+        let is_there = item.is_some_and(|item| proof.is_none_or(|id| item.get("id") == Some(&text(id))));
+        if is_there { Ok(()) } else { Err(TableError::Missing) }
+    }
+
+    /// Changes the row `id` by `change`, again where others change it at the same moment, on condition that the records that it newly
+    /// names are there. Of one request `by` the change is made once; a repeat gets the row as it is.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such row, [`TableError::Unknown`] where a named record is not there.
+    pub async fn change<R: Listed>(
+        &self,
+        id: R::Id,
+        by: Uuid,
+        change: impl Fn(&mut R) + Sync,
+    ) -> Result<R, TableError> {
+        let change = |row: &mut R| {
+            change(row);
+            Ok::<_, Infallible>(())
+        };
+        self.try_change(id, by, change).await?.map_err(|never| match never {})
+    }
+
+    /// The same, unless `change` refuses.
+    ///
+    /// # Errors
+    /// As of [`Table::change`]; inside, what `change` refused.
+    pub async fn try_change<R: Listed, E>(
+        &self,
+        id: R::Id,
+        by: Uuid,
+        change: impl Fn(&mut R) -> Result<(), E> + Sync,
+    ) -> Result<Result<R, E>, TableError> {
+        let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
+        for _ in 0..ATTEMPTS {
+            let (version, changed_by) = (version(&item), item.get(CHANGED_BY).cloned());
+            let was: R = from_item(item)?;
+            if changed_by == Some(text(by)) {
+                return Ok(Ok(was));
+            }
+            let mut is = was.clone();
+            if let Err(refused) = change(&mut is) {
+                return Ok(Err(refused));
+            }
+            let (transaction, named) = self.replacing(id, (&was, &is), version, by)?;
+            let committed = match &transaction.writes[..] {
+                [Write::Put { item, condition: Some(condition), values }] => {
+                    self.store.put_if(item, condition, values).await
+                }
+                writes => self.store.transact(writes).await,
+            };
+            match committed {
+                Ok(()) => return Ok(Ok(is)),
+                Err(Cancelled::Condition(0, stands)) => {
+                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
+                }
+                Err(Cancelled::Condition(at, _)) => {
+                    return Err(named.get(at - 1).map_or(TableError::Missing, |field| TableError::Unknown(field)));
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Err(TableError::Unavailable("others kept changing the record".into()))
+    }
+
+    /// The writes that replace a row: its own first, then a condition for each field that newly names a record, whose names are returned
+    /// as well, then its filters and what leads to it.
+    fn replacing<R: Listed>(
+        &self,
+        id: R::Id,
+        (was, is): (&R, &R),
+        version: u64,
+        by: Uuid,
+    ) -> Result<(Transaction<'_>, Vec<&'static str>), TableError> {
+        let mut transaction = Transaction::new(self);
+        let uuid = R::proof(id).unwrap_or_default();
+        let mut item = self.item(id, is)?;
+        item.insert(VERSION.to_owned(), number(version + 1));
+        item.insert(CHANGED_BY.to_owned(), text(by));
+        let (condition, values) = unchanged(uuid, version);
+        transaction.write(Write::Put { item, condition: Some(condition), values });
+        let known: Vec<Key> = was.references(&self.tenant).into_iter().map(|reference| reference.key).collect();
+        let mut named = Vec::new();
+        for Reference { field, key, proof } in is.references(&self.tenant) {
+            if !known.contains(&key) {
+                transaction.write(Write::check(key, proof));
+                named.push(field);
+            }
+        }
+        let (before, after) = (was.pointers(&self.tenant), is.pointers(&self.tenant));
+        for key in before.iter().filter(|key| !after.contains(key)) {
+            transaction.write(Write::delete(key));
+        }
+        after.iter().filter(|key| !before.contains(key)).for_each(|key| transaction.point(key, uuid));
+        transaction.select(&R::list_of(id), ordinal(uuid), &was.terms(), &is.terms());
+        Ok((transaction, named))
+    }
+
+    /// Removes the row `id` with all that goes with it, and returns what it was. It is read first: what cannot be answered is not
+    /// removed.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn remove<R: Listed>(&self, id: R::Id) -> Result<R, TableError> {
+        self.remove_if(id, |_| Ok::<_, Infallible>(())).await?.map_err(|never| match never {})
+    }
+
+    /// The same, unless `check` refuses.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none; inside, what `check` refused.
+    pub async fn remove_if<R: Listed, E>(
+        &self,
+        id: R::Id,
+        check: impl Fn(&R) -> Result<(), E> + Sync,
+    ) -> Result<Result<R, E>, TableError> {
+        let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
+        for _ in 0..ATTEMPTS {
+            let version = version(&item);
+            let row: R = from_item(item)?;
+            if let Err(refused) = check(&row) {
+                return Ok(Err(refused));
+            }
+            let uuid = R::proof(id).unwrap_or_default();
+            let mut transaction = Transaction::new(self);
+            let (condition, values) = unchanged(uuid, version);
+            transaction.write(Write::Delete { key: self.key::<R>(id), condition: Some(condition), values });
+            for key in &row.pointers(&self.tenant) {
+                transaction.write(Write::delete(key));
+            }
+            transaction.select(&R::list_of(id), ordinal(uuid), &row.terms(), &[]);
+            transaction.holes(&R::list_of(id), [ordinal(uuid)]);
+            match self.store.transact(&transaction.writes).await {
+                Ok(()) => return Ok(Ok(row)),
+                Err(Cancelled::Condition(_, stands)) => {
+                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Err(TableError::Unavailable("others kept changing the record".into()))
+    }
+
+    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], which no filter selects, and the items that lead to them, all or none.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where one of them is not there.
+    pub async fn remove_all<R: Listed>(&self, of: R::Of, ids: &[R::Id], pointers: &[Key]) -> Result<(), TableError> {
+        let mut transaction = Transaction::new(self);
+        for id in ids {
+            let values = values([(":id", text(R::proof(*id).unwrap_or_default()))]);
+            transaction.write(Write::Delete { key: self.key::<R>(*id), condition: Some("id = :id"), values });
+        }
+        for key in pointers {
+            transaction.write(Write::delete(key));
+        }
+        transaction.holes(&R::list(of), ids.iter().map(|id| ordinal(R::proof(*id).unwrap_or_default())));
+        Ok(self.store.transact(&transaction.writes).await?)
+    }
+}
+
+impl Transaction<'_> {
+    /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
+    fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u32>) {
+        let mut blocks: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for ordinal in ordinals {
+            blocks.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
+        }
+        let mut sections: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        for (block, holes) in blocks {
+            sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
+            let holes = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
+            self.write(Write::Update {
+                key: list_block(self.tenant(), list, block),
+                expression: "ADD holes :holes".into(),
+                condition: None,
+                values: values([(":holes", holes)]),
+            });
+        }
+        for (section, counts) in sections {
+            let count =
+                |(block, holes): &(u32, usize)| ((format!(":b{block}"), number(holes)), format!("b{block} :b{block}"));
+            let (values, additions): (Item, Vec<String>) = counts.iter().map(count).unzip();
+            self.write(Write::Update {
+                key: list_section(self.tenant(), list, section),
+                expression: format!("ADD {}", additions.join(", ")).into(),
+                condition: None,
+                values,
+            });
+        }
+    }
+}
+
+fn version(item: &Item) -> u64 {
+    item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).unwrap_or_default()
+}
+
+/// The condition that the row `id` has not changed since it had `version`.
+fn unchanged(id: Uuid, version: u64) -> (&'static str, Item) {
+    match version {
+        0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
+        _ => ("id = :id AND version = :version", values([(":id", text(id)), (":version", number(version))])),
+    }
+}
