@@ -72,7 +72,7 @@ pub struct Organisation {
     /// Its name.
     pub name: String,
     /// Its keys.
-    pub keys: Vec<Key>,
+    pub keys: Vec<DemoKey>,
     /// Its records, by kind.
     #[serde(default)]
     records: BTreeMap<String, Vec<Value>>,
@@ -80,7 +80,7 @@ pub struct Organisation {
 
 /// A key of the demo set. No other key stands in any file.
 #[derive(Debug, Deserialize)]
-pub struct Key {
+pub struct DemoKey {
     /// The key itself.
     pub key: String,
     /// What the database holds of it.
@@ -88,7 +88,7 @@ pub struct Key {
     record: Map<String, Value>,
 }
 
-impl Key {
+impl DemoKey {
     /// What the key may do.
     pub fn role(&self) -> &str {
         self.record.get("role").and_then(Value::as_str).unwrap_or_default()
@@ -162,7 +162,7 @@ impl Organisation {
         Ok(())
     }
 
-    fn key(&self, key: &Key, time: Timestamp) -> Result<(ApiKey, ApiKeyRecord), Trouble> {
+    fn key(&self, key: &DemoKey, time: Timestamp) -> Result<(ApiKey, ApiKeyRecord), Trouble> {
         let parsed = ApiKey::parse(&key.key).ok_or_else(|| Trouble("demo set: a key is malformed".into()))?;
         let mut record = key.record.clone();
         record.insert("prefix".into(), parsed.display_prefix().into());

@@ -1,6 +1,6 @@
 //! Every function, as its binary runs it. `UPDATE=1 cargo test` writes this file.
 
-use shared::request::pipeline::Handler;
+use shared::request::pipeline::{Description, Handler};
 use shared::routes;
 use shared::runtime::operator::Task;
 use shared::runtime::schedule::Scheduled;
@@ -62,3 +62,47 @@ pub const SCHEDULED: &[Scheduled] = &[
     Scheduled::of::<background::ReleaseDeliveries>(),
     Scheduled::of::<background::SendCampaigns>(),
 ];
+
+/// The schemas of each operation.
+#[rustfmt::skip]
+const DESCRIPTIONS: &[(&str, fn() -> Description)] = &[
+    ("create-assistant", Description::of::<assistant::CreateAssistant>),
+    ("create-agency-billing-plan", Description::of::<billing_plan::CreateAgencyBillingPlan>),
+    ("create-agency", Description::of::<agency::CreateAgency>),
+    ("run-campaign", Description::of::<campaign::RunCampaign>),
+    ("get-agent-list", Description::of::<user::GetAgentList>),
+    ("read-link-tag-entity-list", Description::of::<link::ReadLinkTagEntityList>),
+    ("setup-payment-webhook", Description::of::<agency::SetupPaymentWebhook>),
+    ("delete-linked-assistant-datasource", Description::of::<datasource::DeleteLinkedAssistantDatasource>),
+    ("delete-datasource-file", Description::of::<datasource_file::DeleteDatasourceFile>),
+    ("delete-campaign-contact", Description::of::<campaign_contact::DeleteCampaignContact>),
+    ("delete-intent", Description::of::<intent::DeleteIntent>),
+    ("delete-form", Description::of::<form::DeleteForm>),
+    ("delete-tag", Description::of::<tag::DeleteTag>),
+    ("create-webhook", Description::of::<webhook::CreateWebhook>),
+    ("read-webhook", Description::of::<webhook::ReadWebhook>),
+    ("list-webhooks", Description::of::<webhook::ListWebhooks>),
+    ("update-webhook", Description::of::<webhook::UpdateWebhook>),
+    ("delete-webhook", Description::of::<webhook::DeleteWebhook>),
+    ("rotate-webhook-secret", Description::of::<webhook::RotateWebhookSecret>),
+    ("send-test-event", Description::of::<webhook::SendTestEvent>),
+    ("list-deliveries", Description::of::<delivery::ListDeliveries>),
+    ("redeliver", Description::of::<delivery::Redeliver>),
+    ("open-conversation", Description::of::<conversation::OpenConversation>),
+    ("add-message", Description::of::<conversation::AddMessage>),
+    ("close-conversation", Description::of::<conversation::CloseConversation>),
+    ("read-conversation", Description::of::<conversation::ReadConversation>),
+    ("list-conversations", Description::of::<conversation::ListConversations>),
+    ("read-campaign", Description::of::<campaign::ReadCampaign>),
+    ("list-campaign-contacts", Description::of::<campaign_contact::ListCampaignContacts>),
+    ("cancel-campaign", Description::of::<campaign::CancelCampaign>),
+];
+
+/// The schemas of the operation `name`.
+///
+/// # Panics
+/// Where there is no such operation.
+pub fn describe(name: &str) -> Description {
+    let found = DESCRIPTIONS.iter().find(|(operation, _)| *operation == name);
+    found.map_or_else(|| panic!("no operation is called {name}"), |(_, describe)| describe())
+}

@@ -21,7 +21,7 @@ use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::meter::Cost;
 use shared::runtime::schedule::EventContext;
-use shared::runtime::stream::{BatchOutcome, Invocation, StreamEvent};
+use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
 use tokio::net::TcpListener;
 
 use crate::lambda::{Failed, Function};
@@ -123,7 +123,7 @@ impl Gateway {
             None => refuse(404, &request_id, &["path"], "Not found", "not_found"),
             Some(endpoint) => {
                 let event = self.event(call, &request_id);
-                self.keep(endpoint, &event);
+                self.keep(endpoint.route.name, &serde_json::to_string_pretty(&event).unwrap_or_default());
                 self.invoke(endpoint, event).await
             }
         };
@@ -178,8 +178,8 @@ impl Gateway {
         }
         if let Some(consumer) = functions::CONSUMERS.iter().find(|consumer| consumer.name == name) {
             let outcome = match serde_json::from_slice(payload) {
-                Ok(Invocation { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
-                Ok(Invocation { records: None }) => {
+                Ok(BatchOrTick { records: Some(records) }) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
+                Ok(BatchOrTick { records: None }) => {
                     let ticked = consumer.tick(&cx).await.map(|()| BatchOutcome::default());
                     ticked.map_err(|error| Failed::new("Error", error))
                 }
@@ -209,6 +209,7 @@ impl Gateway {
         let gateway = Arc::clone(self);
         Ok(Arc::new(move |payload| {
             let gateway = Arc::clone(&gateway);
+            gateway.keep(name, &payload);
             Box::pin(async move {
                 let missing = || Err(Failed::new("ResourceNotFoundException", name));
                 gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing)
@@ -269,14 +270,15 @@ impl Gateway {
         })
     }
 
-    fn keep(&self, endpoint: &Handler, event: &Value) {
+    /// Writes down what `function` is invoked with, where that is wanted.
+    fn keep(&self, function: &str, event: &str) {
         let Some(folder) = &self.record else { return };
-        let text = serde_json::to_string_pretty(event).unwrap_or_default() + "\n";
+        let text = format!("{event}\n");
         let write = || {
             std::fs::create_dir_all(folder)?;
             // The first event of a function has its name; those that follow are numbered, and none replaces another.
-            let numbered = (2..).map(|number| format!("{}.{number}.json", endpoint.route.name));
-            for name in std::iter::once(format!("{}.json", endpoint.route.name)).chain(numbered) {
+            let numbered = (2..).map(|number| format!("{function}.{number}.json"));
+            for name in std::iter::once(format!("{function}.json")).chain(numbered) {
                 match std::fs::File::create_new(folder.join(name)) {
                     Ok(mut file) => return file.write_all(text.as_bytes()),
                     Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

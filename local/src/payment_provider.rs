@@ -16,7 +16,7 @@ pub struct PaymentProvider(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    endpoints: HashMap<String, Endpoint>,
+    endpoints: HashMap<String, RegisteredEndpoint>,
     by_idempotency_key: HashMap<String, String>,
     requests: usize,
     failures: Vec<StatusCode>,
@@ -24,7 +24,7 @@ struct Known {
 
 /// A registered endpoint.
 #[derive(Debug, Clone, Default)]
-pub struct Endpoint {
+pub struct RegisteredEndpoint {
     /// Where events would be sent.
     pub url: String,
     /// Which events would be sent.
@@ -45,7 +45,7 @@ impl PaymentProvider {
     }
 
     /// Every endpoint, by its id.
-    pub fn endpoints(&self) -> HashMap<String, Endpoint> {
+    pub fn endpoints(&self) -> HashMap<String, RegisteredEndpoint> {
         self.known(|known| known.endpoints.clone())
     }
 
@@ -121,8 +121,8 @@ fn authorized(headers: &HeaderMap) -> bool {
         .is_some_and(|value| value.starts_with("Bearer sk_"))
 }
 
-fn endpoint(form: &str) -> Endpoint {
-    let mut endpoint = Endpoint::default();
+fn endpoint(form: &str) -> RegisteredEndpoint {
+    let mut endpoint = RegisteredEndpoint::default();
     for (name, value) in form_urlencoded::parse(form.as_bytes()) {
         match name.as_ref() {
             "url" => endpoint.url = value.into_owned(),
@@ -133,7 +133,7 @@ fn endpoint(form: &str) -> Endpoint {
     endpoint
 }
 
-fn describe(id: &str, endpoint: &Endpoint) -> Value {
+fn describe(id: &str, endpoint: &RegisteredEndpoint) -> Value {
     json!({"id": id, "object": "webhook_endpoint", "enabled_events": endpoint.events, "url": endpoint.url, "status": "enabled"})
 }
 

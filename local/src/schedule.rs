@@ -84,7 +84,18 @@ impl Timer {
 /// # Errors
 /// [`Failed`].
 pub async fn tick(function: &Function) -> Result<(), Failed> {
-    let event = json!({"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}});
+    // As EventBridge Scheduler sends it.
+    let event = json!({
+        "version": "0",
+        "id": "00000000-0000-0000-0000-000000000000",
+        "detail-type": "Scheduled Event",
+        "source": "aws.scheduler",
+        "account": "000000000000",
+        "time": "2026-02-01T12:00:00Z",
+        "region": "us-east-1",
+        "resources": [],
+        "detail": "{}",
+    });
     invoke(function, event.to_string(), None).await.map(drop)
 }
 

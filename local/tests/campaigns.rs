@@ -14,8 +14,8 @@ use shared::records::widget::{Widget, WidgetType};
 use shared::request::context::Clock;
 use shared::table::rows::INSERT_LIMIT;
 use shared::values::id::{AssistantId, ContactId, ConversationId};
-use uuid::Uuid;
 use shared::values::json::JsonObject;
+use uuid::Uuid;
 
 use crate::fixture::{call, data};
 use crate::sending::{Org, World, events, id_of, is_signed_with, killed_everywhere};
@@ -299,6 +299,16 @@ async fn what_never_arrives_has_failed_and_says_why() {
             sender.world.get(&sender.org, &format!("/api/v1/outbound_webhook/{}", id_of(&sender.webhook))).await;
         assert_eq!(webhook["enabled"], true, "it is the connector that fails");
     }
+}
+
+#[tokio::test]
+async fn the_circuit_of_a_connector_stays_open_when_nothing_is_left_to_send() {
+    let sender = Sender::new(true, 2).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    let id = sender.run(json!({})).await;
+    sender.until_the_end(&id).await;
+    let health = sender.org.table.endpoint_health(sender.widget.id.into()).await.unwrap();
+    assert!(health.connector && health.is_held(), "what is known of it was forgotten: {health:?}");
 }
 
 #[tokio::test]

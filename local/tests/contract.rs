@@ -1,8 +1,9 @@
 //! One list per fact: what repeats the route table is generated from it or compared with it. `UPDATE=1 cargo test` writes what is generated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use local::functions::describe;
 use local::template::{Template, TemplateRoute, camel_case};
 use shared::request::pipeline::Handler;
 use shared::routes::{self, Route};
@@ -106,6 +107,11 @@ fn functions() -> Vec<Function> {
     let order = ["Operation", "OperatorTask", "StreamConsumer", "ScheduledTask"];
     functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
     functions
+}
+
+/// The names of all functions.
+pub fn names_of_functions() -> BTreeSet<String> {
+    functions().into_iter().map(|function| function.name).collect()
 }
 
 /// The names of the functions of this kind.
@@ -246,6 +252,13 @@ fn the_local_stack_has_every_function() {
         let lines: String = of_kind.map(|function| format!("    {},\n", function.handler())).collect();
         generated_between("local/src/functions.rs", (&format!("pub const {list} = &["), "];"), &lines);
     }
+    let operations = functions.iter().filter(|function| function.kind == "Operation");
+    let schema = |function: &Function| {
+        let (krate, name) = (snake_case(&function.package), camel_case(&function.name));
+        format!("    (\"{}\", Description::of::<{krate}::{name}>),\n", function.name)
+    };
+    let schemas: String = operations.map(schema).collect();
+    generated_between("local/src/functions.rs", ("DESCRIPTIONS: &[(&str, fn() -> Description)] = &[", "];"), &schemas);
     let constant = |handler: &Handler| handler.route;
     assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
 }
@@ -270,7 +283,7 @@ fn tests_mirror_the_functions() {
 #[test]
 fn every_operation_describes_itself() {
     for endpoint in local::functions::OPERATIONS {
-        let description = endpoint.describe();
+        let description = describe(endpoint.route.name);
         let parameters: BTreeSet<_> = endpoint.route.parameters().collect();
         let described: BTreeSet<_> =
             description.path["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -278,6 +291,39 @@ fn every_operation_describes_itself() {
         assert_eq!(description.reply["required"], serde_json::json!(["message", "meta", "data"]));
         assert!(description.reply["properties"]["data"]["properties"].is_object(), "{}", endpoint.route.name);
     }
+}
+
+/// Every type name of the workspace has one meaning.
+#[test]
+fn no_type_name_stands_twice() {
+    fn declared(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                declared(&path, names);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+                for line in code.lines().map(str::trim_start) {
+                    let line = line
+                        .strip_prefix("pub")
+                        .map_or(line, |rest| rest.split_once(' ').map_or(rest, |(_, rest)| rest));
+                    let rest = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind));
+                    let name = rest.unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
+                    // In a macro it is a variable, or a name of the macro's own scope.
+                    if !name.is_empty() && !path.ends_with("macros.rs") {
+                        names.entry(name.to_owned()).or_default().push(path.display().to_string());
+                    }
+                }
+            }
+        }
+    }
+    let mut names = BTreeMap::new();
+    for folder in ["shared/src", "functions", "local/src"] {
+        declared(&root().join(folder), &mut names);
+    }
+    let twice: BTreeMap<_, _> = names.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
 }
 
 #[test]

@@ -120,13 +120,15 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
     let demo = id('a', kind::CAMPAIGN, 0);
     let campaigns: Vec<_> = items
         .iter()
-        .filter(|item| text(item, "sk").as_deref() == Some("CAMPAIGN"))
+        .filter(|item| text(item, "record").as_deref() == Some("Campaign"))
         .filter_map(|item| text(item, "id"))
         .filter(|id| *id != demo && !id.contains("-b0"))
+        // Its contacts have the beginning of its id.
+        .map(|id| id[..28].to_owned())
         .collect();
     let mut sent = BTreeMap::new();
     for item in &items {
-        if text(item, "campaign_id").is_some_and(|campaign| campaigns.contains(&campaign))
+        if text(item, "campaign_id").is_some_and(|campaign| campaigns.contains(&campaign[..28].to_owned()))
             && let Some(contact) = text(item, "contact_id")
         {
             *sent.entry(contact).or_default() += 1;

@@ -368,7 +368,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
         if path != route.path {
             refused.push((422, Call { path, ..good.clone() }));
         }
-        if local::gateway::endpoint(route.name).unwrap().describe().body.is_some() {
+        if local::functions::describe(route.name).body.is_some() {
             refused.push((422, Call { body: b"{".to_vec(), ..good.clone() }));
         }
         let before = everything(&stack).await;
@@ -522,7 +522,7 @@ async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
     // The key's look-up, the claim that is refused, the take-over, the effect, the answer that is kept.
     for lost in 0..5 {
         let (stack, clock, faults) = disturbed().await;
-        assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 2).await);
+        assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 3).await);
         clock.fetch_add(LEASE, Ordering::SeqCst);
         faults.plan(move |_, number| if number == lost { Fault::BreakAnswer } else { Fault::None });
         let answer = stack.answer(&call).await;
@@ -567,7 +567,7 @@ async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
 async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::CREATE_AGENCY);
-    faults.plan(|_, number| if number >= 3 { Fault::ServerError } else { Fault::None });
+    faults.plan(|_, number| if number >= 4 { Fault::ServerError } else { Fault::None });
     let first = stack.answer(&call).await;
     assert_eq!(first.status, 201);
     faults.end();

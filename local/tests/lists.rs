@@ -187,8 +187,7 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
             let table = cold_function(&stack);
             let mut mine: Vec<Link> = Vec::new();
             for round in 0..15 {
-                let rows =
-                    append(&table, 1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await;
+                let rows = append(&table, 1 + round % 4, link(numbers.fetch_add(1, Ordering::SeqCst))).await;
                 mine.extend(rows);
                 if round % 3 == worker % 3 {
                     let gone = mine.remove(mine.len() / 2);

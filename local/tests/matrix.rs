@@ -1,16 +1,15 @@
 //! One matrix over the route table: what holds for every operation is asked of every operation.
 
+use local::functions::describe;
 use local::gateway::{Answer, Call};
 use serde_json::json;
 use shared::records::api_key::ApiKey;
-use shared::request::pipeline::Handler;
 use shared::routes::{self, Access, Route};
 
 use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, failure, json, path, stack, valid_body, valid_call};
 
 fn takes_body(route: &Route) -> bool {
-    let endpoint: &Handler = local::gateway::endpoint(route.name).unwrap();
-    endpoint.describe().body.is_some()
+    describe(route.name).body.is_some()
 }
 
 /// What every answer has, good or bad.
@@ -164,7 +163,7 @@ async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere()
 async fn every_field_refuses_what_it_is_not() {
     let stack = stack().await;
     for route in routes::ALL.iter().filter(|route| takes_body(route)) {
-        let schema = local::gateway::endpoint(route.name).unwrap().describe().body.unwrap();
+        let schema = describe(route.name).body.unwrap();
         let fields: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         // An array holding an object is a wrong value of every field there is: the one array of ids finds the object in it.
         let body: serde_json::Map<_, _> = fields.iter().map(|name| (name.clone(), json!([{}]))).collect();

@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Lookup, Network};
 use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
-use shared::records::delivery::{DeliveryState, Delivery};
+use shared::records::delivery::{Delivery, DeliveryState};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
 use shared::values::id::ConversationId;
-use uuid::Uuid;
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
+use uuid::Uuid;
 
 use crate::fixture::{everything, failure};
 use crate::sending::{Org, PATIENT, World, events, id_of, is_signed_with, killed_everywhere, loopback};
@@ -329,7 +329,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                 }
                 "ready" => {
                     customer.converse(1).await;
-                    customer.world.stack.stream.drain_for("conversation-closed").await.unwrap();
+                    customer.world.stack.stream.drain_for("record-changed").await.unwrap();
                     end().await;
                 }
                 _ => {
@@ -507,7 +507,7 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
     let customer = Customer::new().await;
     let Customer { world, .. } = &customer;
     customer.converse(3).await;
-    world.stack.stream.drain_for("conversation-closed").await.unwrap();
+    world.stack.stream.drain_for("record-changed").await.unwrap();
     world.faults.plan(|_, _| Fault::Throttle);
     world.stack.stream.drain_for("send-delivery").await.unwrap();
     world.faults.end();

@@ -60,8 +60,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::template::camel_case;
 use local::gateway::Answer;
+use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::records::api_key::ApiKey;
 use shared::table::store::from_item;
@@ -197,12 +197,36 @@ async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) {
     (campaign, ids)
 }
 
-/// A delete at `path` answers `record`, removes the item at `key` and nothing else, and finds nothing the second time.
-async fn deletes(path: &str, record: Value, key: Key, parameter: &str) {
-    deletes_with(path, record, &[key], Items::new(), parameter).await;
+/// The `number`-th id that a new stack gives, at an ordinal.
+fn fresh(number: usize, ordinal: u32) -> String {
+    format!("{}{ordinal:08x}", &FRESH[number][..28])
 }
 
-/// The same where items at more keys are gone or changed, and there are `new` ones.
+/// What the insert of `record` at `ordinal` changes: the head that moves on, and the row.
+fn inserted(list: &str, ordinal: u32, record: &Value, free_form: &[&str]) -> (Items, Items) {
+    let row = row(list, ordinal);
+    let (gone, mut new) = (head(list, ordinal), head(list, ordinal + 1));
+    new.insert(row.clone(), stored(record, free_form, &row));
+    (if ordinal == 0 { Items::new() } else { gone }, new)
+}
+
+/// The hole that the first row leaves that is removed from a list.
+fn hole(list: &str, ordinal: u32) -> Items {
+    let (block, section) =
+        (key(&format!("LIST#{list}#HOLES"), "00000000"), key(&format!("LIST#{list}"), "SECTION#00000000"));
+    Items::from([
+        (block.clone(), json!({"pk": block.0, "sk": block.1, "holes": [ordinal]})),
+        (section.clone(), json!({"pk": section.0, "sk": section.1, "b0": 1})),
+    ])
+}
+
+/// A delete at `path` answers `record`, the row at `ordinal` of `list`, removes it and nothing else, and finds nothing the second time.
+async fn deletes(path: &str, record: Value, list: &str, ordinal: u32, parameter: &str) {
+    deletes_with(path, record, &[row(list, ordinal)], hole(list, ordinal), parameter).await;
+}
+
+/// A delete at `path` answers `record`, removes or changes the items of these keys, makes the `new` ones, and finds nothing the second
+/// time.
 async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, parameter: &str) {
     let stack = stack().await;
     let before = items(&stack).await;

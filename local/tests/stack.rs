@@ -22,5 +22,6 @@ mod permissions;
 mod routes;
 mod sending;
 mod storage;
+mod stored;
 mod stream;
 mod verify;

@@ -6,6 +6,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::routes::{self, Route};
+use shared::values::id::ordinal;
 
 use crate::fixture::{ACME, call, demo_id, failure, json, member, post, stack, valid_call};
 
@@ -35,10 +36,11 @@ async fn free_form_objects_come_back_to_the_byte() {
         assert_eq!(answer.status, 201, "{sent} {}", answer.body);
         assert!(answer.body.contains(&format!("\"branding\":{sent}")), "{sent}\n{}", answer.body);
         let id = member(&member(&answer.body, "data"), "id").trim_matches('"').to_owned();
-        let pk = format!("ORG#01900000-0000-7000-8000-a00000000001#AGENCY#{id}");
+        let pk = "ORG#01900000-0000-7000-8000-a00000000001#LIST#AGENCY#ROWS".to_owned();
+        let sk = format!("{:010}", ordinal(id.parse().unwrap()));
         let get = stack.client.get_item().table_name(local::database::TABLE_NAME);
         let key = |value: String| aws_sdk_dynamodb::types::AttributeValue::S(value);
-        let item = get.key("pk", key(pk)).key("sk", key("AGENCY".into())).send().await.unwrap().item.unwrap();
+        let item = get.key("pk", key(pk)).key("sk", key(sk)).send().await.unwrap().item.unwrap();
         assert_eq!(item["branding"].as_s().unwrap(), &sent);
     }
 }

@@ -59,8 +59,17 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     stack.settle().await.unwrap();
     let (once, kept) = (everything(&stack).await, one_more_link(&stack).await);
-    let key = json!({"pk": {"S": "ORG#01900000-0000-7000-8000-a00000000001#TAG#01900000-0000-7000-8000-a00100000001"}, "sk": {"S": "TAG"}});
-    let record = json!({"eventName": "REMOVE", "dynamodb": {"Keys": key, "SequenceNumber": "1"}});
+    let text = |text: &str| json!({"S": text});
+    let key = json!({"pk": text("ORG#01900000-0000-7000-8000-a00000000001#LIST#TAG#ROWS"), "sk": text("0000000001")});
+    let tag = json!({
+        "record": text("Tag"),
+        "id": text(&id('a', kind::TAG, 1)),
+        "name": text("VIP"),
+        "created_at": text("2026-01-01T00:00:00.000Z"),
+        "updated_at": text("2026-01-01T00:00:00.000Z"),
+    });
+    let images = json!({"Keys": key, "OldImage": tag, "SequenceNumber": "1"});
+    let record = json!({"eventName": "REMOVE", "dynamodb": images});
     let event: StreamEvent = serde_json::from_value(json!({"Records": [record, record]})).unwrap();
     let cx = EventContext { service: &stack.gateway.service };
     let outcome = local::functions::CONSUMERS[0].handle(&cx, &event).await;
@@ -143,7 +152,7 @@ async fn in_the_background_the_links_follow_by_themselves() {
 async fn a_function_on_the_stream_may_be_invoked_by_its_name() {
     let stack = Stack::start(streaming()).await.unwrap();
     let answer = async |payload: &str| {
-        let answer = stack.gateway.invoke_by_name("TagDeletedFunction", payload.as_bytes()).await;
+        let answer = stack.gateway.invoke_by_name("RecordChangedFunction", payload.as_bytes()).await;
         (answer.status, answer.headers.contains_key("x-amz-function-error"), answer.body)
     };
     let nothing = (200, false, json!({"batchItemFailures": []}).to_string());
@@ -155,7 +164,7 @@ async fn a_function_on_the_stream_may_be_invoked_by_its_name() {
 #[tokio::test]
 async fn a_function_is_invoked_as_its_schedule_would() {
     let stack = Stack::start(streaming()).await.unwrap();
-    stack.tick("tag-deleted").await.unwrap();
+    stack.tick("record-changed").await.unwrap();
     let trouble = stack.tick("delete-tag").await.unwrap_err();
     assert_eq!(trouble.to_string(), "no function delete-tag that takes events is built into this program");
     stack.minute().await.unwrap();
@@ -172,7 +181,7 @@ async fn what_fails_for_one_organisation_is_lost_for_none() {
     }
     // Acme stands behind Globex in the batch, and has its turn first: that one fails.
     faults.plan(|_, number| if number < 3 { Fault::Throttle } else { Fault::None });
-    stack.stream.drain_for("conversation-closed").await.unwrap();
+    stack.stream.drain_for("record-changed").await.unwrap();
     faults.end();
     for (organisation, key) in both {
         let told = data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, organisation, key)).await);

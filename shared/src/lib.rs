@@ -29,7 +29,7 @@ pub mod prelude {
     pub use crate::records::campaign::*;
     pub use crate::records::conversation::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::declaration::{Change, Changes, New};
+    pub use crate::records::declaration::{Changes, New, Patch};
     pub use crate::records::delivery::*;
     pub use crate::records::form::*;
     pub use crate::records::intent::*;

@@ -5,7 +5,7 @@
 //! - [`rows`] inserts, changes and removes rows together with their list, their filters and what leads to them.
 //! - [`transaction`] is several writes, all or none; [`commit`] is one that also appends to lists, and is made again where other
 //!   appends came first.
-//! - [`store`] makes the calls themselves, [`retry`] says which failures are worth another attempt, [`wire`] reads pages without the SDK.
+//! - [`item`] makes items of records. [`store`] makes the calls themselves, [`retry`] says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,6 +19,7 @@ use crate::table::stored::{Single, Stored};
 
 pub mod commit;
 pub mod filters;
+pub mod item;
 pub mod keys;
 pub mod list;
 mod retry;

@@ -12,15 +12,15 @@ impl Operation for UpdateWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, Changes(changes), now) = (request.path, request.body, cx.now());
-        if let Change::Set(endpoint) = &changes.endpoint {
+        if let Patch::Set(endpoint) = &changes.endpoint {
             cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
             cx.require_public("endpoint", endpoint).await?;
         }
         let change = |webhook: &mut Webhook| webhook.update(&changes, now);
         let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
-        if webhook.enabled && changes.enabled != Change::Absent {
+        if webhook.enabled && changes.enabled != Patch::Absent {
             // Its owner enables it because it works again: its circuit closes.
-            cx.table.keep_endpoint_health(id.into(), &Observed::mended(), now).await?;
+            cx.table.keep_endpoint_health((id.into(), false), &Observed::mended(), now).await?;
         }
         Ok(Updated(webhook))
     }

@@ -218,8 +218,7 @@ pub async fn campaigns(
         let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
         for talk in &talks {
             let first = of_contact.insert(talk.contact_id, talk.id).is_none();
-            let invited =
-                talk.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
+            let invited = talk.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
             begun.see(first && invited, || format!("{path} {talk:?}"));
         }
         for place in &places {

@@ -53,7 +53,7 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
         assert_eq!(stored, super::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001")));
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();
-        (larger["chat_count"], larger["updated_at"]) = (2.into(), TEST_TIME.into());
+        (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());
         assert_eq!((gone.len(), new), (1, [(row, larger)].into()));
     }
 }

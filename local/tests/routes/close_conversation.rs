@@ -49,17 +49,19 @@ async fn it_is_closed_and_found_among_the_closed() {
     assert_eq!((answer.status, json(&answer)), (200, wanted));
 
     let row = row("CONVERSATION", OPEN);
-    let of_assistant = format!("CLOSED#{assistant}");
-    let sets = |places: &[u32]| set("CLOSED", places).into_iter().chain(set(&of_assistant, places)).collect::<Items>();
+    let of_assistant = format!("CONVERSATION#status=closed&assistant_id={assistant}");
+    let sets = |places: &[u32]| {
+        set("CONVERSATION#status=closed", places).into_iter().chain(set(&of_assistant, places)).collect::<Items>()
+    };
     // Who closed it is noted, so that a repeat of the same request is told that it did.
     let mut item = super::stored(&closed, &["attributes"], &row);
-    item["closed_by"] = FRESH[0].into();
+    (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
     let mut new = sets(&[0, 1]);
     new.insert(row.clone(), item);
     let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
     let mut gone = sets(&[0]);
     gone.insert(row.clone(), before[&row].clone());
-    gone.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1}));
+    gone.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": open_one()}));
     assert_eq!(changes(&stack, &before).await, (gone, new));
 }
 

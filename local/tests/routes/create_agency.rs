@@ -4,7 +4,7 @@ use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 
-use super::{ACME_ORG, FRESH, Items, changes, detail, issue, items, key, stored};
+use super::{ACME_ORG, FRESH, changes, detail, fresh, inserted, issue, items};
 use crate::fixture::{ACME, data, json, post, stack};
 
 const OBJECTS: [&str; 4] = ["branding", "domain", "billing_plan", "user_auth"];
@@ -40,11 +40,9 @@ async fn what_is_said_is_answered_and_stored() {
         "user_auth": {"deep": [[[[{}]]]]},
     });
     let mut wanted = body.clone();
-    wanted["id"] = FRESH[0].into();
+    wanted["id"] = fresh(0, 3).into();
     assert_eq!(data(&create(&stack, &body).await), wanted);
-    let key = key(&format!("AGENCY#{}", FRESH[0]), "AGENCY");
-    let item = stored(&wanted, &OBJECTS, &key);
-    assert_eq!(changes(&stack, &before).await, (Items::new(), [(key, item)].into()));
+    assert_eq!(changes(&stack, &before).await, inserted("AGENCY", 3, &wanted, &OBJECTS));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 
-use super::{FRESH, Items, NOBODYS, changes, detail, issue, items, key, stored};
+use super::{FRESH, Items, NOBODYS, changes, detail, inserted, issue, items};
 use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};
 
 const REQUIRED: [&str; 7] =
@@ -88,9 +88,8 @@ async fn what_is_said_is_answered_and_stored() {
     });
     let wanted = plan(&with(least(), &more));
     assert_eq!(data(&create(&stack, &with(least(), &more)).await), wanted);
-    let key = key(&format!("BILLING_PLAN#{}", agency()), FRESH[0]);
-    let item = stored(&wanted, &["credits", "attributes"], &key);
-    assert_eq!(changes(&stack, &before).await, (Items::new(), [(key, item)].into()));
+    let list = format!("BILLING_PLAN#{}", agency());
+    assert_eq!(changes(&stack, &before).await, inserted(&list, 0, &wanted, &["credits", "attributes"]));
 }
 
 #[tokio::test]

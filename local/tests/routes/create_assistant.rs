@@ -4,8 +4,11 @@ use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 
-use super::{ACME_ORG, FRESH, Items, NOBODYS, changes, detail, issue, items, key, stored};
+use super::{ACME_ORG, Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
 use crate::fixture::{ACME, data, id, json, kind, post, stack};
+
+/// How many assistants the demo set has.
+const NEXT: u32 = 2;
 
 const TYPES: [&str; 5] = ["simple", "chat", "phone", "nl2sql", "realtime_openai"];
 
@@ -31,7 +34,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 /// The assistant that a body makes which says nothing.
 fn unsaid() -> Value {
     json!({
-        "id": FRESH[0],
+        "id": fresh(0, NEXT),
         "name": null,
         "description": null,
         "attributes": {},
@@ -89,21 +92,19 @@ async fn what_is_said_is_answered_and_stored() {
     for (body, mut wanted) in [(json!({}), unsaid()), (all_said(), all_said())] {
         let stack = stack().await;
         let before = items(&stack).await;
-        wanted["id"] = FRESH[0].into();
+        wanted["id"] = fresh(0, NEXT).into();
         assert_eq!(data(&create(&stack, &body).await), wanted);
-        let key = key(&format!("ASSISTANT#{}", FRESH[0]), "ASSISTANT");
-        let item = stored(&wanted, &["attributes"], &key);
-        assert_eq!(changes(&stack, &before).await, (Items::new(), [(key, item)].into()));
+        assert_eq!(changes(&stack, &before).await, inserted("ASSISTANT", NEXT, &wanted, &["attributes"]));
     }
 }
 
 #[tokio::test]
 async fn ids_are_given_by_the_service_in_the_order_of_creation() {
     let stack = stack().await;
-    for fresh in FRESH {
+    for number in 0..2 {
         let created = data(&create(&stack, &json!({"id": NOBODYS, "created_at": "1970", "unknown": {}})).await);
         let mut wanted = unsaid();
-        wanted["id"] = fresh.into();
+        wanted["id"] = fresh(number as usize, NEXT + number).into();
         assert_eq!(created, wanted);
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
+use super::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found, row};
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
 
 /// The item that keeps the places of a campaign's first thousand contacts that are gone.
 fn places(campaign: &str, places: &[u32]) -> (super::Key, Value) {
-    let key = key(&format!("CAMPAIGN#{campaign}"), "DELETED#00");
+    let key = key(&format!("CAMPAIGN_RUN#{campaign}"), "DELETED#00");
     (key.clone(), json!({"pk": key.0, "sk": key.1, "places": places}))
 }
 
@@ -26,10 +26,11 @@ async fn each_contact_goes_as_it_was_and_the_campaign_counts_one_less() {
             "created_at": DEMO_TIME,
             "updated_at": DEMO_TIME,
         });
-        let campaign_key = key(&format!("CAMPAIGN#{campaign}"), "CAMPAIGN");
-        let gone = [campaign_key.clone(), key(&format!("CAMPAIGN_CONTACT#{campaign}#00"), &contact)];
+        let campaign_key = row("CAMPAIGN", 0);
+        let gone = [key(&format!("CAMPAIGN_CONTACT#{campaign}#00"), &contact), campaign_key.clone()];
         let mut smaller = items(&stack().await).await.remove(&campaign_key).unwrap();
         smaller["counts"]["queued"] = 2.into();
+        smaller["version"] = 1.into();
         let new = Items::from([(campaign_key, smaller), places(&campaign, &[number - 1])]);
         deletes_with(&format!("/api/v1/campaign_contact/{contact}"), record, &gone, new, "campaign_contact_id").await;
     }
@@ -46,13 +47,14 @@ async fn what_a_run_has_queued_is_found_by_its_own_id() {
     let answered = data(&stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{second}"), ACME)).await);
     assert_eq!((&answered["id"], &answered["contact_id"]), (&json!(second), &json!(contacts[1])));
     let (gone, new) = changes(&stack, &before).await;
-    let campaign = key(&format!("CAMPAIGN#{}", FRESH[0]), "CAMPAIGN");
+    let campaign = row("CAMPAIGN", 1);
     assert_eq!(
         gone.keys().collect::<Vec<_>>(),
-        [&campaign, &key(&format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]), &second)]
+        [&key(&format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]), &second), &campaign]
     );
     let mut smaller = gone[&campaign].clone();
     smaller["counts"]["queued"] = 1.into();
+    smaller["version"] = 1.into();
     assert_eq!(new, Items::from([(campaign, smaller), places(FRESH[0], &[1])]));
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ACME_ORG, DEMO_TIME, deletes, key};
+use super::{ACME_ORG, DEMO_TIME, deletes};
 use crate::fixture::{ACME, call, failure, id, kind, stack};
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn each_file_goes_as_it_was_and_the_data_source_and_its_other_file_stay() 
             "updated_at": DEMO_TIME,
         });
         let path = format!("/api/v1/datasource/datasourcefile/{file}");
-        deletes(&path, record, key(&format!("DATASOURCE_FILE#{file}"), "DATASOURCE_FILE"), "datasourcefile_id").await;
+        deletes(&path, record, "DATASOURCE_FILE#0000000001", number, "datasourcefile_id").await;
     }
 }
 

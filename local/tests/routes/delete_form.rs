@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ACME_ORG, DEMO_TIME, deletes, key};
+use super::{ACME_ORG, DEMO_TIME, deletes};
 use crate::fixture::{id, kind};
 
 #[tokio::test]
@@ -20,5 +20,5 @@ async fn a_form_goes_as_it_was() {
         "created_at": DEMO_TIME,
         "updated_at": DEMO_TIME,
     });
-    deletes(&format!("/api/v1/form/{form}"), record, key(&format!("FORM#{form}"), "FORM"), "form_id").await;
+    deletes(&format!("/api/v1/form/{form}"), record, "FORM", 1, "form_id").await;
 }

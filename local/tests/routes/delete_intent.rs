@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{DEMO_TIME, deletes, key};
+use super::{DEMO_TIME, deletes};
 use crate::fixture::{id, kind};
 
 #[tokio::test]
@@ -18,5 +18,5 @@ async fn an_intent_goes_as_it_was() {
         "created_at": DEMO_TIME,
         "updated_at": DEMO_TIME,
     });
-    deletes(&format!("/api/v1/intent/{intent}"), record, key(&format!("INTENT#{intent}"), "INTENT"), "intent_id").await;
+    deletes(&format!("/api/v1/intent/{intent}"), record, "INTENT", 1, "intent_id").await;
 }

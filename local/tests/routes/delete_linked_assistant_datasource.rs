@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Items, NOBODYS, changes, deletes, detail, issue, items, key};
+use super::{Items, NOBODYS, changes, deletes_with, detail, issue, items, key};
 use crate::fixture::{ACME, call, id, kind, stack};
 
 #[tokio::test]
@@ -10,7 +10,14 @@ async fn only_the_link_goes() {
     let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
     let record = json!({"datasource_id": datasource, "assistant_id": assistant});
     let key = key(&format!("DATASOURCE_LINK#{datasource}"), &assistant);
-    deletes(&format!("/api/v1/datasource/{datasource}/assistant/{assistant}"), record, key, "assistant_id").await;
+    deletes_with(
+        &format!("/api/v1/datasource/{datasource}/assistant/{assistant}"),
+        record,
+        &[key],
+        Items::new(),
+        "assistant_id",
+    )
+    .await;
 }
 
 #[tokio::test]

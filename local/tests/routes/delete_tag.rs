@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{DEMO_TIME, deletes, key};
+use super::{DEMO_TIME, deletes};
 use crate::fixture::{ACME, call, data, id, kind, stack};
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_tag_goes_as_it_was() {
         "created_at": DEMO_TIME,
         "updated_at": DEMO_TIME,
     });
-    deletes(&format!("/api/v1/tag/{tag}"), record, key(&format!("TAG#{tag}"), "TAG"), "tag_id").await;
+    deletes(&format!("/api/v1/tag/{tag}"), record, "TAG", 2, "tag_id").await;
 }
 
 #[tokio::test]

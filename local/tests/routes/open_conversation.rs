@@ -74,15 +74,15 @@ async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it() {
         assert_eq!(data(&open(&stack, &body).await), wanted);
         let row = row("CONVERSATION", 2);
         let mut new = head("CONVERSATION", 3);
-        new.extend(set(&format!("ASSISTANT#{}", assistant()), &[0, 1, 2]));
+        new.extend(set(&format!("CONVERSATION#assistant_id={}", assistant()), &[0, 1, 2]));
         new.insert(row.clone(), stored(&wanted, &["attributes"], &row));
         if threaded {
             let (widget, contact) = (id('a', kind::WIDGET, 3), id('a', kind::CONTACT, 24));
             let thread = key(&format!("THREAD#{widget}#{contact}"), &first_id());
-            new.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1}));
+            new.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": first_id()}));
         }
         let mut gone: Items = head("CONVERSATION", 2);
-        gone.extend(set(&format!("ASSISTANT#{}", assistant()), &[0, 1]));
+        gone.extend(set(&format!("CONVERSATION#assistant_id={}", assistant()), &[0, 1]));
         assert_eq!(changes(&stack, &before).await, (gone, new));
     }
 }

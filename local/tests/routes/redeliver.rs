@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{Attempt, Lane, Delivery};
+use shared::records::delivery::{Attempt, Delivery, Lane};
 use shared::values::id::{DeliveryId, EndpointId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;

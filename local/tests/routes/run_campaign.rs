@@ -9,8 +9,11 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 use shared::request::context::Clock;
 
-use super::{FRESH, Items, NO_UUID, NOBODYS, TEST_TIME, changes, detail, issue, items, key, not_found, nothing, wrong};
+use super::{
+    FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row, wrong,
+};
 use crate::fixture::{ACME, data, id, json, kind, post, settings, stack};
+use shared::values::id::ordinal;
 
 /// Widgets of the demo set. The SMS one has no opening message.
 const CHAT: u32 = 1;
@@ -35,7 +38,7 @@ fn to(number: u32, mut body: Value) -> Value {
 /// The item of the campaign that was answered.
 async fn campaign(stack: &Stack, answer: &Answer) -> Value {
     let id = data(answer)["campaign_id"].as_str().unwrap().to_owned();
-    items(stack).await.remove(&key(&format!("CAMPAIGN#{id}"), "CAMPAIGN")).unwrap()
+    items(stack).await.remove(&row("CAMPAIGN", ordinal(id.parse().unwrap()))).unwrap()
 }
 
 #[tokio::test]
@@ -46,19 +49,23 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let [a, b, c] = [4, 9, 2].map(contact);
     let body = json!({"contact_ids": [a, b, a.to_uppercase(), c, a.replace('-', "")], "message": "Hi"});
     let answer = run(&stack, CHAT, body).await;
-    let wanted = json!({"campaign_id": FRESH[0], "status": "queued", "contacts": 3});
+    let wanted = json!({"campaign_id": fresh(0, 1), "status": "queued", "contacts": 3});
     let wanted = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
 
     let now = TEST_TIME;
-    let (campaign_key, partition) =
-        (key(&format!("CAMPAIGN#{}", FRESH[0]), "CAMPAIGN"), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
-    let mut wanted = Items::from([(
+    let (campaign_key, partition) = (row("CAMPAIGN", 1), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
+    // By this the campaign of a contact is found.
+    let pointer = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN");
+    let mut wanted = head("CAMPAIGN", 2);
+    wanted.insert(pointer.clone(), json!({"pk": pointer.0, "sk": pointer.1, "id": fresh(0, 1)}));
+    wanted.extend([(
         campaign_key.clone(),
         json!({
             "pk": campaign_key.0,
             "sk": campaign_key.1,
-            "id": FRESH[0],
+            "record": "Campaign",
+            "id": fresh(0, 1),
             "widget_id": id('a', kind::WIDGET, CHAT),
             "assistant_id": id('a', kind::ASSISTANT, 1),
             "message": "Hi",
@@ -74,7 +81,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
         }),
     )]);
     for (place, contact) in [a, b, c].into_iter().enumerate() {
-        // A campaign's contacts have its id, and behind it their place, from 1 on.
+        // A campaign's contacts have the beginning of its id, and behind it their place, from 1 on.
         let id = format!("{}{:08x}", &FRESH[0][..28], place + 1);
         let key = key(&partition, &id);
         let item = json!({
@@ -94,7 +101,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let (gone, mut new) = changes(&stack, &before).await;
     // What remembers the request is no record.
     new.retain(|(pk, _), _| !pk.contains("#RUN#"));
-    assert_eq!((gone, new), (Items::new(), wanted));
+    assert_eq!((gone, new), (head("CAMPAIGN", 1), wanted));
 }
 
 #[tokio::test]
@@ -126,7 +133,7 @@ async fn every_kind_of_widget_writes_or_calls() {
     const CALLS: [&str; 7] =
         ["phone", "html_call", "web_call", "sip", "plivo_call", "telnyx_call", "leadconnector_call"];
     let stack = stack().await;
-    let (pk, sk) = key(&format!("WIDGET#{}", id('a', kind::WIDGET, SMS)), "WIDGET");
+    let (pk, sk) = row("WIDGET", SMS);
     let wordless = json!([issue(&json!(["body", "message"]), "missing", "Field required")]);
     for (number, word) in (0..).zip(CHATS.into_iter().chain(CALLS)) {
         let text = |text: &str| AttributeValue::S(text.to_owned());

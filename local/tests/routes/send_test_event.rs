@@ -45,8 +45,7 @@ async fn a_delivery_is_answered_and_stored() {
         ("pk", json!(delivery_key.0)),
         ("sk", json!(delivery_key.1)),
         ("tries", json!(0)),
-        ("message_id", Value::Null),
-        ("asked_by", Value::Null),
+        ("record", json!("Delivery")),
         ("lane", json!("open")),
         // Where nobody sends it, it is found after five minutes.
         ("due_pk", json!("DELIVERY#0")),

@@ -11,7 +11,8 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    NOBODYS, TEST_TIME, changes, create_webhook, detail, issue, items, members_of, not_found, nothing, read_webhook, row, wrong,
+    NOBODYS, TEST_TIME, changes, create_webhook, detail, issue, items, members_of, not_found, nothing, read_webhook,
+    row, wrong,
 };
 use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
 
@@ -83,7 +84,13 @@ async fn enabling_it_forgets_how_its_endpoint_fared() {
     let stack = stack().await;
     let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
     let now = Timestamp::from_unix_millis(NOW);
-    let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, held_at: Some(now), id: webhook };
+    let bad = EndpointHealth {
+        failures: 7,
+        failing_since: Some(now),
+        slow: true,
+        held_at: Some(now),
+        ..EndpointHealth::good(webhook)
+    };
     table.put_single(webhook, &bad).await.unwrap();
     for body in [json!({"endpoint": ELSEWHERE, "name": "Renamed"}), json!({"enabled": false})] {
         update(&stack, &body).await;

@@ -16,12 +16,12 @@ pub trait Client: Send + Sync + Debug {
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
-    ) -> BoxFuture<'a, Attempt>;
+    ) -> BoxFuture<'a, AttemptOutcome>;
 }
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attempt {
+pub struct AttemptOutcome {
     /// The status of the answer, if one came.
     pub status: Option<u16>,
     /// How long it took.
@@ -34,7 +34,7 @@ pub struct Attempt {
     pub retry_after: Option<Duration>,
 }
 
-impl Attempt {
+impl AttemptOutcome {
     /// Whether the receiver has taken the event: its status says so, whatever became of the rest of its answer.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))

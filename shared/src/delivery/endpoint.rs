@@ -44,15 +44,23 @@ struct Health {
 }
 
 impl Endpoint {
-    /// The endpoint `id`, of which `delivery` tells whether it is a webhook or a connector.
-    pub async fn load(table: Table, id: EndpointId, delivery: Option<&Delivery>) -> Result<Self, TableError> {
-        let connector =
-            delivery.is_some_and(|stored| matches!(stored.event, EventKind::CampaignMessage | EventKind::CampaignCall));
-        let target =
-            async { if connector { Target::connector(&table, id).await } else { Target::webhook(&table, id).await } };
-        let (target, known) = futures_util::try_join!(target, table.endpoint_health(id))?;
-        let health = Mutex::new(Health { known, news: Observed::default() });
-        Ok(Self { id, table, target, health, writing: Turn::new(()) })
+    /// The endpoint that `delivery` is for.
+    pub async fn of(table: Table, id: EndpointId, delivery: &Delivery) -> Result<Self, TableError> {
+        let connector = matches!(delivery.event, EventKind::CampaignMessage | EventKind::CampaignCall);
+        let (target, known) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
+        Ok(Self::new(table, target, EndpointHealth { connector, ..known }))
+    }
+
+    /// The endpoint `id`, without a delivery that would tell whether it is a webhook or a connector: what is known of it tells.
+    pub async fn known(table: Table, id: EndpointId) -> Result<Self, TableError> {
+        let known = table.endpoint_health(id).await?;
+        let target = Target::load(&table, id, known.connector).await?;
+        Ok(Self::new(table, target, known))
+    }
+
+    fn new(table: Table, target: Result<Target, &'static str>, known: EndpointHealth) -> Self {
+        let (id, health) = (known.id, Mutex::new(Health { known, news: Observed::default() }));
+        Self { id, table, target, health, writing: Turn::new(()) }
     }
 
     /// Whether what is for it is left to the schedule.
@@ -109,14 +117,15 @@ impl Endpoint {
     /// Keeps how it fares, where that has changed.
     pub async fn keep_health(&self, now: Timestamp) -> Result<(), TableError> {
         let _writing = self.writing.lock().await;
-        let (same, news) = {
+        let (same, connector, news) = {
             let mut health = self.health();
-            (health.known.with(&health.news) == health.known, std::mem::take(&mut health.news))
+            let same = health.known.with(&health.news) == health.known;
+            (same, health.known.connector, std::mem::take(&mut health.news))
         };
         if same {
             return Ok(());
         }
-        let kept = self.table.keep_endpoint_health(self.id, &news, now).await;
+        let kept = self.table.keep_endpoint_health((self.id, connector), &news, now).await;
         let mut health = self.health();
         match kept {
             Ok(known) => {
@@ -163,6 +172,10 @@ impl Endpoint {
 }
 
 impl Target {
+    async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Result<Self, &'static str>, TableError> {
+        if connector { Self::connector(table, id).await } else { Self::webhook(table, id).await }
+    }
+
     async fn webhook(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
         let Some(webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
             return Ok(Err("the webhook is deleted"));

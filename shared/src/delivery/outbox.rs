@@ -98,8 +98,8 @@ impl<'a> Outbox<'a> {
     /// Sends what is ready for an endpoint, unless that fares badly: then it is held back.
     async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, Delivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
-        let loaded = Endpoint::load(table, id, ready.first().map(|(_, ready)| ready)).await;
-        let endpoint = loaded.map_err(|error| Unhandled::at(first, error))?;
+        let Some((_, any)) = ready.first() else { return Ok(()) };
+        let endpoint = Endpoint::of(table, id, any).await.map_err(|error| Unhandled::at(first, error))?;
         let turns = self.turns(&endpoint, ready.len()).await.map_err(|error| Unhandled::at(first, error))?;
         let sends = ready.iter().enumerate().map(|(number, (at, seen))| {
             let (endpoint, turn) = (&endpoint, turns.as_ref().and_then(|turns| turns.get(number)));
@@ -143,7 +143,7 @@ impl<'a> Outbox<'a> {
     /// Sends what was held back from an endpoint: one at first, twice as many each time one of them arrives, and none any more once
     /// none does.
     async fn look_after(&self, table: Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
-        let (mut width, mut sample, mut tried, mut stale) = (1, None, BTreeSet::new(), 0);
+        let (mut width, mut tried, mut stale) = (1, BTreeSet::new(), 0);
         let mut endpoint: Option<Endpoint> = None;
         loop {
             let now = self.now();
@@ -163,9 +163,11 @@ impl<'a> Outbox<'a> {
                     continue;
                 }
             }
-            sample = sample.or(held.first().cloned());
             if endpoint.is_none() {
-                endpoint = Some(Endpoint::load(table.clone(), id, sample.as_ref()).await?);
+                endpoint = Some(match held.first() {
+                    Some(delivery) => Endpoint::of(table.clone(), id, delivery).await?,
+                    None => Endpoint::known(table.clone(), id).await?,
+                });
             }
             let Some(endpoint) = &endpoint else { return Ok(()) };
             if held.is_empty() {

@@ -11,7 +11,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use super::address::Reach;
-use super::client::{Attempt, Client};
+use super::client::{AttemptOutcome, Client};
 use super::network::{Lookup, Network, Refused, endpoint, resolve};
 use crate::records::agency::payment_provider::tls;
 use crate::request::error::{Error, Result, chain};
@@ -43,7 +43,13 @@ impl Sender {
     }
 
     /// Sends `body`, which is JSON, with `headers` to `url`, once. `now` is what a date in the answer is compared with.
-    pub async fn post(&self, url: &str, headers: Vec<(&'static str, String)>, body: String, now: Timestamp) -> Attempt {
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+        now: Timestamp,
+    ) -> AttemptOutcome {
         self.0.post(url, headers, body, now).await
     }
 }
@@ -81,7 +87,7 @@ impl Http {
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
-        attempt: &mut Attempt,
+        attempt: &mut AttemptOutcome,
     ) -> Result<(), &'static str> {
         // A host that is an address never comes before the resolver.
         let url = endpoint(self.reach, url).map_err(word_of_refusal)?;
@@ -119,10 +125,10 @@ impl Client for Http {
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
-    ) -> BoxFuture<'a, Attempt> {
+    ) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             let started = Instant::now();
-            let mut attempt = Attempt::default();
+            let mut attempt = AttemptOutcome::default();
             attempt.error = self.exchange(url, headers, body, now, &mut attempt).await.err();
             attempt.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             attempt
@@ -245,11 +251,11 @@ mod tests {
         Timestamp::from_unix_millis(784_111_777_500)
     }
 
-    async fn post(network: &Network, url: &str) -> Attempt {
+    async fn post(network: &Network, url: &str) -> AttemptOutcome {
         Sender::of(network).unwrap().post(url, vec![("webhook-id", "msg_1".into())], BODY.into(), now()).await
     }
 
-    async fn post_here(port: u16, limit: Duration) -> Attempt {
+    async fn post_here(port: u16, limit: Duration) -> AttemptOutcome {
         post(&Network::new(Reach::Loopback, turns(&[&[]]), limit), &format!("http://127.0.0.1:{port}/hook?a=1")).await
     }
 
@@ -294,7 +300,7 @@ mod tests {
         let (port, server) = say("HTTP/1.1 202 Accepted\r\nretry-after: 5\r\ncontent-length: 2\r\n\r\nok");
         let attempt = post_here(port, PLENTY).await;
         assert!(attempt.succeeded());
-        let Attempt { status, error, answer, retry_after, milliseconds: _ } = attempt;
+        let AttemptOutcome { status, error, answer, retry_after, milliseconds: _ } = attempt;
         assert_eq!((status, error, answer.as_str(), retry_after), (Some(202), None, "ok", None));
         let request = server.join().unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();

@@ -2,11 +2,12 @@
 
 pub mod dispatch;
 mod lease;
+mod progress;
 pub mod rate_limit;
 pub(crate) mod storage;
 
 pub use lease::Lease;
-pub use storage::{Dispatch, Dispatched};
+pub use progress::{Dispatch, Dispatched};
 
 use std::collections::HashSet;
 

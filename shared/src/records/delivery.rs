@@ -360,6 +360,9 @@ pub struct EndpointHealth {
     pub slow: bool,
     /// When a delivery was last held back from it.
     pub held_at: Option<Timestamp>,
+    /// Whether it is a widget's connector, and no webhook: what is known of it must be told even while no delivery is there to tell.
+    #[serde(default)]
+    pub connector: bool,
 }
 
 crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH");
@@ -367,7 +370,7 @@ crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{i
 impl EndpointHealth {
     /// A healthy endpoint.
     pub const fn good(id: EndpointId) -> Self {
-        Self { id, failures: 0, failing_since: None, slow: false, held_at: None }
+        Self { id, failures: 0, failing_since: None, slow: false, held_at: None, connector: false }
     }
 
     /// Whether it fares well.
@@ -405,6 +408,7 @@ impl EndpointHealth {
             failing_since: earlier.failing_since.or(observed.failing_since),
             slow: observed.slow.unwrap_or(self.slow),
             held_at: observed.held_at.or(self.held_at),
+            connector: self.connector,
         }
     }
 }

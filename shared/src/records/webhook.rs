@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::declaration::{Change, Declared};
+use crate::records::declaration::{Declared, Patch};
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::values::id::WebhookId;
@@ -93,7 +93,7 @@ impl Webhook {
     /// Makes the changes of an update. Who sets `enabled` has decided anew: why it was disabled is forgotten.
     pub fn update(&mut self, changes: &<Self as Declared>::Changes, now: Timestamp) {
         self.apply(changes);
-        if changes.enabled != Change::Absent {
+        if changes.enabled != Patch::Absent {
             (self.disabled_reason, self.disabled_at) = (None, None);
         }
         self.touch(now);

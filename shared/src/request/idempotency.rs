@@ -20,7 +20,7 @@ use crate::request::context::{Context, Seed};
 use crate::request::error::{Error, Issue, Location, Result, chain};
 use crate::request::http::HttpRequest;
 use crate::request::input::words;
-use crate::request::response::Answer;
+use crate::request::response::Response;
 use crate::table::keys::Fingerprint;
 use crate::values::bytes::Bytes;
 
@@ -104,7 +104,7 @@ pub async fn once(
     fingerprint: Fingerprint,
     success: u16,
     work: Work,
-) -> Result<Answer> {
+) -> Result<Response> {
     let clock = &cx.service.clock;
     let claim = match claim(&cx, key, fingerprint).await? {
         Claimed::Done(answer) => return Ok(answer),
@@ -113,7 +113,7 @@ pub async fn once(
     let seed = Seed::new(&key.derive(&cx, &claim.nonce, "ids"));
     let again = cx.repeatable(claim.started_at, seed);
     let answer = match caught(work(&again)).await {
-        Ok(body) => Answer::new(success, body),
+        Ok(body) => Response::new(success, body),
         Err(error) => error.into(),
     };
     // A failure of ours is no answer: the next request with this key begins where this one ended, and need not wait. It is the same
@@ -133,7 +133,7 @@ pub async fn once(
 /// How far a key has got.
 enum Claimed {
     /// The request has been answered.
-    Done(Answer),
+    Done(Response),
     /// It is to be carried out, here and now.
     Mine(Claim),
 }
@@ -187,20 +187,20 @@ pub async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// Status and body, for whoever has `secret`; `None` where that is too much for an item.
-fn seal(answer: &Answer, secret: &[u8; 32]) -> Option<Bytes> {
+fn seal(answer: &Response, secret: &[u8; 32]) -> Option<Bytes> {
     let mut bytes = [&answer.status.to_be_bytes(), answer.body.as_bytes()].concat();
     let (key, nonce) = cipher(secret).ok()?;
     key.seal_in_place_append_tag(nonce, Aad::empty(), &mut bytes).ok()?;
     (bytes.len() <= SEALED_LIMIT).then(|| bytes.into())
 }
 
-fn open(sealed: &Bytes, secret: &[u8; 32]) -> Result<Answer> {
+fn open(sealed: &Bytes, secret: &[u8; 32]) -> Result<Response> {
     let mut bytes = sealed.expose().to_vec();
     let (key, nonce) = cipher(secret)?;
     let opened = key.open_in_place(nonce, Aad::empty(), &mut bytes).map_err(broken)?;
     let (status, body) = opened.split_first_chunk().ok_or_else(|| broken("nothing in it"))?;
     let body = String::from_utf8(body.to_vec()).map_err(broken)?;
-    Ok(Answer::new(u16::from_be_bytes(*status), body))
+    Ok(Response::new(u16::from_be_bytes(*status), body))
 }
 
 /// Each holder has a key of its own and seals one answer with it, so that the nonce may always be the same.
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_sealed_answer_opens_with_its_own_secret_only() {
-        let answer = Answer::new(201, r#"{"message":"é"}"#.into());
+        let answer = Response::new(201, r#"{"message":"é"}"#.into());
         let sealed = seal(&answer, &[1; 32]).unwrap();
         let opened = open(&sealed, &[1; 32]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((opened.status, opened.body), (answer.status, answer.body));
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_for_an_item_is_not_kept() {
-        let of = |bytes: usize| seal(&Answer::new(200, "x".repeat(bytes)), &[1; 32]);
+        let of = |bytes: usize| seal(&Response::new(200, "x".repeat(bytes)), &[1; 32]);
         // Two bytes of status, and sixteen by which a change would be noticed.
         assert!(of(SEALED_LIMIT - 18).is_some());
         assert!(of(SEALED_LIMIT - 17).is_none());

@@ -16,7 +16,7 @@ use crate::request::error::{Error, Issue, Issues, Location, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
 use crate::request::input::{Input, Source, settle};
-use crate::request::response::{Answer, Reply, envelope, envelope_schema};
+use crate::request::response::{Reply, Response, envelope, envelope_schema};
 use crate::routes::{Access, Route};
 use crate::runtime::meter::{Cost, Meter};
 use crate::table::Table;
@@ -53,7 +53,6 @@ pub struct Handler {
     /// Its line in the route table.
     pub route: &'static Route,
     prepare: fn(&Sources<'_>) -> Result<Work>,
-    describe: fn() -> Description,
 }
 
 /// What a request brought, not yet read.
@@ -78,6 +77,19 @@ pub struct Description {
     pub reply: Value,
 }
 
+impl Description {
+    /// The schemas of `O`, from the declarations that the pipeline itself uses. A handler does not lead here, so that no binary links
+    /// what only tests and documents need.
+    pub fn of<O: Operation>() -> Self {
+        Self {
+            path: O::Path::schema(),
+            query: O::Query::schema(),
+            body: O::Body::EXPECTED.then(O::Body::schema),
+            reply: envelope_schema::<O::Reply>(),
+        }
+    }
+}
+
 impl Handler {
     /// `O`, without its type, at its place in the API.
     pub const fn of<O: Operation>(route: &'static Route) -> Self {
@@ -87,25 +99,14 @@ impl Handler {
                 let request = read::<O>(sources)?;
                 Ok(Box::new(|cx| Box::pin(async { envelope(&O::handle(cx, request).await?) })))
             },
-            describe: || Description {
-                path: O::Path::schema(),
-                query: O::Query::schema(),
-                body: O::Body::EXPECTED.then(O::Body::schema),
-                reply: envelope_schema::<O::Reply>(),
-            },
         }
-    }
-
-    /// The JSON schemas, read off the declarations that the pipeline itself uses.
-    pub fn describe(&self) -> Description {
-        (self.describe)()
     }
 
     /// Answers `request`, whatever it is, and logs one line about it.
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter) = (Instant::now(), Meter::default());
         // A panic is a defect, and still no reason to leave the caller without the body that it can parse.
-        let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Answer::from);
+        let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Response::from);
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
         tracing::info!(
@@ -123,7 +124,7 @@ impl Handler {
         response
     }
 
-    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Answer> {
+    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Response> {
         let store = service.store.metered(meter.clone());
         let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
         if self.route.access == Access::Write && caller.role == Role::ReadOnly {
@@ -161,14 +162,14 @@ impl Handler {
         let cx = Context::new(caller, Table::new(store, caller.tenant), base_url, service);
         let success = self.route.success;
         match key {
-            None => Ok(Answer::new(success, work(&cx).await?)),
+            None => Ok(Response::new(success, work(&cx).await?)),
             // In a box, so that a request without a key does not have to make room for it.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
         }
     }
 }
 
-fn response(service: &Service, answer: Answer, request_id: &str, cost: Cost) -> HttpResponse {
+fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
     // With a proxy integration the gateway adds no headers: the function has to.

@@ -92,7 +92,7 @@ impl<A: Reply, B: Reply<Data = A::Data>> Reply for Either<A, B> {
 }
 
 /// What a request is answered, before the gateway's headers are put on. It does not print itself: the body may tell a secret.
-pub struct Answer {
+pub struct Response {
     /// HTTP status.
     pub status: u16,
     /// JSON.
@@ -103,14 +103,14 @@ pub struct Answer {
     pub cause: Option<String>,
 }
 
-impl Answer {
+impl Response {
     /// An answer with nothing but status and body.
     pub const fn new(status: u16, body: String) -> Self {
         Self { status, body, header: None, cause: None }
     }
 }
 
-impl From<Error> for Answer {
+impl From<Error> for Response {
     fn from(error: Error) -> Self {
         let (status, header, cause) = (error.status(), error.header(), Some(error.to_string()));
         Self { status, body: serde_json::to_string(&error.detail()).unwrap_or_default(), header, cause }

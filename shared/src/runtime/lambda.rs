@@ -22,7 +22,7 @@ use crate::runtime::config::{Config, Logging};
 use crate::runtime::http_client;
 use crate::runtime::operator::Task;
 use crate::runtime::schedule::{EventContext, Scheduled};
-use crate::runtime::stream::{BatchOutcome, Consumer, Invocation, StreamEvent};
+use crate::runtime::stream::{BatchOrTick, BatchOutcome, Consumer, StreamEvent};
 use crate::table::store::Store;
 
 /// What keeps a function from starting at all.
@@ -57,7 +57,7 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, event: LambdaEvent<Invocation>| {
+    serve(&async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
         let cx = EventContext { service };
         match event.payload.records {
             Some(records) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),

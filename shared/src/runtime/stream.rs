@@ -61,7 +61,7 @@ pub struct StreamEvent {
 
 /// What a function on the stream is invoked with: a batch, or the tick of its schedule, which has no records.
 #[derive(Debug, Deserialize)]
-pub struct Invocation {
+pub struct BatchOrTick {
     /// In the order of the stream.
     #[serde(rename = "Records")]
     pub records: Option<Vec<Change>>,

@@ -150,6 +150,15 @@ impl Table {
         Err(Cancelled::Failed(TableError::Unavailable("other appends kept getting ahead".into())))
     }
 
+    /// Reads the head of `R`'s list, unless this process has heard of it.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn learn_head<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
+        let head = list_head(&self.tenant, &R::list(of));
+        self.learn_heads(std::iter::once(&head.pk)).await.map(drop)
+    }
+
     /// Reads the heads of lists that this process has not heard of: to be told by a transaction that fails takes longer, and is billed
     /// like one that does not. Whether there were any.
     async fn learn_heads<'a>(&self, lists: impl Iterator<Item = &'a String>) -> Result<bool, TableError> {

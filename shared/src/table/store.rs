@@ -14,20 +14,16 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::request::error::chain;
 use crate::runtime::meter::{Meter, Unit};
 use crate::table::TableError;
-use crate::table::keys::{DUE_INDEX, Key, PK, SK};
+use crate::table::keys::{DUE_INDEX, Key};
 use crate::table::retry::{Backoff, LostAnswer, failure, is_conflict};
 use crate::table::transaction::Cancelled;
 use crate::table::wire::{QueryOutput, Record, Rows};
-
-/// An item as the SDK has it.
-pub type Item = HashMap<String, AttributeValue>;
 
 /// The most actions of a transaction.
 pub const TRANSACTION_LIMIT: usize = 100;
@@ -36,9 +32,10 @@ pub const BATCH_GET_LIMIT: usize = 100;
 /// The most items of a batch write.
 pub const BATCH_WRITE_LIMIT: usize = 25;
 
-/// The key under which `serde_json` hands over a raw value; see [`to_item`].
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
 pub(crate) const EXISTS: &str = "attribute_exists(pk)";
+
+pub(crate) use crate::table::item::made_id;
+pub use crate::table::item::{Item, from_item, hide, key_of, null, number, text, to_item, values};
 
 /// The table. Clones share the connection; each request has one with a meter of its own.
 #[derive(Debug, Clone)]
@@ -51,28 +48,6 @@ pub struct Store {
 
 /// The next ordinal of the lists that this process appended to, as far as it knows.
 type Heads = Arc<Mutex<HashMap<String, u32>>>;
-
-/// `value` as the text of an attribute.
-#[expect(clippy::needless_pass_by_value, reason = "most are copied, and the others are given as references")]
-pub fn text(value: impl ToString) -> AttributeValue {
-    AttributeValue::S(value.to_string())
-}
-
-/// `value` as a number.
-#[expect(clippy::needless_pass_by_value, reason = "all are copied")]
-pub fn number(value: impl ToString) -> AttributeValue {
-    AttributeValue::N(value.to_string())
-}
-
-/// No value, which an attribute may have.
-pub const fn null() -> AttributeValue {
-    AttributeValue::Null(true)
-}
-
-/// Values of an expression by their names.
-pub fn values<const N: usize>(values: [(&'static str, AttributeValue); N]) -> Item {
-    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
 
 /// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
 pub(super) fn names<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<HashMap<String, String>> {
@@ -344,14 +319,14 @@ impl Store {
         Ok(output.items.unwrap_or_default().iter().filter_map(key_of).collect())
     }
 
-    /// Which of at most [`BATCH_GET_LIMIT`] keys have an item. Without `consistent`, an item written in the last second may be missed,
-    /// at half the price.
+    /// The ids of the records at these keys, at most [`BATCH_GET_LIMIT`]; those that are not there are left out. Without `consistent`, an
+    /// item written in the last second may be missed, at half the price.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn existing(&self, keys: &[Key], consistent: bool) -> Result<Vec<Key>, TableError> {
-        let items = self.batch_get(keys, consistent, Some("pk, sk")).await?;
-        Ok(items.iter().filter_map(key_of).collect())
+    pub async fn existing(&self, keys: &[Key], consistent: bool) -> Result<Vec<Uuid>, TableError> {
+        let items = self.batch_get(keys, consistent, Some("id")).await?;
+        Ok(items.iter().filter_map(|item| made_id(item).ok()).collect())
     }
 
     /// The items of `keys` as they are now, in no order; those that are not there are left out.
@@ -439,57 +414,6 @@ impl Store {
     fn heads(&self) -> MutexGuard<'_, HashMap<String, u32>> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// `record` as an item at `key`, with free-form JSON as text.
-///
-/// # Errors
-/// [`TableError::Broken`] where the record cannot be an item, which none of ours is.
-pub fn to_item(key: &Key, record: &impl Serialize) -> Result<Item, TableError> {
-    let mut item: Item = serde_dynamo::to_item(record).map_err(broken)?;
-    for value in item.values_mut() {
-        if let AttributeValue::M(map) = value
-            && let Some(text) = map.remove(RAW_VALUE)
-        {
-            *value = text;
-        }
-    }
-    item.extend(key.attributes());
-    Ok(item)
-}
-
-/// Adds an attribute that is no part of the record's answer; nothing where the value is null, since a key of an index cannot be null.
-///
-/// # Errors
-/// [`TableError::Broken`] where the value cannot be an attribute.
-pub fn hide(item: &mut Item, name: &str, value: &impl Serialize) -> Result<(), TableError> {
-    let value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
-    if !value.is_null() {
-        item.insert(name.to_owned(), value);
-    }
-    Ok(())
-}
-
-/// The record that an item leads to, or that a marker says was made.
-///
-/// # Errors
-/// [`TableError::Broken`] where it names none.
-pub(crate) fn made_id(item: &Item) -> Result<Uuid, TableError> {
-    let id = item.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
-    id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
-}
-
-/// The record that `item` holds.
-///
-/// # Errors
-/// [`TableError::Broken`] where it does not.
-pub fn from_item<R: DeserializeOwned>(item: Item) -> Result<R, TableError> {
-    serde_dynamo::from_item(item).map_err(broken)
-}
-
-/// The key of `item`.
-pub fn key_of(item: &Item) -> Option<Key> {
-    Some(Key { pk: item.get(PK)?.as_s().ok()?.clone(), sk: item.get(SK)?.as_s().ok()?.clone() })
 }
 
 pub(super) fn units(consumed: Option<&ConsumedCapacity>) -> f64 {

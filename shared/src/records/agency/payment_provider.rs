@@ -64,7 +64,7 @@ pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
 
 /// What the provider answers of an endpoint.
 #[derive(Deserialize)]
-struct Endpoint {
+struct ProviderEndpoint {
     id: String,
     /// Told once, when the endpoint is made.
     secret: Option<Secret>,
@@ -118,7 +118,7 @@ impl<'a> PaymentProvider<'a> {
     }
 }
 
-async fn endpoint(response: reqwest::Response) -> Result<Endpoint> {
+async fn endpoint(response: reqwest::Response) -> Result<ProviderEndpoint> {
     let status = response.status();
     if !status.is_success() {
         return Err(Error::PaymentProvider(format!("answered {status}")));

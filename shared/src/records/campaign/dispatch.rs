@@ -4,8 +4,8 @@
 use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
-use crate::records::campaign::storage::{Dispatch, Dispatched};
 use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use crate::records::campaign::{Dispatch, Dispatched};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::delivery::storage::Due;

@@ -8,22 +8,19 @@ use std::collections::{BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunId, RunMarker};
+use super::{Campaign, CampaignContact, CampaignStatus, RunId, RunMarker};
 use crate::records::contact::Contact;
-use crate::records::conversation::{Conversation, NewMessage};
-use crate::records::delivery::{Delivery, NewDelivery};
+use crate::records::delivery::Delivery;
 use crate::records::widget::Widget;
 use crate::request::page::{Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::commit::Transaction;
 use crate::table::keys::{Key, row_of};
-use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, null, number, text, values};
+use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Fingerprint, Table, TableError, readable};
-use crate::values::id::{
-    CampaignContactId, CampaignId, ContactId, EndpointId, Id as _, MessageId, WidgetId, with_ordinal,
-};
+use crate::table::{ATTEMPTS, Fingerprint, Table, TableError, is_proven, readable};
+use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
 /// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
@@ -73,30 +70,6 @@ pub struct CampaignPreconditions {
     pub missing: HashSet<ContactId>,
 }
 
-/// What a contact of a campaign gets.
-#[derive(Debug)]
-pub struct Dispatch {
-    /// The open conversation that goes on; none where a new one begins.
-    pub thread: Option<Conversation>,
-    /// What the new one is, but for its place.
-    pub opening: Conversation,
-    /// What is said in it.
-    pub message: Option<(MessageId, NewMessage)>,
-    /// The connector it is handed over to, where the widget has one.
-    pub connector: Option<(EndpointId, NewDelivery)>,
-}
-
-/// How the dispatch of a contact ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dispatched {
-    /// It has its conversation.
-    Done,
-    /// It was deleted or cancelled, or has one already.
-    Stopped,
-    /// The conversation that was to go on has changed meanwhile.
-    ThreadMoved,
-}
-
 impl Table {
     /// All that must be known before a campaign runs, in one round trip.
     ///
@@ -110,12 +83,15 @@ impl Table {
         now: Timestamp,
     ) -> Result<CampaignPreconditions, TableError> {
         // Not `try_join!`: what a request costs must not depend on which of them fails first.
-        let (widget, marker, missing) = futures_util::join!(
+        let (widget, marker, missing, head) = futures_util::join!(
             self.get::<Widget>(widget),
             self.find::<RunMarker>(fingerprint),
             self.missing_contacts(contacts),
+            // Known by the time the campaign is committed.
+            self.learn_head::<Campaign>(()),
         );
         let widget = widget?;
+        head?;
         let earlier = marker?.filter(|marker| now.unix_seconds() < marker.ttl);
         Ok(CampaignPreconditions { widget, earlier, missing: missing? })
     }
@@ -137,9 +113,8 @@ impl Table {
 
     async fn absent_in_batch(&self, batch: &[ContactId], consistent: bool) -> Result<Vec<ContactId>, TableError> {
         let keys: Vec<Key> = batch.iter().map(|id| self.key::<Contact>(*id)).collect();
-        let found: HashSet<Key> = self.store.existing(&keys, consistent).await?.into_iter().collect();
-        let absent = batch.iter().zip(&keys).filter(|(_, key)| !found.contains(*key)).map(|(id, _)| *id);
-        Ok(absent.collect())
+        let found: HashSet<Uuid> = self.store.existing(&keys, consistent).await?.into_iter().collect();
+        Ok(batch.iter().filter(|id| !found.contains(&id.0)).copied().collect())
     }
 
     /// Writes the contacts of a campaign that nothing refers to yet.
@@ -270,6 +245,7 @@ impl Table {
         now: Timestamp,
     ) -> Result<Result<Campaign, Campaign>, TableError> {
         let values = values([
+            (":id", text(id)),
             (":cancelled", text(CampaignStatus::Cancelled.as_str())),
             (":zero", number(0)),
             (":now", text(now)),
@@ -278,38 +254,16 @@ impl Table {
         ]);
         let expression = "SET #status = :cancelled, counts.#cancelled = counts.#cancelled + counts.#queued, \
                           counts.#queued = :zero, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
-        let condition = "attribute_exists(pk) AND #status <> :cancelled AND counts.#queued > :zero";
+        let condition = "id = :id AND #status <> :cancelled AND counts.#queued > :zero";
         match self.store.update(&self.key::<Campaign>(id), expression, condition, &values).await {
             Ok(item) => Ok(Ok(from_item(item)?)),
             Err(Cancelled::Condition(_, stands)) => {
-                let item = stands.ok_or(TableError::Missing)?;
+                let item = stands.filter(|item| is_proven::<Campaign>(item, id)).ok_or(TableError::Missing)?;
                 let by_this = item.get("cancelled_by") == Some(&text(by));
                 let campaign = from_item(item)?;
                 Ok(if by_this { Ok(campaign) } else { Err(campaign) })
             }
             Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    /// The part of a transaction that moves a contact, seen as `from`, to another state in its campaign's counts, or out of them.
-    fn count(&self, campaign: &Campaign, from: ContactStatus, to: Option<ContactStatus>) -> Write {
-        let from_name = from.as_str();
-        let add = to.map(|to| format!(", counts.#{to} = counts.#{to} + :one", to = to.as_str())).unwrap_or_default();
-        Write::Update {
-            key: self.key::<Campaign>(campaign.id),
-            expression: format!("SET counts.#{from_name} = counts.#{from_name} - :one{add} ADD version :one").into(),
-            // Those that are queued become cancelled all at once.
-            condition: match from {
-                ContactStatus::Queued => Some("#status <> :cancelled"),
-                ContactStatus::Cancelled => Some("#status = :cancelled"),
-                ContactStatus::Sent | ContactStatus::Failed => None,
-            },
-            values: match from {
-                ContactStatus::Queued | ContactStatus::Cancelled => {
-                    values([(":one", number(1)), (":cancelled", text(CampaignStatus::Cancelled.as_str()))])
-                }
-                ContactStatus::Sent | ContactStatus::Failed => values([(":one", number(1))]),
-            },
         }
     }
 
@@ -345,148 +299,6 @@ impl Table {
     pub async fn places(&self, id: CampaignId) -> Result<u32, TableError> {
         let (campaign, deleted) = self.with_deleted(id).await?;
         Ok(places_of(&campaign, &deleted))
-    }
-
-    /// Gives a queued contact its conversation, its message and its delivery, in one transaction: all of it, or nothing.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn dispatch(
-        &self,
-        campaign: &Campaign,
-        contact: &CampaignContact,
-        dispatch: &Dispatch,
-        now: Timestamp,
-    ) -> Result<Dispatched, TableError> {
-        let sent = dispatch.connector.is_none();
-        let transaction = |transaction: &mut Transaction<'_>| {
-            let (conversation, before, opening) = if let Some(thread) = &dispatch.thread {
-                (thread.id, thread.chat_count, None)
-            } else {
-                let opening = dispatch.opening.at(transaction.next::<Conversation>(()));
-                (opening.id, 0, Some(opening))
-            };
-            let status = if sent { ContactStatus::Sent } else { ContactStatus::Queued };
-            transaction.write(Write::Update {
-                key: self.key::<CampaignContact>(contact.id),
-                expression: "SET conversation_id = :conversation, #status = :status, updated_at = :now".into(),
-                condition: Some("#status = :queued AND conversation_id = :none"),
-                values: values([
-                    (":conversation", text(conversation)),
-                    (":status", text(status.as_str())),
-                    (":queued", text(ContactStatus::Queued.as_str())),
-                    (":none", null()),
-                    (":now", text(now)),
-                ]),
-            });
-            transaction.write(if sent {
-                self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Sent))
-            } else {
-                Write::Check {
-                    key: self.key::<Campaign>(campaign.id),
-                    condition: "#status <> :cancelled",
-                    values: values([(":cancelled", text(CampaignStatus::Cancelled.as_str()))]),
-                }
-            });
-            let message = dispatch
-                .message
-                .as_ref()
-                .map(|(id, new)| new.message(*id, conversation, u32::try_from(before).unwrap_or(u32::MAX), now));
-            match (&opening, &message) {
-                (Some(opening), message) => transaction.begin(opening, message.as_ref())?,
-                (None, Some(message)) => drop(transaction.say(conversation, before, message)?),
-                (None, None) => {}
-            }
-            if let Some((endpoint, new)) = dispatch.connector {
-                let message_id = message.map(|message| message.id);
-                transaction.deliver(
-                    endpoint,
-                    NewDelivery { conversation_id: Some(conversation), message_id, ..new },
-                    now,
-                )?;
-            }
-            Ok(())
-        };
-        match self.commit(transaction).await {
-            Ok(()) => Ok(Dispatched::Done),
-            Err(Cancelled::Condition(0 | 1, _)) => Ok(Dispatched::Stopped),
-            Err(Cancelled::Condition(..)) => Ok(Dispatched::ThreadMoved),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    /// Notes what became of a queued contact without a delivery.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn fail_contact(
-        &self,
-        campaign: &Campaign,
-        contact: CampaignContactId,
-        error: &str,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let writes = [
-            self.outcome(contact, ContactStatus::Failed, Some(error), now),
-            self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Failed)),
-        ];
-        match self.store.transact(&writes).await {
-            // Deleted or cancelled meanwhile.
-            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    fn outcome(&self, id: CampaignContactId, to: ContactStatus, error: Option<&str>, now: Timestamp) -> Write {
-        Write::Update {
-            key: self.key::<CampaignContact>(id),
-            expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
-            condition: Some("#status = :queued"),
-            values: values([
-                (":status", text(to.as_str())),
-                (":queued", text(ContactStatus::Queued.as_str())),
-                (":error", error.map_or_else(null, text)),
-                (":now", text(now)),
-            ]),
-        }
-    }
-
-    /// Replaces a campaign's delivery, unless it has changed since it was read, and notes with its contact and its campaign what came
-    /// of it; whether it was replaced.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn settle_delivery(
-        &self,
-        endpoint: EndpointId,
-        was: &Delivery,
-        is: &Delivery,
-        contact: CampaignContactId,
-        to: ContactStatus,
-        now: Timestamp,
-    ) -> Result<bool, TableError> {
-        for _ in 0..ATTEMPTS {
-            let Some(campaign) = self.campaign_of(was).await? else {
-                return self.replace_delivery(endpoint, was, is).await;
-            };
-            let cancelled = campaign.status == CampaignStatus::Cancelled;
-            let from = if cancelled { ContactStatus::Cancelled } else { ContactStatus::Queued };
-            let writes = [
-                self.replacing_delivery(endpoint, was, is)?,
-                self.outcome(contact, to, is.failure().as_deref(), now),
-                self.count(&campaign, from, Some(to)),
-            ];
-            match self.store.transact(&writes).await {
-                Ok(()) => return Ok(true),
-                Err(Cancelled::Condition(0, _)) => return Ok(false),
-                // Deleted, or told already.
-                Err(Cancelled::Condition(1, _)) => return self.replace_delivery(endpoint, was, is).await,
-                // Cancelled since it was read: what was sent was sent all the same.
-                Err(Cancelled::Condition(..)) => {}
-                Err(cancelled) => return Err(cancelled.into()),
-            }
-        }
-        Err(TableError::Unavailable("others kept changing the campaign".into()))
     }
 }
 

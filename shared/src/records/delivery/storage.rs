@@ -225,13 +225,15 @@ impl Table {
     /// [`TableError`].
     pub async fn keep_endpoint_health(
         &self,
-        endpoint: EndpointId,
+        (endpoint, connector): (EndpointId, bool),
         observed: &Observed,
         now: Timestamp,
     ) -> Result<EndpointHealth, TableError> {
-        let mut set = vec!["id = :id", "due_pk = :due_pk", "due_at = if_not_exists(due_at, :now)"];
+        let mut set =
+            vec!["id = :id", "connector = :connector", "due_pk = :due_pk", "due_at = if_not_exists(due_at, :now)"];
         let mut values = values([
             (":id", text(endpoint)),
+            (":connector", AttributeValue::Bool(connector)),
             (":due_pk", text(Due::Endpoint.partition(endpoint.0))),
             (":now", text(now)),
             (":failures", number(observed.failures)),

@@ -1,0 +1,228 @@
+//! Stored records stay readable: a sample of the stored form of each is kept in `stored/` for ever, and read by every version after it.
+//!
+//! `UPDATE=1 cargo test` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
+//! is a change that needs a migration.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use local::database::TABLE_NAME;
+use local::gateway::Call;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use shared::prelude::*;
+use shared::records::api_key::ApiKeyRecord;
+use shared::records::claim::Claim;
+use shared::records::contact::Contact;
+use shared::routes;
+use shared::table::item::{Item, from_item};
+use shared::table::wire::QueryOutput;
+
+use crate::contract::{names_in, updating};
+use crate::fixture::{ACME, acme, call, data, everything, id, kind, root, stack, valid_call};
+
+/// Reads an item of one record: what it answers, or why it cannot be read.
+type Reads = fn(&Item) -> Result<Value, String>;
+
+fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> {
+    let record: R = from_item(item.clone()).map_err(|error| error.to_string())?;
+    let json = json!({"Items": [wire(item)], "Count": 1});
+    let from_wire = QueryOutput::<R>::read(json.to_string().as_bytes()).unwrap().items;
+    let (one, other) = (serde_json::to_value(&record).unwrap(), serde_json::to_value(&from_wire[0]).unwrap());
+    assert_eq!(one, other, "a page reads it in another way");
+    Ok(one)
+}
+
+/// Every record that is stored, and the part of its key that tells it from others where it is in no list.
+fn records() -> [(&'static str, &'static str, Reads); 23] {
+    [
+        ("Agency", "", reads::<Agency>),
+        ("ApiKeyRecord", "KEY#", reads::<ApiKeyRecord>),
+        ("Assistant", "", reads::<Assistant>),
+        ("BillingPlan", "", reads::<BillingPlan>),
+        ("Campaign", "", reads::<Campaign>),
+        ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),
+        // It is no answer, so what it reads as is told without its bytes.
+        ("Claim", "#IDEMPOTENCY#", |item| {
+            from_item::<Claim>(item.clone()).map(|claim| json!({"ttl": claim.ttl})).map_err(|error| error.to_string())
+        }),
+        ("Contact", "", reads::<Contact>),
+        ("Conversation", "", reads::<Conversation>),
+        ("Datasource", "", reads::<Datasource>),
+        ("DatasourceFile", "", reads::<DatasourceFile>),
+        ("DatasourceLink", "#DATASOURCE_LINK#", reads::<DatasourceLink>),
+        ("Delivery", "", reads::<Delivery>),
+        ("EndpointHealth", "#ENDPOINT_HEALTH#", reads::<EndpointHealth>),
+        ("Form", "", reads::<Form>),
+        ("Intent", "", reads::<Intent>),
+        ("Link", "", reads::<Link>),
+        ("Message", "#MESSAGE#", reads::<Message>),
+        ("RunMarker", "#RUN#", reads::<RunMarker>),
+        ("Tag", "", reads::<Tag>),
+        ("User", "", reads::<User>),
+        ("Webhook", "", reads::<Webhook>),
+        ("Widget", "", reads::<Widget>),
+    ]
+}
+
+/// An attribute value as DynamoDB writes it.
+fn wire_value(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::Bool(value) => json!({"BOOL": value}),
+        AttributeValue::Null(_) => json!({"NULL": true}),
+        AttributeValue::B(bytes) => json!({"B": base64(bytes.as_ref())}),
+        AttributeValue::L(list) => json!({"L": list.iter().map(wire_value).collect::<Vec<_>>()}),
+        AttributeValue::M(map) => json!({"M": wire(map)}),
+        other => panic!("no record has {other:?}"),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn wire(item: &Item) -> Value {
+    Value::Object(item.iter().map(|(name, value)| (name.clone(), wire_value(value))).collect())
+}
+
+fn value_of(wire: &Value) -> AttributeValue {
+    let (kind, value) = wire.as_object().unwrap().iter().next().unwrap();
+    let text = || value.as_str().unwrap().to_owned();
+    match kind.as_str() {
+        "S" => AttributeValue::S(text()),
+        "N" => AttributeValue::N(text()),
+        "BOOL" => AttributeValue::Bool(value.as_bool().unwrap()),
+        "NULL" => AttributeValue::Null(true),
+        "B" => {
+            use base64::Engine as _;
+            AttributeValue::B(base64::engine::general_purpose::STANDARD.decode(text()).unwrap().into())
+        }
+        "L" => AttributeValue::L(value.as_array().unwrap().iter().map(value_of).collect()),
+        _ => AttributeValue::M(item_of(value)),
+    }
+}
+
+fn item_of(wire: &Value) -> Item {
+    wire.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value_of(value))).collect()
+}
+
+/// A table in which each record is stored at least once.
+async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
+    let stack = stack().await;
+    let keyed = [("idempotency-key".to_owned(), "a-key".to_owned())];
+    for route in [&routes::CREATE_AGENCY_BILLING_PLAN, &routes::RUN_CAMPAIGN] {
+        data(&stack.answer(&Call { headers: keyed.clone().into(), ..valid_call(route, 'a', ACME) }).await);
+    }
+    let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
+    let failed =
+        Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
+    let table = acme(&stack);
+    table.keep_endpoint_health((webhook.into(), false), &failed, stack.gateway.service.clock.now()).await.unwrap();
+    everything(&stack).await
+}
+
+/// The stored form of `record`, what it reads as, and the attributes without which it cannot be read.
+fn sample(name: &str, mark: &str, reads: Reads, table: &[BTreeMap<String, AttributeValue>]) -> Value {
+    let is_it = |item: &&BTreeMap<String, AttributeValue>| match item.get("record") {
+        Some(record) => record.as_s().unwrap() == name,
+        None => !mark.is_empty() && item["pk"].as_s().unwrap().contains(mark) && item["sk"].as_s().unwrap() != "HEAD",
+    };
+    let item: Item =
+        table.iter().find(is_it).unwrap_or_else(|| panic!("no {name} is stored")).clone().into_iter().collect();
+    let required: BTreeSet<&String> =
+        item.keys().filter(|attribute| reads(&without(&item, attribute)).is_err()).collect();
+    json!({"item": wire(&item), "reads_as": reads(&item).unwrap(), "required": required})
+}
+
+fn without(item: &Item, attribute: &str) -> Item {
+    item.iter().filter(|(name, _)| *name != attribute).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[tokio::test]
+async fn what_was_stored_once_is_read_for_ever() {
+    let folder = root().join("local/tests/stored");
+    for (name, mark, reads) in records() {
+        let file = folder.join(format!("{name}.v1.json"));
+        if !file.exists() && updating() {
+            let sample = sample(name, mark, reads, &full_table().await);
+            std::fs::write(&file, serde_json::to_string_pretty(&sample).unwrap() + "\n").unwrap();
+        }
+    }
+    for file in names_in("local/tests/stored") {
+        let name = file.split('.').next().unwrap();
+        let (.., reads) =
+            records().into_iter().find(|(record, ..)| *record == name).unwrap_or_else(|| panic!("{file}"));
+        let sample: Value = serde_json::from_str(&std::fs::read_to_string(folder.join(&file)).unwrap()).unwrap();
+        let (item, wanted) = (item_of(&sample["item"]), sample["reads_as"].as_object().unwrap());
+        // A field that came later has its default; what there was is as it was.
+        let read = reads(&item).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let known: Map<_, _> = wanted.keys().map(|field| (field.clone(), read[field].clone())).collect();
+        assert_eq!(&known, wanted, "{file}");
+        for attribute in item.keys() {
+            let required = sample["required"].as_array().unwrap().contains(&json!(attribute));
+            let read = reads(&without(&item, attribute));
+            assert!(required || read.is_ok(), "{file}: without {attribute} it cannot be read: {read:?}");
+        }
+    }
+    let samples: BTreeSet<_> =
+        names_in("local/tests/stored").iter().map(|file| file.split('.').next().unwrap().to_owned()).collect();
+    assert_eq!(samples, declared(), "each stored record has a sample: UPDATE=1 cargo test writes it");
+}
+
+/// The names of all stored records, as their declarations have them.
+fn declared() -> BTreeSet<String> {
+    fn read(folder: &std::path::Path, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(&path, names);
+                continue;
+            }
+            for line in std::fs::read_to_string(&path).unwrap().lines().map(str::trim) {
+                let word = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
+                if let Some(rest) = line.strip_prefix("pub struct ").filter(|rest| rest.contains("): listed(")) {
+                    names.insert(word(rest));
+                }
+                if let Some(rest) = line.strip_prefix("impl Single for ").or(line.strip_prefix("crate::single!(")) {
+                    names.insert(word(rest));
+                }
+            }
+        }
+    }
+    let mut names = BTreeSet::from(["ApiKeyRecord".to_owned()]);
+    read(&root().join("shared/src/records"), &mut names);
+    names
+}
+
+/// Makes a row unreadable.
+async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
+    let text = |text: String| AttributeValue::S(text);
+    let update = stack.client.update_item().table_name(TABLE_NAME);
+    let update = update.key("pk", text(format!("ORG#01900000-0000-7000-8000-a00000000001#LIST#{list}#ROWS")));
+    let update = update.key("sk", text(format!("{ordinal:010}"))).update_expression("SET #name = :broken");
+    let update = update.expression_attribute_names("#name", attribute);
+    update.expression_attribute_values(":broken", AttributeValue::L(Vec::new())).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_item_that_cannot_be_read_is_left_out_of_its_page_and_takes_no_other_along() {
+    let stack = stack().await;
+    spoil(&stack, "USER", 3, "email").await;
+    spoil(&stack, "CONVERSATION", 0, "assistant_id").await;
+    let list = async |path: &str, query: &str| {
+        let mut call = call("GET", path, ACME);
+        call.query += query;
+        data(&stack.answer(&call).await)
+    };
+    let users = list("/api/v1/user/get_agent_list/", "&size=10").await;
+    let ids: Vec<&str> = users["items"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
+    let wanted: Vec<String> = (0..10).filter(|number| *number != 3).map(|number| id('a', kind::USER, number)).collect();
+    assert_eq!((ids, &users["total"]), (wanted.iter().map(String::as_str).collect(), &json!(120)));
+    let conversations = list("/api/v1/conversation", &format!("&assistant_id={}", id('a', kind::ASSISTANT, 1))).await;
+    assert_eq!(conversations["items"].as_array().unwrap().len(), 1);
+}

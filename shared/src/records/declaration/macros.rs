@@ -1,0 +1,346 @@
+//! The macro `record!`. Its first rule makes everything; the others say, for one field, what depends on the role or on the default.
+
+/// Declares a record: see [`declaration`](crate::records::declaration).
+#[macro_export]
+macro_rules! record {
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $Name:ident($Id:ident): $place:ident($($places:tt)*) {
+            $(
+                $(#[doc = $field_doc:literal])*
+                $role:ident $(($($mark:tt)*))? $field:ident: $Type:ty $(= $default:expr)? $(=> $Target:ty)?,
+            )*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $Name {
+            /// Identifier.
+            pub id: $Id,
+            $($(#[doc = $field_doc])* pub $field: $Type,)*
+        }
+
+        impl ::serde::Serialize for $Name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                use ::serde::ser::SerializeMap as _;
+                let mut members = serializer.serialize_map(None)?;
+                members.serialize_entry("id", &self.id)?;
+                $($crate::record!(@answer $role members, self.$field, $field);)*
+                members.end()
+            }
+        }
+
+        impl $crate::values::schema::Schema for $Name {
+            fn schema() -> ::serde_json::Value {
+                use $crate::records::declaration::Declared as _;
+                let mut members = vec![$crate::request::input::member::<$Id>("id", true, "Identifier.")];
+                members.extend(Self::members().into_iter().map(|(_, member)| $crate::values::schema::Member { required: true, ..member }));
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name))
+            }
+        }
+
+        const _: () = {
+            use $crate::records::declaration::{Attribute, Declared, Named, Reference, Role};
+
+            #[derive(::serde::Deserialize)]
+            struct Attributes {
+                id: $Id,
+                $(#[serde(default)] $field: Attribute<$Type>,)*
+            }
+
+            impl<'de> ::serde::Deserialize<'de> for $Name {
+                fn deserialize<D: ::serde::Deserializer<'de>>(json: D) -> ::core::result::Result<Self, D::Error> {
+                    let stored = Attributes::deserialize(json)?;
+                    Ok(Self { id: stored.id, $($field: $crate::record!(@stored D, stored.$field, $field $(, $default)?),)* })
+                }
+            }
+
+            /// The fields that an update can change.
+            #[derive(Debug, Clone)]
+            pub struct Fields {
+                $(pub $field: $crate::record!(@change $role $Type),)*
+            }
+
+            impl Declared for $Name {
+                const NAME: &'static str = stringify!($Name);
+                type Changes = Fields;
+
+                fn members() -> Vec<(Role, $crate::values::schema::Member)> {
+                    let members: Vec<Option<(Role, $crate::values::schema::Member)>> =
+                        vec![$($crate::record!(@described $role $field: $Type, [$($field_doc),*] $(, $default)?),)*];
+                    members.into_iter().flatten().collect()
+                }
+
+                fn read(
+                    source: &$crate::request::input::Source<'_>,
+                    issues: &mut $crate::request::error::Issues,
+                    named: &mut Named,
+                ) -> Option<Self> {
+                    let _ = (source, &issues, &named);
+                    $(let $field: Option<$Type> = $crate::record!(@read $role source, issues, named, $field: $Type $(, $default)?);)*
+                    Some(Self { id: ::uuid::Uuid::nil().into(), $($field: $field?,)* })
+                }
+
+                fn begun(
+                    self,
+                    id: ::uuid::Uuid,
+                    org: $crate::values::id::OrgId,
+                    parent: ::uuid::Uuid,
+                    now: $crate::values::time::Timestamp,
+                ) -> Self {
+                    let _ = (org, parent, now);
+                    Self { id: id.into(), $($field: $crate::record!(@begun $role self.$field, org, parent, now),)* }
+                }
+
+                fn read_changes(
+                    source: &$crate::request::input::Source<'_>,
+                    issues: &mut $crate::request::error::Issues,
+                ) -> Option<Fields> {
+                    let _ = (source, &issues);
+                    $(let $field = $crate::record!(@read_change $role source, issues, $field: $Type $(, $default)?);)*
+                    Some(Fields { $($field: $field?,)* })
+                }
+
+                fn apply(&mut self, changes: &Fields) {
+                    let _ = changes;
+                    $($crate::record!(@apply $role self.$field, changes.$field $(, $default)?);)*
+                }
+
+                fn touch(&mut self, now: $crate::values::time::Timestamp) {
+                    let _ = now;
+                    $($crate::record!(@touch $role self.$field, now);)*
+                }
+
+                fn references(&self, tenant: &$crate::request::tenant::Tenant) -> Vec<Reference> {
+                    let _ = tenant;
+                    let references: Vec<Option<Reference>> =
+                        vec![$($($crate::table::stored::reference::<$Target, _>(tenant, stringify!($field), &self.$field),)?)*];
+                    references.into_iter().flatten().collect()
+                }
+
+                fn terms(&self) -> Vec<$crate::table::filters::Term> {
+                    let terms: Vec<Option<$crate::table::filters::Term>> =
+                        vec![$($($crate::record!(@term ($($mark)*) $Type, $field, &self.$field),)?)*];
+                    terms.into_iter().flatten().collect()
+                }
+
+                fn read_terms(
+                    source: &$crate::request::input::Source<'_>,
+                    issues: &mut $crate::request::error::Issues,
+                ) -> Option<Vec<$crate::table::filters::Term>> {
+                    let _ = (source, &issues);
+                    let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
+                        vec![$($($crate::record!(@read_term ($($mark)*) $Type, $field, source, issues),)?)*];
+                    let terms: Option<Vec<_>> = terms.into_iter().collect();
+                    terms.map(|terms| terms.into_iter().flatten().collect())
+                }
+
+                fn filter_members() -> Vec<$crate::values::schema::Member> {
+                    vec![$($($crate::record!(@filter_member ($($mark)*) $Type, $field),)?)*]
+                }
+
+                fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
+                    let _ = &item;
+                    $($crate::record!(@hide $role item, self.$field, $field);)*
+                    Ok(())
+                }
+            }
+        };
+
+        $crate::record!(@place $place ($($places)*) $Name $Id);
+    };
+
+    (@answer hidden $members:ident, $value:expr, $field:ident) => {};
+    (@answer $role:ident $members:ident, $value:expr, $field:ident) => {
+        $members.serialize_entry(stringify!($field), &$value)?
+    };
+
+    (@stored $D:ident, $value:expr, $field:ident, $default:expr) => { $value.0.unwrap_or_else(|| $default) };
+    (@stored $D:ident, $value:expr, $field:ident) => {
+        $value.0.ok_or_else(|| <$D::Error as ::serde::de::Error>::missing_field(stringify!($field)))?
+    };
+
+    (@described hidden $($rest:tt)*) => { None };
+    (@described $role:ident $($rest:tt)*) => {
+        Some(($crate::record!(@role $role), $crate::record!(@member $($rest)*)))
+    };
+
+    (@role input) => { Role::Input };
+    (@role fixed) => { Role::Fixed };
+    (@role org) => { Role::Org };
+    (@role parent) => { Role::Parent };
+    (@role own) => { Role::Own };
+    (@role created) => { Role::Own };
+    (@role updated) => { Role::Own };
+
+    (@member $field:ident: $Type:ty, [$($doc:literal),*], $default:expr) => {
+        $crate::request::input::member_or::<$Type>(stringify!($field), concat!($($doc),*), &$default)
+    };
+    (@member $field:ident: $Type:ty, [$($doc:literal),*]) => {
+        $crate::request::input::member::<$Type>(stringify!($field), true, concat!($($doc),*))
+    };
+
+    (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
+        $source.required(stringify!($field), $issues)
+    };
+    (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty, $default:expr) => {
+        $source.optional(stringify!($field), $issues, || $default)
+    };
+    (@read fixed $($rest:tt)*) => { $crate::record!(@read input $($rest)*) };
+    (@read org $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
+        $source.optional::<Option<$Type>>(stringify!($field), $issues, || None).map(|org| {
+            $named.org = org.map(|org| (stringify!($field), org));
+            ::uuid::Uuid::nil().into()
+        })
+    };
+    (@read parent $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
+        $source.optional::<Option<$Type>>(stringify!($field), $issues, || None).map(|parent| {
+            $named.parent = parent.map(|parent| (stringify!($field), parent.into()));
+            ::uuid::Uuid::nil().into()
+        })
+    };
+    (@read created $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
+        Some($crate::values::time::Timestamp::from_unix_millis(0))
+    };
+    (@read updated $($rest:tt)*) => { $crate::record!(@read created $($rest)*) };
+    (@read $role:ident $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty, $default:expr) => {
+        Some($default)
+    };
+    // What has no default is known only to the code that makes the record: no body can.
+    (@read $role:ident $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => { None };
+
+    (@begun org $value:expr, $org:ident, $parent:ident, $now:ident) => { $org };
+    (@begun parent $value:expr, $org:ident, $parent:ident, $now:ident) => { $parent.into() };
+    (@begun created $value:expr, $org:ident, $parent:ident, $now:ident) => { $now };
+    (@begun updated $value:expr, $org:ident, $parent:ident, $now:ident) => { $now };
+    (@begun $role:ident $value:expr, $org:ident, $parent:ident, $now:ident) => { $value };
+
+    (@change input $Type:ty) => { $crate::records::declaration::Patch<$Type> };
+    (@change $role:ident $Type:ty) => { () };
+
+    (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty, $default:expr) => {
+        $source.change::<$Type>(stringify!($field), $issues, true)
+    };
+    (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty) => {
+        $source.change::<$Type>(stringify!($field), $issues, false)
+    };
+    (@read_change $role:ident $source:ident, $issues:ident, $field:ident: $Type:ty $(, $default:expr)?) => { Some(()) };
+
+    (@apply input $value:expr, $change:expr, $default:expr) => {
+        match &$change {
+            $crate::records::declaration::Patch::Absent => {}
+            $crate::records::declaration::Patch::Null => $value = $default,
+            $crate::records::declaration::Patch::Set(value) => $value = value.clone(),
+        }
+    };
+    (@apply input $value:expr, $change:expr) => {
+        if let $crate::records::declaration::Patch::Set(value) = &$change {
+            $value = value.clone();
+        }
+    };
+    (@apply $role:ident $value:expr, $change:expr $(, $default:expr)?) => {};
+
+    (@touch updated $value:expr, $now:ident) => { $value = $now };
+    (@touch $role:ident $value:expr, $now:ident) => {};
+
+    (@term (filter) $Type:ty, $field:ident, $value:expr) => {
+        $crate::table::filters::Term::of::<$Type>(stringify!($field), $value, None)
+    };
+    (@term (filter except $except:expr) $Type:ty, $field:ident, $value:expr) => {
+        $crate::table::filters::Term::of::<$Type>(stringify!($field), $value, Some(&$except))
+    };
+
+    (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
+        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues, None)
+    };
+    (@read_term (filter except $except:expr) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
+        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues, Some(&$except))
+    };
+
+    (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => {
+        $crate::table::filters::Term::member::<$Type>(
+            stringify!($field),
+            concat!("Those with this `", stringify!($field), "` only."),
+        )
+    };
+
+    (@hide hidden $item:ident, $value:expr, $field:ident) => {
+        $crate::table::store::hide($item, stringify!($field), &$value)?
+    };
+    (@hide $role:ident $item:ident, $value:expr, $field:ident) => {};
+
+    (@place listed ($list:literal $(, pointers $pointers:path)? $(, due $due:path)?) $Name:ident $Id:ident) => {
+        $crate::record!(@row $Name, $Id;
+            id |id| $Id: id.0, $list.to_owned();
+            of |_of, fresh, ordinal| (): $list.to_owned(), $crate::values::id::with_ordinal(fresh, ordinal).into();
+            parent []; pointers [$($pointers)?]; due [$($due)?]);
+    };
+    (@place listed ($list:literal of $Of:ident $(=> $Parent:ident)? $(, due $due:path)?) $Name:ident $Id:ident) => {
+        $crate::record!(@row $Name, $Id;
+            id |id| ($Of, $Id): id.1.0, format!("{}#{}", $list, id.0);
+            of |of, fresh, ordinal| $Of: format!("{}#{of}", $list), (of, $crate::values::id::with_ordinal(fresh, ordinal).into());
+            parent [$($Parent)?]; pointers []; due [$($due)?]);
+    };
+    (@place listed ($list:literal within $Of:ident => $Parent:ident) $Name:ident $Id:ident) => {
+        $crate::record!(@row $Name, $Id;
+            id |id| $Id: id.0, format!("{}#{:010}", $list, $crate::values::id::parent_ordinal(id.0));
+            of |of, fresh, ordinal| $Of:
+                format!("{}#{:010}", $list, $crate::values::id::ordinal(of.0)),
+                $crate::values::id::with_ordinals(fresh, $crate::values::id::ordinal(of.0), ordinal).into();
+            parent [$Parent]; pointers []; due []);
+    };
+
+    (@row $Name:ident, $Id:ident;
+        id |$id:ident| $Key:ty: $uuid:expr, $list_of:expr;
+        of |$of:ident, $fresh:ident, $ordinal:ident| $Of:ty: $list:expr, $id_at:expr;
+        parent [$($Parent:ident)?]; pointers [$($pointers:path)?]; due [$($due:path)?]
+    ) => {
+        impl $crate::table::stored::Stored for $Name {
+            type Id = $Key;
+            const PARAMETER: &'static str = <$Id as $crate::values::id::Id>::PARAMETER;
+            const RECORD: Option<&'static str> = Some(stringify!($Name));
+
+            fn key(tenant: &$crate::request::tenant::Tenant, $id: $Key) -> $crate::table::keys::Key {
+                $crate::table::keys::list_row(tenant, &$list_of, $crate::values::id::ordinal($uuid))
+            }
+
+            fn proof($id: $Key) -> Option<::uuid::Uuid> {
+                Some($uuid)
+            }
+
+            fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
+                $crate::records::declaration::Declared::hide(self, item)
+            }
+
+            $(fn due_partition(&self, id: $Key) -> Option<String> {
+                $due(self, id)
+            })?
+        }
+
+        impl $crate::table::stored::Listed for $Name {
+            type Of = $Of;
+
+            fn list($of: $Of) -> String {
+                $list
+            }
+
+            fn list_of($id: $Key) -> String {
+                let _ = $id;
+                $list_of
+            }
+
+            fn id_at($of: $Of, $fresh: ::uuid::Uuid, $ordinal: u32) -> $Key {
+                $id_at
+            }
+
+            $(fn parent(tenant: &$crate::request::tenant::Tenant, of: $Of) -> Option<$crate::records::declaration::Reference> {
+                let parameter = <$Of as $crate::values::id::Id>::PARAMETER;
+                $crate::table::stored::reference::<$Parent, _>(tenant, parameter, &of)
+            })?
+
+            $(fn pointers(&self, tenant: &$crate::request::tenant::Tenant) -> Vec<$crate::table::keys::Key> {
+                $pointers(self, tenant)
+            })?
+        }
+    };
+}

@@ -1,0 +1,54 @@
+//! pydantic's types and messages, the one table of them.
+
+/// A `type` and its message.
+pub type Words = (&'static str, &'static str);
+
+/// A required value is absent.
+pub const MISSING: Words = ("missing", "Field required");
+/// The body is not JSON.
+pub const JSON: Words = ("json_invalid", "JSON decode error");
+/// The body is JSON, but no object.
+pub const BODY: Words =
+    ("model_attributes_type", "Input should be a valid dictionary or object to extract fields from");
+/// A string was expected.
+pub const STRING: Words = ("string_type", "Input should be a valid string");
+/// A string with half of a surrogate pair.
+pub const UNICODE: Words =
+    ("string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string");
+/// An integer was expected, and text that is none came.
+pub const INT_TEXT: Words = ("int_parsing", "Input should be a valid integer, unable to parse string as an integer");
+/// An integer was expected, and a number with a fraction came.
+pub const INT_FRACTION: Words =
+    ("int_from_float", "Input should be a valid integer, got a number with a fractional part");
+/// An integer was expected, and something that is neither number nor text came.
+pub const INT: Words = ("int_type", "Input should be a valid integer");
+/// An integer of more than 64 bits.
+pub const INT_SIZE: Words = ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
+/// A boolean was expected, and other text or another number came.
+pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
+/// A boolean was expected, and something else altogether came.
+pub const BOOL: Words = ("bool_type", "Input should be a valid boolean");
+/// An object was expected.
+pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
+/// An array was expected.
+pub const LIST: Words = ("list_type", "Input should be a valid list");
+/// A point in time was expected, and text that is none came.
+pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
+/// A UUID was expected, and no text came.
+pub const UUID: Words = ("uuid_type", "UUID input should be a string, bytes or UUID object");
+/// The `type` of text that is no UUID; the message has a reason in it.
+pub const UUID_TEXT: &str = "uuid_parsing";
+/// The `type` of a word that is not in the list.
+pub const ENUM: &str = "enum";
+/// The `type` of text that does not match a pattern.
+pub const PATTERN: &str = "string_pattern_mismatch";
+/// The `type` of text with too many characters.
+pub const TEXT_TOO_LONG: &str = "string_too_long";
+/// The `type` of a number below its least value.
+pub const TOO_SMALL: &str = "greater_than_equal";
+/// The `type` of a number above its greatest value.
+pub const TOO_LARGE: &str = "less_than_equal";
+/// The `type` of an array with too few items.
+pub const TOO_SHORT: &str = "too_short";
+/// The `type` of an array with too many items.
+pub const TOO_LONG: &str = "too_long";

@@ -1,0 +1,91 @@
+//! Items: what a record becomes in the table, and back.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::table::TableError;
+use crate::table::keys::{Key, PK, SK};
+use crate::table::store::broken;
+
+/// An item as the SDK has it.
+pub type Item = HashMap<String, AttributeValue>;
+
+/// The key under which `serde_json` hands over a raw value; see [`to_item`].
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// `value` as the text of an attribute.
+#[expect(clippy::needless_pass_by_value, reason = "most are copied, and the others are given as references")]
+pub fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+/// `value` as a number.
+#[expect(clippy::needless_pass_by_value, reason = "all are copied")]
+pub fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// No value, which an attribute may have.
+pub const fn null() -> AttributeValue {
+    AttributeValue::Null(true)
+}
+
+/// Values of an expression by their names.
+pub fn values<const N: usize>(values: [(&'static str, AttributeValue); N]) -> Item {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// `record` as an item at `key`, with free-form JSON as text.
+///
+/// # Errors
+/// [`TableError::Broken`] where the record cannot be an item, which none of ours is.
+pub fn to_item(key: &Key, record: &impl Serialize) -> Result<Item, TableError> {
+    let mut item: Item = serde_dynamo::to_item(record).map_err(broken)?;
+    for value in item.values_mut() {
+        if let AttributeValue::M(map) = value
+            && let Some(text) = map.remove(RAW_VALUE)
+        {
+            *value = text;
+        }
+    }
+    item.extend(key.attributes());
+    Ok(item)
+}
+
+/// Adds an attribute that is no part of the record's answer; nothing where the value is null, since a key of an index cannot be null.
+///
+/// # Errors
+/// [`TableError::Broken`] where the value cannot be an attribute.
+pub fn hide(item: &mut Item, name: &str, value: &impl Serialize) -> Result<(), TableError> {
+    let value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
+    if !value.is_null() {
+        item.insert(name.to_owned(), value);
+    }
+    Ok(())
+}
+
+/// The record that an item leads to, or that a marker says was made.
+///
+/// # Errors
+/// [`TableError::Broken`] where it names none.
+pub(crate) fn made_id(item: &Item) -> Result<Uuid, TableError> {
+    let id = item.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
+    id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
+}
+
+/// The record that `item` holds.
+///
+/// # Errors
+/// [`TableError::Broken`] where it does not.
+pub fn from_item<R: DeserializeOwned>(item: Item) -> Result<R, TableError> {
+    serde_dynamo::from_item(item).map_err(broken)
+}
+
+/// The key of `item`.
+pub fn key_of(item: &Item) -> Option<Key> {
+    Some(Key { pk: item.get(PK)?.as_s().ok()?.clone(), sk: item.get(SK)?.as_s().ok()?.clone() })
+}
