@@ -40,8 +40,8 @@ impl Seen {
         }
         let body = serde_json::from_str(&answer.body).unwrap_or_else(|_| Value::String(answer.body.clone()));
         let mut body = Placeholders::new(own_address, now).replace(body);
-        if pages == Pages::OfUnknownRecords {
-            forget_records(&mut body["data"]);
+        if let (Pages::OfUnknownRecords, Some(data)) = (pages, body.get_mut("data")) {
+            forget_records(data);
         }
         Self { status: answer.status, headers, body }
     }

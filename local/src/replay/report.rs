@@ -12,6 +12,8 @@ use crate::functions;
 pub struct Report {
     /// The calls, in the order in which they were sent.
     pub rows: Vec<Row>,
+    /// How many calls were not asked for.
+    pub left_out: usize,
 }
 
 /// One call.
@@ -86,7 +88,10 @@ impl Display for Report {
         }
         let same = self.count(|outcome| matches!(outcome, Outcome::Same(_)));
         let not_sent = self.count(|outcome| matches!(outcome, Outcome::NotSent(_)));
-        writeln!(formatter, "\n{same} answers as wanted, {} not, {not_sent} calls not sent.", self.failed())?;
+        writeln!(formatter, "\n{same} answers as wanted, {} not; {not_sent} calls not sent.", self.failed())?;
+        if self.left_out > 0 {
+            writeln!(formatter, "{} calls were left out by --only or --skip.", self.left_out)?;
+        }
         let not_reached = self.not_reached();
         let reached = routes::ALL.len() - not_reached.len();
         write!(formatter, "{reached} of {} functions with a route were called", routes::ALL.len())?;
@@ -109,7 +114,7 @@ mod tests {
 
     fn report(outcomes: Vec<Outcome>) -> Report {
         let row = |outcome| Row { name: "delete-tag".to_owned(), function: Some("delete-tag"), outcome };
-        Report { rows: outcomes.into_iter().map(row).collect() }
+        Report { rows: outcomes.into_iter().map(row).collect(), left_out: 0 }
     }
 
     #[test]
