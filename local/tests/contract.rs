@@ -322,6 +322,13 @@ fn every_licence_has_its_text_and_no_other_is_there() {
 }
 
 #[test]
+fn the_python_of_the_checks_is_short() {
+    let files = names_in(".ci").into_iter().filter(|name| name.ends_with(".py"));
+    let lines: usize = files.map(|name| read(&format!(".ci/{name}")).lines().count()).sum();
+    assert!((1..=300).contains(&lines), "{lines} lines: what needs no emulator is written in Rust");
+}
+
+#[test]
 fn the_page_of_figures_fits_three_screens() {
     let page = read("docs/PERFORMANCE.md");
     assert!(page.lines().count() <= 150, "{} lines", page.lines().count());

@@ -13,7 +13,7 @@ use local::replay::{Options, run};
 #[derive(Debug, Parser)]
 #[command(name = "replay")]
 struct Arguments {
-    /// The address of the service, as the stack's output BaseUrl has it
+    /// The address of the service, as the stack's output `BaseUrl` has it
     #[arg(long, value_name = "URL")]
     base_url: String,
     /// A key with the role `full`, best of an organisation that nobody else uses
@@ -41,17 +41,13 @@ async fn main() -> ExitCode {
     let Arguments { base_url, api_key, read_only, against, public_url, only, skip } = Arguments::parse();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     match run(&Options { root, base_url, api_key, public_url, against, read_only, only, skip }).await {
+        Ok(report) if report.holds() => {
+            println!("{report}\nThe service answers as it should.");
+            ExitCode::SUCCESS
+        }
         Ok(report) => {
-            print!("{report}");
-            println!(
-                "\n{}",
-                if report.holds() {
-                    "The service answers as it should."
-                } else {
-                    "The service does NOT answer as it should."
-                }
-            );
-            if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            println!("{report}\nThe service does NOT answer as it should.");
+            ExitCode::FAILURE
         }
         Err(trouble) => {
             eprintln!("replay: {trouble}");

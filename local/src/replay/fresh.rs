@@ -61,9 +61,9 @@ impl<'a> Placeholders<'a> {
             let (kind, length) = self.fresh(rest).unwrap_or(("", first.len_utf8()));
             let (head, tail) = rest.split_at(length);
             if kind.is_empty() {
-                replaced.push_str(head)
+                replaced.push_str(head);
             } else {
-                replaced += &self.placeholder(kind, head)
+                replaced += &self.placeholder(kind, head);
             }
             rest = tail;
         }
@@ -72,15 +72,11 @@ impl<'a> Placeholders<'a> {
 
     /// What fresh thing `text` begins with, and its length.
     fn fresh(&self, text: &str) -> Option<(&'static str, usize)> {
+        // An id with its hyphens is as long as that of an event, which has a prefix and no hyphens.
         const ID: usize = 36;
-        const EVENT: usize = 36;
-        // From here on nothing else may begin, and slices end between characters.
-        if let Some(digits) = text.strip_prefix("evt_") {
-            let id = Uuid::try_parse(digits.get(..EVENT - 4)?).ok()?;
-            return self.is_young(made(id)?).then_some(("event", EVENT));
-        }
-        if let Some(id) = text.get(..ID).and_then(|id| Uuid::try_parse(id).ok()) {
-            return self.is_young(made(id)?).then_some(("id", ID));
+        if let Some(id) = text.get(..ID).and_then(|id| Uuid::try_parse(id.strip_prefix("evt_").unwrap_or(id)).ok()) {
+            let kind = if text.starts_with("evt_") { "event" } else { "id" };
+            return self.is_young(made(id)?).then_some((kind, ID));
         }
         let length = text.get(..20)?.starts_with(|first: char| first.is_ascii_digit()).then(|| text.find('Z'))?? + 1;
         let time = DateTime::parse_from_rfc3339(text.get(..length)?).ok()?;
