@@ -6,6 +6,7 @@
 //!   [`event_source`] and [`event_filter`] are Lambda's rules for the former, [`lambda`] an invocation of either.
 //! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose, [`receiver`] a customer's server; [`fault_run`]
 //!   does both at once, and looks whether everything arrives.
+//! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod database;
 pub mod demo;
@@ -19,6 +20,7 @@ pub mod lambda;
 pub mod payment_provider;
 pub mod prices;
 pub mod receiver;
+pub mod replay;
 pub mod schedule;
 pub mod stream;
 pub mod template;
