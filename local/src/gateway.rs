@@ -219,7 +219,9 @@ impl Gateway {
     /// The endpoint that the template gives `method` and `path` to.
     fn function(&self, method: &str, path: &str) -> Option<&'static Handler> {
         let route = routes::find(method, path)?;
-        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == route.path)?;
+        // The gateway serves a path with and without a slash at its end, however it is declared.
+        let path = route.path.trim_end_matches('/');
+        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == path)?;
         endpoint(&declared.function)
     }
 
