@@ -149,7 +149,11 @@ pub fn function_name(logical_id: &str) -> String {
 /// The routes of the gateway's definition, or the one that leads to no function.
 fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
     let methods = paths.as_object().into_iter().flatten().flat_map(|(path, methods)| {
-        methods.as_object().into_iter().flatten().map(move |(method, operation)| (path, method.to_uppercase(), operation))
+        methods
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(move |(method, operation)| (path, method.to_uppercase(), operation))
     });
     let route = |(path, method, operation): (&String, String, &Value)| {
         let uri = operation["x-amazon-apigateway-integration"]["uri"]["!Sub"].as_str().unwrap_or_default();

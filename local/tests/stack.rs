@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod alarms;
 mod campaigns;
 mod canary;
 mod command;
@@ -23,4 +24,5 @@ mod routes;
 mod sending;
 mod storage;
 mod stream;
+mod template;
 mod verify;
