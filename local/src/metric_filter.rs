@@ -77,9 +77,9 @@ impl Rest {
 
     /// Reads `token`, if it is the next one.
     fn take(&mut self, token: &str) -> bool {
-        let taken = self.tokens.get(self.next).is_some_and(|next| next == token);
-        self.next += usize::from(taken);
-        taken
+        let is_next = self.tokens.get(self.next).is_some_and(|next| next == token);
+        self.next += usize::from(is_next);
+        is_next
     }
 
     fn any(&mut self) -> Option<Pattern> {

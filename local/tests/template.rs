@@ -208,6 +208,38 @@ fn the_gateway_invokes_the_functions_of_this_stack_alone() {
     assert_eq!(template["Resources"]["GatewayRole"]["Properties"]["ManagedPolicyArns"], Value::Null);
 }
 
+/// What the gateway answers by itself: a kind without an entry of its own gets the default of its class.
+#[test]
+fn the_gateway_answers_its_own_failures_in_the_shape_of_the_others() {
+    let template = document(&read("template.yaml")).unwrap();
+    let responses = &template["Resources"]["Api"]["Properties"]["GatewayResponses"];
+    let (nowhere, path, body): (&[&str], &[&str], &[&str]) = (&[], &["path"], &["body"]);
+    for (kind, default, status, loc, msg, error, retry) in [
+        ("MISSING_AUTHENTICATION_TOKEN", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("RESOURCE_NOT_FOUND", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("INVALID_SIGNATURE", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("ACCESS_DENIED", "DEFAULT_4XX", 403, nowhere, "Forbidden", "forbidden", None),
+        ("WAF_FILTERED", "DEFAULT_4XX", 403, nowhere, "Forbidden", "forbidden", None),
+        ("REQUEST_TOO_LARGE", "DEFAULT_4XX", 413, body, "Payload too large", "payload_too_large", None),
+        ("THROTTLED", "DEFAULT_4XX", 429, nowhere, "Too many requests", "throttled", Some("'1'")),
+        ("QUOTA_EXCEEDED", "DEFAULT_4XX", 429, nowhere, "Too many requests", "throttled", Some("'3600'")),
+        ("INTEGRATION_FAILURE", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+        ("INTEGRATION_TIMEOUT", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+        ("API_CONFIGURATION_ERROR", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+    ] {
+        let response = responses.get(kind).unwrap_or(&responses[default]);
+        assert_eq!(response["StatusCode"], status, "{kind}");
+        let answer: Value =
+            serde_json::from_str(response["ResponseTemplates"]["application/json"].as_str().unwrap()).unwrap();
+        assert_eq!(answer, json!({"detail": [{"loc": loc, "msg": msg, "type": error}]}), "{kind}");
+        let headers = &response["ResponseParameters"]["Headers"];
+        assert_eq!(headers["x-request-id"], "context.requestId", "{kind}");
+        let origin = json!({"!If": ["HasCors", {"!Sub": "'${CorsAllowOrigin}'"}, {"!Ref": "AWS::NoValue"}]});
+        assert_eq!(headers["Access-Control-Allow-Origin"], origin, "{kind}");
+        assert_eq!(headers["Retry-After"].as_str(), retry, "{kind}");
+    }
+}
+
 /// CloudFormation's quotas for one stack.
 const RESOURCES: usize = 500;
 const OUTPUTS: usize = 200;

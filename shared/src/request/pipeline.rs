@@ -126,9 +126,9 @@ impl Handler {
         }
         // An alarm counts the lines of answered failures, so they are written whatever the log level is.
         if status >= 500 {
-            line!(error)
+            line!(error);
         } else {
-            line!(info)
+            line!(info);
         }
         response
     }
