@@ -22,7 +22,7 @@ pub struct Template {
     pub schedules: Vec<ScheduleSource>,
     /// What each function's role lets it do, and on what.
     pub permissions: BTreeMap<String, Vec<Permission>>,
-    /// The logical id of each function's role.
+    /// The logical id of each function's role, where it is one of the template.
     pub roles: BTreeMap<String, String>,
 }
 
@@ -111,13 +111,11 @@ impl Template {
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
         let schedules = schedules(of_type("AWS::Serverless::Function"))?;
-        let mut roles = BTreeMap::new();
-        for (id, function) in of_type("AWS::Serverless::Function") {
-            let role = function["Properties"]["Role"]["!GetAtt"].as_str().and_then(|role| role.strip_suffix(".Arn"));
-            let role = role.filter(|role| resources.contains_key(*role));
-            let role = role.ok_or_else(|| Trouble(format!("{id}: it has no role of the template")))?;
-            roles.insert(function_name(id), role.to_owned());
-        }
+        let roles = of_type("AWS::Serverless::Function").filter_map(|(id, function)| {
+            let role = function["Properties"]["Role"]["!GetAtt"].as_str()?.strip_suffix(".Arn")?;
+            resources.contains_key(role).then(|| (function_name(id), role.to_owned()))
+        });
+        let roles: BTreeMap<_, _> = roles.collect();
         let allowed = |role: &String| permissions(&resources[role]["Properties"]["Policies"]);
         let permissions = roles.iter().map(|(function, role)| (function.clone(), allowed(role))).collect();
         let properties = &table["Properties"];
@@ -344,8 +342,7 @@ mod tests {
         let resource = r#"{"!GetAtt":"Table.Arn"}"#.to_owned();
         let permission = Permission { actions: BTreeSet::from(["a:B".to_owned()]), resource };
         assert_eq!(template.permissions["do-this"], [permission]);
-        let trouble = with_route(uri, "NoRole").unwrap_err().to_string();
-        assert_eq!(trouble, "DoThisFunction: it has no role of the template");
+        assert!(with_route(uri, "NoRole").unwrap().roles.is_empty());
         let trouble = with_route("https://example.com", "ARole").unwrap_err().to_string();
         assert_eq!(trouble, "Api: GET /x/{id} is not integrated with a function of the template");
     }
@@ -354,7 +351,7 @@ mod tests {
     fn with_events(events: &str) -> Result<Template, Trouble> {
         Template::parse(&format!(
             "Resources:\n  Table: {{Type: 'AWS::DynamoDB::Table', Properties: {{}}}}\n  DoThisFunction:\n    Type: \
-             AWS::Serverless::Function\n    Properties:\n      Role: !GetAtt Table.Arn\n      Events:\n{events}"
+             AWS::Serverless::Function\n    Properties:\n      Events:\n{events}"
         ))
     }
 
