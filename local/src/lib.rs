@@ -4,6 +4,7 @@
 //! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
 //! - [`stream`] hands changes of the table to the functions on its stream, [`schedule`] invokes those that look for what is due;
 //!   [`event_source`] and [`event_filter`] are Lambda's rules for the former, [`lambda`] an invocation of either.
+//! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose, [`receiver`] a customer's server; [`fault_run`]
 //!   does both at once, and looks whether everything arrives.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
@@ -17,6 +18,7 @@ pub mod faults;
 pub mod functions;
 pub mod gateway;
 pub mod lambda;
+pub mod metric_filter;
 pub mod payment_provider;
 pub mod prices;
 pub mod receiver;
