@@ -330,6 +330,26 @@ fn no_type_name_stands_twice() {
     assert!(twice.is_empty(), "{twice:#?}");
 }
 
+/// A file that one can read in one sitting, its tests apart.
+#[test]
+fn no_file_has_more_than_five_hundred_lines() {
+    fn walk(folder: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let lines = text.split("#[cfg(test)]\nmod tests").next().unwrap().lines().count();
+                assert!(lines <= 500, "{} has {lines} lines", path.display());
+            }
+        }
+    }
+    for folder in ["shared/src", "functions", "local/src", "local/benches"] {
+        walk(&root().join(folder));
+    }
+}
+
 #[test]
 fn no_file_name_says_nothing() {
     fn walk(folder: &Path) {

@@ -1,7 +1,7 @@
-"""Expands template.yaml with SAM's own translator, and fails where a limit of CloudFormation leaves no room for 300 operations.
+"""Expands template.yaml with SAM's own translator, and fails where CloudFormation leaves no room for 300 operations.
 
-It expands the template twice: as it is, to compare the number of resources with the one in docs/OPERATIONS.md, and with as many made-up
-operations as that page says fit, to see that they do.
+It expands the template twice: as it is, to compare the number of resources with the one in docs/OPERATIONS.md, and
+with as many made-up operations as that page says fit, to see that they do.
 """
 
 import copy
@@ -29,7 +29,7 @@ def expand(template: dict) -> dict:
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = CODE
-    # The parser fills the template's defaults in for parameters, and checks it against SAM's schema. It looks nothing up.
+    # The parser fills in the defaults of parameters, and checks the template against SAM's schema. It looks nothing up.
     return Translator({}, Parser()).translate(template, {}, {})
 
 
@@ -44,7 +44,7 @@ def operations(template: dict) -> dict[str, tuple[str, dict]]:
 
 
 def with_made_up(template: dict, count: int) -> dict:
-    """The template with `count` operations more: copies of those that are there, in their turn, each with a path of its own."""
+    """The template with `count` operations more: copies of those that are there, each with a path of its own."""
     template = copy.deepcopy(template)
     paths = template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"]
     models = list(operations(template).items())
@@ -73,14 +73,13 @@ def measure(name: str, template: dict) -> tuple[int, list[str]]:
 
 
 def main() -> None:
+    """Both expansions."""
     logging.disable(logging.WARNING)
     template = yaml_parse((ROOT / "template.yaml").read_text())
     page = (ROOT / "docs/OPERATIONS.md").read_text()
     stated = re.search(r"(\d+) resources today.*room for (\d+) more operations", page, re.DOTALL)
     if not stated:
-        sys.exit(
-            "expand: docs/OPERATIONS.md does not say how many resources there are, and for how many operations there is room"
-        )
+        sys.exit("expand: docs/OPERATIONS.md does not say how many resources there are, and how many operations fit")
     resources, room = int(stated[1]), int(stated[2])
     counted, wrong = measure("as it is", template)
     if counted != resources:
