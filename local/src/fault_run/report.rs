@@ -12,7 +12,7 @@ const SLOWER: f64 = 2.0;
 
 /// The endpoints of one manner.
 #[derive(Debug, Default)]
-pub struct Row {
+pub struct EndpointFigures {
     /// What they are.
     pub name: String,
     /// Events that they were to get.
@@ -33,18 +33,18 @@ pub struct Row {
 
 /// The report.
 #[derive(Debug)]
-pub struct Report {
+pub struct FaultRunReport {
     /// What the plan was made of.
     pub seed: u64,
     /// The endpoints.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EndpointFigures>,
     /// What must hold.
     pub checks: Vec<Check>,
     /// How long healthy endpoints wait when nothing goes wrong, and how long they waited: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,
 }
 
-impl Report {
+impl FaultRunReport {
     /// Whether everything that must hold does, but for how long it took.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
@@ -62,7 +62,7 @@ pub fn quantiles(times: &[Duration]) -> Option<(Duration, Duration)> {
     Some((*at(50)?, *at(99)?))
 }
 
-impl Display for Report {
+impl Display for FaultRunReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         writeln!(formatter, "seed {}\n", self.seed)?;
         writeln!(
