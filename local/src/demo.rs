@@ -60,13 +60,13 @@ pub struct Demo {
     /// When everything in it was made.
     time: Timestamp,
     /// The organisations.
-    pub organisations: Vec<Organisation>,
+    pub organisations: Vec<DemoOrganisation>,
 }
 
 /// An organisation of the demo set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Organisation {
+pub struct DemoOrganisation {
     /// Its id.
     pub org_id: OrgId,
     /// Its name.
@@ -118,7 +118,7 @@ impl Demo {
     }
 }
 
-impl Organisation {
+impl DemoOrganisation {
     async fn load(&self, time: Timestamp, store: &Store) -> Result<(), Trouble> {
         let keys = self.keys.iter().map(|key| self.key(key, time)).collect::<Result<Vec<_>, _>>()?;
         if let Some((last, _)) = keys.last()
@@ -292,13 +292,13 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
 /// Puts deliveries of closed conversations, which are given up at once: nothing of the demo set is ever sent.
 async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     #[derive(Debug, Deserialize)]
-    struct GivenUp {
+    struct GivenUpDelivery {
         webhook_id: WebhookId,
         conversation_id: ConversationId,
         error: String,
     }
     for record in records {
-        let GivenUp { webhook_id, conversation_id, error } = record_of(record)?;
+        let GivenUpDelivery { webhook_id, conversation_id, error } = record_of(record)?;
         let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
         let new = NewDelivery::closed(&closed);
         for id in table.enqueue(webhook_id.into(), &[new], closed.created_at).await.map_err(trouble)? {

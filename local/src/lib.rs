@@ -6,6 +6,7 @@
 //!   [`event_source`] and [`event_filter`] are Lambda's rules for the former, [`lambda`] an invocation of either.
 //! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose, [`receiver`] a customer's server; [`fault_run`]
 //!   does both at once, and looks whether everything arrives.
+//! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod database;
 pub mod demo;
@@ -19,6 +20,7 @@ pub mod lambda;
 pub mod payment_provider;
 pub mod prices;
 pub mod receiver;
+pub mod replay;
 pub mod schedule;
 pub mod stream;
 pub mod template;
@@ -44,7 +46,7 @@ use dynoxide::Database;
 use crate::database::Data;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
-use crate::payment_provider::PaymentProvider;
+use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
 use crate::stream::Stream;
 use crate::template::Template;
@@ -131,7 +133,7 @@ pub struct Stack {
     /// The SDK, without faults.
     pub client: Client,
     /// The stand-in for the payment provider.
-    pub payment_provider: PaymentProvider,
+    pub payment_provider: ProviderStandIn,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -158,7 +160,7 @@ impl Stack {
             // The sender's end is as good a reason to stop as its word.
             let _ = stop.wait_for(|stop| *stop).await;
         };
-        let payment_provider = PaymentProvider::default();
+        let payment_provider = ProviderStandIn::default();
         let config = Config {
             table_name: database::TABLE_NAME.to_owned(),
             payment_api_base: address(&provider_listener)?,

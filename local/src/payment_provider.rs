@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 /// What the stand-in knows, and how it is told to misbehave.
 #[derive(Debug, Clone, Default)]
-pub struct PaymentProvider(Arc<Mutex<Known>>);
+pub struct ProviderStandIn(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -31,7 +31,7 @@ pub struct RegisteredEndpoint {
     pub events: Vec<String>,
 }
 
-impl PaymentProvider {
+impl ProviderStandIn {
     /// Serves HTTP on `listener`.
     pub fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
         let router = Router::new()
@@ -71,7 +71,7 @@ impl PaymentProvider {
 }
 
 async fn create(
-    State(provider): State<PaymentProvider>,
+    State(provider): State<ProviderStandIn>,
     headers: HeaderMap,
     body: String,
 ) -> (StatusCode, Json<Value>) {
@@ -95,7 +95,7 @@ async fn create(
 }
 
 async fn update(
-    State(provider): State<PaymentProvider>,
+    State(provider): State<ProviderStandIn>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: String,

@@ -299,6 +299,10 @@ fn no_type_name_stands_twice() {
     fn declared(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            // A program's own names are nobody else's.
+            if path.ends_with("bin") || path.ends_with("main.rs") {
+                continue;
+            }
             if path.is_dir() {
                 declared(&path, names);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -341,6 +345,60 @@ fn no_file_name_says_nothing() {
     for folder in ["shared", "functions", "local"] {
         walk(&root().join(folder));
     }
+}
+
+/// The lines of the file of a licence, which is named as crates name it: `Apache-2.0` is `LICENSE-APACHE`.
+fn licence_text(licence: &str) -> Vec<String> {
+    let name = licence.split('-').next().unwrap().to_uppercase();
+    read(&format!("LICENSE-{name}")).lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn every_licence_has_its_text_and_no_other_is_there() {
+    let manifest = read("Cargo.toml");
+    let named = manifest.lines().find_map(|line| line.strip_prefix("license = ")).unwrap().trim_matches('"');
+    let licences: Vec<_> = named.split(" OR ").collect();
+    for licence in &licences {
+        let first = match *licence {
+            "MIT" => "Permission is hereby granted, free of charge, to any",
+            "Apache-2.0" => "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION",
+            other => panic!("which text is that of {other}?"),
+        };
+        let text = licence_text(licence);
+        assert!(text.len() > 20 && text.iter().any(|line| line == first), "{licence}");
+    }
+    let files = names_in("").into_iter().filter(|name| name.starts_with("LICENSE"));
+    assert_eq!(files.count(), licences.len());
+}
+
+#[test]
+fn the_python_of_the_checks_is_short() {
+    let files = names_in(".ci").into_iter().filter(|name| name.ends_with(".py"));
+    let lines: usize = files.map(|name| read(&format!(".ci/{name}")).lines().count()).sum();
+    assert!((1..=300).contains(&lines), "{lines} lines: what needs no emulator is written in Rust");
+}
+
+#[test]
+fn the_page_of_figures_fits_three_screens() {
+    let page = read("docs/PERFORMANCE.md");
+    assert!(page.lines().count() <= 150, "{} lines", page.lines().count());
+    let wide = page.lines().find(|line| line.chars().count() > 120);
+    assert_eq!(wide, None);
+}
+
+#[test]
+fn figures_of_every_function_are_kept() {
+    let kept: serde_json::Value = serde_json::from_str(&read("docs/performance.json")).unwrap();
+    let rows = kept["rows"].as_array().unwrap();
+    let measured = |section: &str| -> BTreeSet<String> {
+        // Beside the functions, the rows have what these are measured beside: nothing has to be true of that.
+        let rows = rows.iter().filter(|row| row["section"] == section && !row["must"].is_null());
+        rows.map(|row| row["subject"].as_str().unwrap().split([',', ':']).next().unwrap().to_owned()).collect()
+    };
+    let functions: BTreeSet<_> = functions().into_iter().map(|function| function.name).collect();
+    assert_eq!(measured("Process start to first poll"), functions);
+    assert_eq!(measured("Zip of a function"), functions);
+    assert_eq!(measured("A warm call"), names().map(str::to_owned).collect());
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod matrix;
 mod operations;
 mod outbox;
 mod permissions;
+mod replay;
 mod routes;
 mod sending;
 mod storage;

@@ -114,9 +114,9 @@ fn item_of(wire: &Value) -> Item {
 /// A table in which each record is stored at least once.
 async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let stack = stack().await;
-    let keyed = [("idempotency-key".to_owned(), "a-key".to_owned())];
     for route in [&routes::CREATE_AGENCY_BILLING_PLAN, &routes::RUN_CAMPAIGN] {
-        data(&stack.answer(&Call { headers: keyed.clone().into(), ..valid_call(route, 'a', ACME) }).await);
+        let headers = [("idempotency-key".to_owned(), route.name.to_owned())].into();
+        data(&stack.answer(&Call { headers, ..valid_call(route, 'a', ACME) }).await);
     }
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
     let failed =

@@ -9,6 +9,15 @@ use local::{Settings, Stack};
 use crate::Result;
 use crate::process::{Program, path};
 
+/// A function of the service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Function {
+    /// Its name, which is that of its binary.
+    pub name: String,
+    /// The folder of its package, which may have more functions.
+    pub package: PathBuf,
+}
+
 /// What every measure works with.
 #[derive(Debug)]
 pub struct Bench {
@@ -22,7 +31,7 @@ pub struct Bench {
 impl Bench {
     /// Builds every function in release, the way `sam build` does.
     pub fn build() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+        let root = root()?;
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
         std::fs::create_dir_all(&scratch)?;
         let bench = Self { binaries: root.join("target/lambda"), root, scratch };
@@ -49,13 +58,18 @@ impl Bench {
         self.binaries.join(name).join("bootstrap")
     }
 
-    /// Every function of the service.
-    pub fn functions(&self) -> Result<Vec<String>> {
-        let folders = std::fs::read_dir(self.root.join("functions"))?;
-        let names = folders.map(|folder| Ok(folder?.file_name().to_string_lossy().into_owned()));
-        let mut names = names.collect::<Result<Vec<String>>>()?;
-        names.sort();
-        Ok(names)
+    /// Every function of the service: the binaries of the packages under `functions/`.
+    pub fn functions(&self) -> Result<Vec<Function>> {
+        let mut functions = Vec::new();
+        for package in std::fs::read_dir(self.root.join("functions"))? {
+            let package = package?.path();
+            for binary in std::fs::read_dir(package.join("src/bin"))? {
+                let name = binary?.path().file_stem().ok_or("no name")?.to_string_lossy().into_owned();
+                functions.push(Function { name, package: package.clone() });
+            }
+        }
+        functions.sort();
+        Ok(functions)
     }
 
     /// A binary, with the environment that the template gives it.
@@ -86,6 +100,11 @@ impl Bench {
     pub fn event(&self, name: &str) -> Result<String> {
         Ok(std::fs::read_to_string(self.root.join(format!("events/{name}.json")))?)
     }
+}
+
+/// The checkout.
+pub fn root() -> Result<PathBuf> {
+    Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?)
 }
 
 /// What the template gives every function.

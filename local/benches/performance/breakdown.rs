@@ -35,7 +35,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Sockets and HTTP: tokio, hyper", &["hyper", "hyper_util", "http", "httparse", "tower", "tokio", "mio"]),
     ("Lambda's runtime", &["lambda_runtime", "lambda_runtime_api_client", "lambda_http"]),
     ("Logging", &["tracing", "tracing_core", "tracing_subscriber", "tracing_serde", "sharded_slab"]),
-    ("Our own", &["shared", "delete_tag"]),
+    ("Our own", &["shared", "tag"]),
 ];
 /// What the dynamic loader does.
 const LOADER: &str = "Dynamic loader";
@@ -50,7 +50,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let profile = Profile::read(&process.end_with_profile().await?)?;
     stack.stop().await;
     for (name, count) in profile.by_group().into_iter().filter(|(_, count)| *count >= 1.0) {
-        figures.series.push(Series { chart: CHART, name: name.to_owned(), points: vec![(0.0, count)] });
+        figures.series.push(Series { chart: CHART.into(), name: name.to_owned(), points: vec![(0.0, count)] });
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ fn build(bench: &Bench) -> Result<PathBuf> {
     let (wrapper, folder) = (bench.scratch.join("unstripped"), bench.scratch.join("unstripped.lambda"));
     std::fs::write(&wrapper, "#!/bin/sh\nexec \"$@\" -C strip=none\n")?;
     std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755))?;
-    let mut command = lambda_build_of(&bench.root, &["--package", FUNCTION])?;
+    let mut command = lambda_build_of(&bench.root, &["--bin", FUNCTION])?;
     command.arg("--lambda-dir").arg(&folder).env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
     if !command.status()?.success() {
         return Err("cargo lambda build failed".into());

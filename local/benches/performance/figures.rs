@@ -1,11 +1,12 @@
 //! What was measured, each figure beside its reference and what it must be.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that was measured in one run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// The table, in its order.
     pub rows: Vec<Row>,
@@ -14,10 +15,10 @@ pub struct Figures {
 }
 
 /// One figure.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// The section of the page, the same words for all rows of it.
-    pub section: &'static str,
+    pub section: Cow<'static, str>,
     /// What was measured.
     pub subject: String,
     /// The figure.
@@ -25,15 +26,18 @@ pub struct Row {
     /// What it counts.
     pub unit: Unit,
     /// What it is beside, in the same unit, from the same run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<(String, f64)>,
     /// What it must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must: Option<Must>,
     /// Whether the figure is the same in every run of one build, so that a rise can be told from noise.
     pub exact: bool,
 }
 
 /// What a figure counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Instructions, by callgrind.
     Instructions,
@@ -54,7 +58,8 @@ pub enum Unit {
 }
 
 /// What a figure must be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Must {
     /// This or less.
     AtMost(f64),
@@ -65,10 +70,10 @@ pub enum Must {
 }
 
 /// A line of a chart.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     /// The chart it is in: its file name without the ending.
-    pub chart: &'static str,
+    pub chart: Cow<'static, str>,
     /// What the line is.
     pub name: String,
     /// Where it goes.
@@ -87,7 +92,15 @@ impl Row {
     /// A figure that nothing is asked of yet.
     pub fn new(section: &'static str, subject: impl Into<String>, value: f64, unit: Unit) -> Self {
         let exact = unit == Unit::Instructions;
-        Self { section, subject: subject.into(), value, unit, reference: None, must: None, exact }
+        Self {
+            section: Cow::Borrowed(section),
+            subject: subject.into(),
+            value,
+            unit,
+            reference: None,
+            must: None,
+            exact,
+        }
     }
 
     /// The same beside a reference.

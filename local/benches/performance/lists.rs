@@ -61,10 +61,10 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
             figures.rows.push(row.must(Must::AtMost(units)));
             points.push((f64::from(rows), worst.read_units));
         }
-        figures.series.push(Series { chart: CHART, name: format!("ours, {name}"), points });
+        figures.series.push(Series { chart: CHART.into(), name: format!("ours, {name}"), points });
     }
     let points = offset_paging(bench).await?;
-    figures.series.push(Series { chart: CHART, name: "an offset and a count, last page".into(), points });
+    figures.series.push(Series { chart: CHART.into(), name: "an offset and a count, last page".into(), points });
     Ok(())
 }
 

@@ -4,24 +4,27 @@ use std::process::Command;
 
 use crate::Result;
 
+/// What the processor's model is called among [`described`].
+pub const PROCESSOR: &str = "Processor";
+
 /// The processor's model.
 pub fn cpu() -> Result<String> {
     field("/proc/cpuinfo", "model name")
 }
 
 /// What it is, line by line.
-pub fn described() -> Result<Vec<(&'static str, String)>> {
+pub fn described() -> Result<Vec<(String, String)>> {
     let memory: f64 = field("/proc/meminfo", "MemTotal")?.trim_end_matches(" kB").parse()?;
     Ok(vec![
-        ("Processor", cpu()?),
-        ("Cores", std::thread::available_parallelism()?.to_string()),
-        ("Memory", format!("{:.1} GB", memory * 1024.0 / 1e9)),
-        ("Kernel", std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned()),
+        (PROCESSOR.to_owned(), cpu()?),
+        ("Cores".to_owned(), std::thread::available_parallelism()?.to_string()),
+        ("Memory".to_owned(), format!("{:.1} GB", memory * 1024.0 / 1e9)),
+        ("Kernel".to_owned(), std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned()),
     ])
 }
 
 /// The versions of what was measured with. `path` is where programs are looked for.
-pub fn versions(path: &std::ffi::OsStr) -> Vec<(&'static str, String)> {
+pub fn versions(path: &std::ffi::OsStr) -> Vec<(String, String)> {
     let programs = [
         ("rustc", ["rustc", "--version"].as_slice()),
         ("valgrind", &["valgrind", "--version"]),
@@ -32,7 +35,10 @@ pub fn versions(path: &std::ffi::OsStr) -> Vec<(&'static str, String)> {
         let output = Command::new(command[0]).args(&command[1..]).env("PATH", path).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
     };
-    programs.into_iter().map(|(name, command)| (name, version(command).unwrap_or_else(|| "none".into()))).collect()
+    programs
+        .into_iter()
+        .map(|(name, command)| (name.to_owned(), version(command).unwrap_or_else(|| "none".into())))
+        .collect()
 }
 
 /// The first `name: value` of a file of the kernel's.

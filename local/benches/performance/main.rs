@@ -3,6 +3,7 @@
 mod bench;
 mod charts;
 mod figures;
+mod kept;
 mod machine;
 mod page;
 mod process;
@@ -30,6 +31,7 @@ use clap::{Parser, ValueEnum};
 
 use bench::Bench;
 use figures::Figures;
+use kept::Kept;
 
 /// The result of everything here: whatever goes wrong ends the run.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -43,6 +45,9 @@ struct Arguments {
     /// Only count the instructions of our own binaries, compare them with docs/performance.json, and fail where one rose by more than 3 %
     #[arg(long, conflicts_with = "measures")]
     check: bool,
+    /// Measure nothing: write page and charts from docs/performance.json
+    #[arg(long, conflicts_with_all = ["measures", "check"])]
+    render: bool,
     /// What `cargo bench` says to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -83,27 +88,40 @@ enum Measure {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
+    if arguments.render {
+        let root = bench::root()?;
+        page::write(&root, &Kept::read(&root)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let bench = Bench::build()?;
     if arguments.check {
         return ratchet::check(&bench).await;
     }
-    bench.build_references()?;
     let all = arguments.measures.is_empty();
     let wanted = if all { Measure::value_variants() } else { &arguments.measures };
+    if wanted.iter().any(|measure| measure.has_references()) {
+        bench.build_references()?;
+    }
     let mut figures = Figures::default();
     for measure in Measure::value_variants().iter().filter(|measure| wanted.contains(measure)) {
         eprintln!("measuring: {measure:?}");
         measure.take(&bench, &mut figures).await?;
     }
-    if all {
-        ratchet::write(&bench, &figures)?;
-        page::write(&bench, &figures)?;
-    }
     print!("{}", page::text(&figures));
+    if all {
+        let kept = Kept::of(figures, &bench::programs(&bench.root)?)?;
+        kept.write(&bench.root)?;
+        page::write(&bench.root, &kept)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Measure {
+    /// Whether the functions are measured beside other programs, which take long to build.
+    const fn has_references(self) -> bool {
+        !matches!(self, Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Build)
+    }
+
     async fn take(self, bench: &Bench, figures: &mut Figures) -> Result<()> {
         match self {
             Self::Start => start::measure(bench, figures).await,

@@ -1,7 +1,7 @@
 //! Memory at the first poll, and after ten thousand calls.
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, Function};
 use crate::calls;
 use crate::figures::{Figures, Must, Row, Unit, figure};
 use crate::table::Again;
@@ -19,7 +19,7 @@ const GROWTH: f64 = 0.01;
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let stack = bench.stack().await?;
     let naive = figure(bench.naive(&stack).start().await?.resident()?);
-    for name in bench.functions()? {
+    for Function { name, .. } in bench.functions()? {
         let resident = figure(bench.program(&name, &stack).start().await?.resident()?);
         let row = Row::new(SECTION, format!("{name} at its first poll"), resident, Unit::Bytes);
         figures.push(row.beside("naive", naive).must(Must::AtMost(MOST)));

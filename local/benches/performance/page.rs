@@ -1,21 +1,22 @@
-//! Writes `docs/PERFORMANCE.md`: charts first, then one line for each measure, then every figure.
+//! Writes `docs/PERFORMANCE.md`: charts first, then one line for each measure. Every figure is in the file that is kept.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
-use crate::bench::{Bench, programs};
 use crate::figures::{Figures, Must, Row, shown};
-use crate::{Result, charts, machine};
+use crate::kept::Kept;
+use crate::{Result, charts};
 
-/// A table with more rows than this is folded.
-const FOLDED: usize = 12;
+/// How wide a line of the page may be.
+const WIDTH: usize = 118;
 
 const HEAD: &str = "\
 # Performance
 
-Written by `cargo performance`, which measures the release binaries as they would be deployed, each figure beside a reference from the same
-run. Calls, units and bytes come out the same on every run, instructions within one percent on the same machine. They and their ratios
-are what this page claims. Seconds are this machine's and nobody else's, and nothing here is a figure of AWS Lambda.
+Written by `cargo performance`, which measures the release binaries as they would be deployed, each figure beside a
+reference from the same run. Calls, units and bytes come out the same on every run, instructions within one percent on
+the same machine. They and their ratios are what this page claims. Seconds are those of one machine, and nothing here
+is a figure of AWS Lambda.
 ";
 
 const REPEAT: &str = "
@@ -27,63 +28,92 @@ On Linux, with `valgrind` installed (`apt-get install valgrind`):
 cargo performance                # all of it: writes this page, its charts, and docs/performance.json
 cargo performance start lists    # some of it: prints the figures, and writes nothing
 cargo performance --check        # fails where an instruction count of docs/performance.json rose by more than 3 %
+cargo performance --render       # measures nothing: writes page and charts from docs/performance.json
 ```
 
-The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`. Instructions are counted by
-valgrind's callgrind; of several starts and of several warm calls, each counted by itself, the middle one is what the page has.
+The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`.
+Instructions are counted by valgrind's callgrind; of several starts and of several warm calls, each counted by itself,
+the middle one is what counts.
 
-- *hello* answers a constant, without the SDK. *Bare* is a `lambda_http` handler that makes the SDK calls of an operation, recorded between its
-  binary and the database, and answers its body as a constant: no key, no validation, no envelope, no log line, and nothing read of what the database
-  answers but what the SDK itself reads. *Naive* is what one would write first, with every default. The *twin* is FastAPI, Mangum and boto3.
-  All four are in [`local/benches`](../local/benches).
-- An operation may take fewer instructions than its bare handler: pages are [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
+- *hello* answers a constant, without the SDK. *Bare* is a `lambda_http` handler that makes the SDK calls of an
+  operation, recorded between its binary and the database, and answers its body as a constant: no key, no validation,
+  no envelope, no log line, and nothing read of what the database answers but what the SDK itself reads. *Naive* is
+  what one would write first, with every default. The *twin* is FastAPI, Mangum and boto3. All four are in
+  [`local/benches`](../local/benches).
+- An operation may take fewer instructions than its bare handler: pages are
+  [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
 - The first call looks up a key that the warm ones know: it has one call of the database more.
 ";
 
 /// Writes the page and its charts.
-pub fn write(bench: &Bench, figures: &Figures) -> Result<()> {
-    let drawn = charts::write(&bench.root.join("docs/performance"), figures)?;
+pub fn write(root: &Path, kept: &Kept) -> Result<()> {
+    let figures = &kept.figures;
+    let drawn = charts::write(&root.join("docs/performance"), figures)?;
     let mut page = HEAD.to_owned();
     for (name, title) in drawn {
         write!(page, "\n![{title}](performance/{name}.svg)\n")?;
     }
-    page +=
-        "\n## In short\n\nOf each measure the figure that comes nearest to what it must not be, or goes beyond it.\n\n";
-    page += "| Measure | Of | Figure | Beside | Must be | Holds |\n| --- | --- | ---: | ---: | ---: | --- |\n";
+    let missed = figures.rows.iter().filter(|row| !row.holds()).count();
+    let bound = figures.rows.iter().filter(|row| row.must.is_some()).count();
+    let verdict = match missed {
+        0 => "all of them are".to_owned(),
+        missed => format!("**{missed} are not**"),
+    };
+    page += "\n## In short\n\n";
+    page += &wrapped(
+        &format!(
+            "Of each measure the figure that is nearest to its bound, or beyond it. All {} figures, those of every \
+             function among them, are in [`performance.json`](performance.json), a line each. {bound} of them have to be \
+             within a bound: {verdict}.",
+            figures.rows.len(),
+        ),
+        "",
+    );
+    page += "\n";
+    let mut told = "";
     for measure in measures(figures) {
         let row = worst(&measure);
-        writeln!(page, "| {} | {} | {} |", row.section, row.subject, cells(row).join(" | "))?;
-    }
-    let mut told = HashSet::new();
-    for section in figures.rows.iter().map(|row| row.section).filter(|section| told.insert(*section)) {
-        let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.section == section).collect();
-        let mut table = "| Of | Figure | Beside | Must be | Holds |\n| --- | ---: | ---: | ---: | --- |\n".to_owned();
-        for row in &rows {
-            writeln!(table, "| {} | {} |", row.subject, cells(row).join(" | "))?;
+        if row.section != told {
+            writeln!(page, "- **{}**", row.section)?;
+            told = &row.section;
         }
-        write!(page, "\n## {section}\n\n")?;
-        if rows.len() > FOLDED {
-            write!(page, "<details><summary>{} figures</summary>\n\n{table}\n</details>\n", rows.len())?;
-        } else {
-            page += &table;
-        }
+        page += &wrapped(&format!("  - {}", sentence(row)), "    ");
     }
     page += REPEAT;
     page += "\n## The machine\n\n| | |\n| --- | --- |\n";
-    for (name, value) in machine::described()?.into_iter().chain(machine::versions(&programs(&bench.root)?)) {
+    for (name, value) in &kept.machine {
         writeln!(page, "| {name} | {value} |")?;
     }
-    Ok(std::fs::write(bench.root.join("docs/PERFORMANCE.md"), page)?)
+    Ok(std::fs::write(root.join("docs/PERFORMANCE.md"), page)?)
+}
+
+/// `text` in lines that are not too wide; those behind the first begin with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for (number, word) in text.split(' ').enumerate() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines += &format!("{line}\n");
+            line = format!("{indent}{word}");
+        } else {
+            line += if number == 0 { "" } else { " " };
+            line += word;
+        }
+    }
+    lines + &line + "\n"
+}
+
+/// A figure with what it is beside, what it must be, and whether it is.
+fn sentence(row: &Row) -> String {
+    let [figure, beside, must, holds] = cells(row);
+    let beside = if beside.is_empty() { beside } else { format!(", beside {beside}") };
+    let must = if must.is_empty() { must } else { format!(", must be {must}: {holds}") };
+    // A number and this sign stay on one line.
+    format!("{}: {figure}{beside}{must}", row.subject).replace(" ×", "\u{a0}×")
 }
 
 /// All figures, a line each, for who runs it.
 pub fn text(figures: &Figures) -> String {
-    let lines = figures.rows.iter().map(|row| {
-        let [figure, beside, must, holds] = cells(row);
-        let beside = if beside.is_empty() { beside } else { format!(", beside {beside}") };
-        let must = if must.is_empty() { must } else { format!(", must be {must}: {holds}") };
-        format!("{}: {}: {figure}{beside}{must}\n", row.section, row.subject)
-    });
+    let lines = figures.rows.iter().map(|row| format!("{}: {}\n", row.section, sentence(row)));
     let series = figures.series.iter().map(|series| format!("{} {}: {:?}\n", series.chart, series.name, series.points));
     lines.chain(series).collect()
 }

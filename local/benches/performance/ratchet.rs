@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-use serde::{Deserialize, Serialize};
 
 use crate::bench::Bench;
 use crate::figures::thousands;
 use crate::figures::{Figures, Row, Unit};
+use crate::kept::Kept;
 use crate::{Result, calls, machine, start};
 
 /// The sections whose rows of our own functions are kept.
@@ -18,7 +16,7 @@ const SECTIONS: [&str; 2] = [start::SECTION, calls::SECTION];
 const TOLERANCE: f64 = 0.03;
 
 /// The counts of one run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Counts {
     /// The processor they were taken on: the C library and ring choose some of their code by it.
     cpu: String,
@@ -34,15 +32,10 @@ struct Change {
     is: Option<u64>,
 }
 
-/// Writes the counts down, for later runs to be compared with.
-pub fn write(bench: &Bench, figures: &Figures) -> Result<()> {
-    let text = serde_json::to_string_pretty(&Counts::of(bench, figures)?)?;
-    Ok(std::fs::write(path(bench), text + "\n")?)
-}
-
 /// Counts, and tells what differs from what was written down; fails where a count has risen, or is no longer taken.
 pub async fn check(bench: &Bench) -> Result<ExitCode> {
-    let was = read(bench)?;
+    let kept = Kept::read(&bench.root)?;
+    let was = Counts::of(bench, kept.processor(), &kept.figures)?;
     let mut is = count(bench).await?;
     if changes(&was, &is).iter().any(Change::fails) {
         // What a busy machine does to a count, a call made again for one, only ever adds to it.
@@ -72,30 +65,23 @@ async fn count(bench: &Bench) -> Result<Counts> {
         let row = |(name, count)| Row::new(section, name, count, Unit::Instructions);
         figures.rows.extend(counts.into_iter().map(row));
     }
-    Counts::of(bench, &figures)
-}
-
-fn read(bench: &Bench) -> Result<Counts> {
-    Ok(serde_json::from_str(&std::fs::read_to_string(path(bench))?)?)
-}
-
-fn path(bench: &Bench) -> PathBuf {
-    bench.root.join("docs/performance.json")
+    Counts::of(bench, &machine::cpu()?, &figures)
 }
 
 impl Counts {
-    fn of(bench: &Bench, figures: &Figures) -> Result<Self> {
+    /// The counts of our own functions among `figures`.
+    fn of(bench: &Bench, cpu: &str, figures: &Figures) -> Result<Self> {
         let functions = bench.functions()?;
         let mut instructions: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for row in &figures.rows {
-            let kept = row.exact && row.unit == Unit::Instructions && SECTIONS.contains(&row.section);
-            if kept && functions.contains(&row.subject) {
+            let kept = row.exact && row.unit == Unit::Instructions && SECTIONS.contains(&&*row.section);
+            if kept && functions.iter().any(|function| function.name == row.subject) {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
                 let count = row.value.round() as u64;
-                instructions.entry(row.section.to_owned()).or_default().insert(row.subject.clone(), count);
+                instructions.entry(row.section.clone().into_owned()).or_default().insert(row.subject.clone(), count);
             }
         }
-        Ok(Self { cpu: machine::cpu()?, instructions })
+        Ok(Self { cpu: cpu.to_owned(), instructions })
     }
 
     fn keep_lesser(&mut self, other: &Self) {

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, Function};
 use crate::figures::{Figures, Must, Row, Unit, figure};
 
 const SECTION: &str = "Zip of a function";
@@ -22,7 +22,7 @@ const FRAME: usize = 30 + 46 + 22 + 2 * "bootstrap".len();
 
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let naive = zip(&bench.naive_binary())?;
-    for name in bench.functions()? {
+    for Function { name, .. } in bench.functions()? {
         let binary = bench.binary(&name);
         let client = String::from_utf8_lossy(&std::fs::read(&binary)?).contains(CLIENT);
         let most = if client { MOST_WITH_CLIENT } else { MOST };

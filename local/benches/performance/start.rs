@@ -1,7 +1,7 @@
 //! From the start of a process to its first poll.
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, Function};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::Program;
 
@@ -30,7 +30,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
     let stack = bench.stack().await?;
     let mut counts = Vec::new();
-    for name in bench.functions()? {
+    for Function { name, .. } in bench.functions()? {
         let count = instructions(bench, &bench.program(&name, &stack)).await?;
         counts.push((name, count));
     }

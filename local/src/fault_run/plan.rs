@@ -78,7 +78,7 @@ impl Manner {
 
 /// A webhook, with an assistant of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Webhook {
+pub struct PlannedWebhook {
     /// Whose it is.
     pub organisation: usize,
     /// How it answers.
@@ -128,7 +128,7 @@ pub struct Plan {
     /// What it is made of.
     pub seed: u64,
     /// The webhooks.
-    pub webhooks: Vec<Webhook>,
+    pub webhooks: Vec<PlannedWebhook>,
     /// The conversations, in the order in which they are closed.
     pub talks: Vec<Talk>,
     /// The campaigns.
@@ -139,7 +139,7 @@ impl Plan {
     /// The plan of `seed`, with so many conversations that are closed, and so many contacts of campaigns.
     pub fn of(seed: u64, conversations: usize, contacts: usize) -> Self {
         let mut random = Rng::with_seed(seed);
-        let of_organisation = |organisation| Manner::ALL.map(|manner| Webhook { organisation, manner });
+        let of_organisation = |organisation| Manner::ALL.map(|manner| PlannedWebhook { organisation, manner });
         let webhooks: Vec<_> = (0..ORGANISATIONS).flat_map(of_organisation).collect();
         let of_manner = |manner: Manner, organisation: usize| {
             let found = webhooks.iter().position(|own| own.manner == manner && own.organisation == organisation);

@@ -409,11 +409,11 @@ impl World {
         let mut due = Vec::new();
         for item in items.map_err(|error| Trouble(chain(&error)))? {
             #[derive(Deserialize)]
-            struct Due {
+            struct DueItem {
                 due_pk: String,
                 due_at: Timestamp,
             }
-            let Due { due_pk, due_at } = from_item(item).map_err(broken)?;
+            let DueItem { due_pk, due_at } = from_item(item).map_err(broken)?;
             due.extend((!due_pk.starts_with("ENDPOINT#")).then_some((due_pk, due_at)));
         }
         Ok(due)

@@ -4,7 +4,7 @@ use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 
-use super::{ACME_ORG, FRESH, changes, detail, fresh, inserted, issue, items};
+use super::{ACME_ORG, changes, detail, fresh, inserted, issue, items};
 use crate::fixture::{ACME, data, json, post, stack};
 
 const OBJECTS: [&str; 4] = ["branding", "domain", "billing_plan", "user_auth"];
@@ -15,7 +15,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 
 /// The agency that a body makes which says nothing.
 fn unsaid() -> Value {
-    json!({"id": FRESH[0], "org_id": ACME_ORG, "branding": {}, "domain": {}, "billing_plan": {}, "user_auth": {}})
+    json!({"id": fresh(0, 3), "org_id": ACME_ORG, "branding": {}, "domain": {}, "billing_plan": {}, "user_auth": {}})
 }
 
 #[tokio::test]

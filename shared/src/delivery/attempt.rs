@@ -1,6 +1,6 @@
 //! One attempt to send a delivery: makes the body, sends it, and saves the result.
 
-use crate::delivery::event::{CampaignData, ConversationData, Data, Event, TestData};
+use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, TestData};
 use crate::delivery::signature;
 use crate::records::campaign::{CampaignContact, ContactStatus};
 use crate::records::contact::Contact;
@@ -104,11 +104,11 @@ impl Outbox<'_> {
     /// The body, which is the same on every attempt; or why nothing is sent.
     async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Result<String, GivenUp>> {
         let (table, delivery) = (&endpoint.table, was);
-        let print = |data: Data<'_>| {
+        let print = |data: EventData<'_>| {
             serde_json::to_string(&Event::of(delivery, data)).map_err(|error| Error::Internal(error.to_string()))
         };
         match (delivery.event, delivery.conversation_id, delivery.campaign_contact_id) {
-            (EventKind::WebhookTest, ..) => print(Data::Test(TestData::of(WebhookId(endpoint.id.0)))).map(Ok),
+            (EventKind::WebhookTest, ..) => print(EventData::Test(TestData::of(WebhookId(endpoint.id.0)))).map(Ok),
             (EventKind::ConversationClosed, Some(id), _) => {
                 // A closed conversation never changes, so the delivery needs no copy of it.
                 let (conversation, transcript) =
@@ -116,7 +116,7 @@ impl Outbox<'_> {
                 let Some(conversation) = conversation else {
                     return Ok(Err(GivenUp::Failed("the conversation is gone")));
                 };
-                print(Data::Conversation(ConversationData::of(&conversation, &transcript))).map(Ok)
+                print(EventData::Conversation(ConversationData::of(&conversation, &transcript))).map(Ok)
             }
             (EventKind::CampaignMessage | EventKind::CampaignCall, _, Some(id)) => {
                 let (campaign, member) =
@@ -130,7 +130,7 @@ impl Outbox<'_> {
                 let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
-                print(Data::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id))).map(Ok)
+                print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id))).map(Ok)
             }
             _ => Err(Error::Internal("a delivery of nothing".into())),
         }

@@ -20,13 +20,13 @@ pub struct Event<'a> {
     #[serde(rename = "event")]
     kind: EventKind,
     created_at: Timestamp,
-    data: Data<'a>,
+    data: EventData<'a>,
 }
 
 /// What an event tells.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Data<'a> {
+pub enum EventData<'a> {
     /// `conversation.closed`
     Conversation(ConversationData<'a>),
     /// `campaign.message` and `campaign.call`
@@ -71,7 +71,7 @@ pub struct TestData {
 
 impl<'a> Event<'a> {
     /// The event of `delivery`.
-    pub const fn of(delivery: &Delivery, data: Data<'a>) -> Self {
+    pub const fn of(delivery: &Delivery, data: EventData<'a>) -> Self {
         Self { id: delivery.event_id, object: "event", kind: delivery.event, created_at: delivery.created_at, data }
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! The word before a field is its role:
 //!
-//! | Role | body of create | body of update | value |
+//! | FieldRole | body of create | body of update | value |
 //! |---|---|---|---|
 //! | `input` | yes | yes | the caller's |
 //! | `fixed` | yes | no | the caller's |
@@ -58,7 +58,7 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
     type Changes: Send + Sync;
 
     /// The members, with the role that each has.
-    fn members() -> Vec<(Role, Member)>;
+    fn members() -> Vec<(FieldRole, Member)>;
 
     /// Reads the body of a create. What the service sets has its default, the id is nil.
     fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
@@ -97,7 +97,7 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
 
 /// What a caller may do with a field that is answered: see the table above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum FieldRole {
     /// Create and update take it.
     Input,
     /// Create takes it.
@@ -199,7 +199,8 @@ impl<R: Declared> Input for New<R> {
     }
 
     fn schema() -> Value {
-        let taken = |role: Role| matches!(role, Role::Input | Role::Fixed | Role::Org | Role::Parent);
+        let taken =
+            |role: FieldRole| matches!(role, FieldRole::Input | FieldRole::Fixed | FieldRole::Org | FieldRole::Parent);
         let members = R::members().into_iter().filter(|(role, _)| taken(*role)).map(|(_, member)| member);
         titled(object(members.collect()), &format!("New{}", R::NAME))
     }
@@ -215,7 +216,7 @@ impl<R: Declared> Input for Changes<R> {
     }
 
     fn schema() -> Value {
-        let members = R::members().into_iter().filter(|(role, _)| *role == Role::Input);
+        let members = R::members().into_iter().filter(|(role, _)| *role == FieldRole::Input);
         let members = members.map(|(_, member)| Member { required: false, ..member });
         titled(object(members.collect()), &format!("{}Changes", R::NAME))
     }

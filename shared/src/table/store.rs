@@ -1,6 +1,7 @@
 //! The calls of the SDK, each in one place, with what they cost and how they fail. Nothing outside this file calls it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aws_sdk_dynamodb::Client;
@@ -14,6 +15,7 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
+use lru::LruCache;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -46,8 +48,12 @@ pub struct Store {
     heads: Heads,
 }
 
-/// The next ordinal of the lists that this process appended to, as far as it knows.
-type Heads = Arc<Mutex<HashMap<String, u32>>>;
+/// The next ordinal of the lists that this process has appended to of late, as far as it knows. It is bounded: whose list it is may be
+/// any id that a caller makes up.
+type Heads = Arc<Mutex<LruCache<String, u32>>>;
+
+/// How many lists a process remembers.
+const HEADS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
 pub(super) fn names<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<HashMap<String, String>> {
@@ -65,7 +71,12 @@ pub(super) fn some(values: &Item) -> Option<Item> {
 impl Store {
     /// The table `table_name`.
     pub fn new(client: Client, table_name: String) -> Self {
-        Self { client, table_name: table_name.into(), meter: Meter::default(), heads: Heads::default() }
+        Self {
+            client,
+            table_name: table_name.into(),
+            meter: Meter::default(),
+            heads: Arc::new(Mutex::new(LruCache::new(HEADS))),
+        }
     }
 
     /// The same table, whose calls `meter` counts.
@@ -345,7 +356,9 @@ impl Store {
         projection: Option<&str>,
     ) -> Result<Vec<Item>, TableError> {
         let mut found = Vec::with_capacity(keys.len());
-        let mut wanted: Vec<Item> = keys.iter().map(Key::attributes).collect();
+        // DynamoDB refuses a key that comes twice, as it does where two ids end in the same ordinal.
+        let distinct: HashSet<&Key> = keys.iter().collect();
+        let mut wanted: Vec<Item> = distinct.into_iter().map(Key::attributes).collect();
         let mut round = Backoff::default();
         while !wanted.is_empty() {
             let request = KeysAndAttributes::builder()
@@ -408,10 +421,10 @@ impl Store {
 
     /// Corrects that belief.
     pub(crate) fn learn_head(&self, pk: &str, next: u32) {
-        self.heads().insert(pk.to_owned(), next);
+        self.heads().put(pk.to_owned(), next);
     }
 
-    fn heads(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn heads(&self) -> MutexGuard<'_, LruCache<String, u32>> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

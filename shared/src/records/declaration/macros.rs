@@ -40,7 +40,7 @@ macro_rules! record {
         }
 
         const _: () = {
-            use $crate::records::declaration::{Attribute, Declared, Named, Reference, Role};
+            use $crate::records::declaration::{Attribute, Declared, Named, Reference, FieldRole};
 
             #[derive(::serde::Deserialize)]
             struct Attributes {
@@ -65,8 +65,8 @@ macro_rules! record {
                 const NAME: &'static str = stringify!($Name);
                 type Changes = Fields;
 
-                fn members() -> Vec<(Role, $crate::values::schema::Member)> {
-                    let members: Vec<Option<(Role, $crate::values::schema::Member)>> =
+                fn members() -> Vec<(FieldRole, $crate::values::schema::Member)> {
+                    let members: Vec<Option<(FieldRole, $crate::values::schema::Member)>> =
                         vec![$($crate::record!(@described $role $field: $Type, [$($field_doc),*] $(, $default)?),)*];
                     members.into_iter().flatten().collect()
                 }
@@ -165,13 +165,13 @@ macro_rules! record {
         Some(($crate::record!(@role $role), $crate::record!(@member $($rest)*)))
     };
 
-    (@role input) => { Role::Input };
-    (@role fixed) => { Role::Fixed };
-    (@role org) => { Role::Org };
-    (@role parent) => { Role::Parent };
-    (@role own) => { Role::Own };
-    (@role created) => { Role::Own };
-    (@role updated) => { Role::Own };
+    (@role input) => { FieldRole::Input };
+    (@role fixed) => { FieldRole::Fixed };
+    (@role org) => { FieldRole::Org };
+    (@role parent) => { FieldRole::Parent };
+    (@role own) => { FieldRole::Own };
+    (@role created) => { FieldRole::Own };
+    (@role updated) => { FieldRole::Own };
 
     (@member $field:ident: $Type:ty, [$($doc:literal),*], $default:expr) => {
         $crate::request::input::member_or::<$Type>(stringify!($field), concat!($($doc),*), &$default)

@@ -1,0 +1,188 @@
+//! The replay: sends recorded requests to a deployed service, and compares its answers with those of a reference.
+//!
+//! - [`calls`] is what is sent: every event of `events/`, and a few calls of which no event can be recorded.
+//! - [`address`] sends a call over HTTP.
+//! - [`comparison`] compares two answers; [`fresh`] replaces what differs from run to run.
+//! - [`report`] tells how each call ended.
+//!
+//! The reference is a second address with the same records, or else an empty local stack that the replay starts itself. In the second
+//! case every id of the demo set is replaced by one that nobody has, so that no call can touch a record of the service.
+
+pub mod address;
+pub mod calls;
+pub mod comparison;
+pub mod fresh;
+pub mod report;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use shared::request::context::Clock;
+use shared::routes::{self, Access};
+
+use crate::gateway::{Answer, Call};
+use crate::replay::address::Address;
+use crate::replay::calls::NamedCall;
+use crate::replay::comparison::{Pages, Seen, difference};
+use crate::replay::report::{Outcome, Report, Row};
+use crate::{Settings, Stack, Trouble};
+
+/// What is replayed, and where.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The checkout.
+    pub root: PathBuf,
+    /// The address of the service, without `/api/v1`.
+    pub base_url: String,
+    /// A full key of the service; it takes the place of the demo set's.
+    pub api_key: String,
+    /// The address that the service tells its callers, where it is another one.
+    pub public_url: Option<String>,
+    /// A second address to compare with. Both have to hold the demo set.
+    pub against: Option<String>,
+    /// Leaves out the calls that would make a record.
+    pub read_only: bool,
+    /// If not empty, only the calls whose names begin with one of these are sent.
+    pub only: Vec<String>,
+    /// The calls whose names begin with one of these are not sent.
+    pub skip: Vec<String>,
+}
+
+/// What the answers are compared with.
+struct Reference {
+    address: Address,
+    pages: Pages,
+    /// The replay's own stack, which has to live as long as it is asked.
+    stack: Option<Stack>,
+}
+
+/// Sends the calls, one after the other, and compares the answers.
+///
+/// # Errors
+/// [`Trouble`] where nothing can be compared: the service does not answer, it refuses the key, the events cannot be read.
+pub async fn run(options: &Options) -> Result<Report, Trouble> {
+    let recorded = calls::recorded(&options.root)?;
+    let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
+    check_key(&service, &recorded.key).await?;
+    let reference = Reference::of(options, &recorded.key).await?;
+    let calls = if options.against.is_some() { recorded.calls } else { calls::of_nobody(recorded.calls) };
+    let mut report = Report::default();
+    for NamedCall { name, call } in calls {
+        if !options.selects(&name) {
+            report.left_out += 1;
+            continue;
+        }
+        let outcome = if options.against.is_none() && calls::takes_another_demo_key(&call, &recorded.key) {
+            Outcome::NotSent("it takes a second key, which only reads: the demo set's".to_owned())
+        } else {
+            compare(options, &service, &reference, &call).await?
+        };
+        let function = routes::find(&call.method, &call.path).map(|route| route.name);
+        report.rows.push(Row { name, function, outcome });
+    }
+    if let Some(stack) = reference.stack {
+        stack.stop().await;
+    }
+    Ok(report)
+}
+
+impl Options {
+    fn selects(&self, name: &str) -> bool {
+        let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
+        (self.only.is_empty() || begins(&self.only)) && !begins(&self.skip)
+    }
+}
+
+impl Reference {
+    async fn of(options: &Options, demo_key: &str) -> Result<Self, Trouble> {
+        if let Some(url) = &options.against {
+            let address = Address::new(url, demo_key, demo_key, None)?;
+            return Ok(Self { address, pages: Pages::Compared, stack: None });
+        }
+        let stack = empty_stack(&options.root).await?;
+        let address = Address::new(&stack.url, demo_key, &new_key(&stack).await?, None)?;
+        Ok(Self { address, pages: Pages::OfUnknownRecords, stack: Some(stack) })
+    }
+}
+
+async fn empty_stack(root: &Path) -> Result<Stack, Trouble> {
+    Stack::start(Settings { demo: None, stream: false, ..Settings::of(root) }).await
+}
+
+/// A key of a new organisation.
+async fn new_key(stack: &Stack) -> Result<String, Trouble> {
+    let answer = stack.gateway.invoke_by_name("issue-api-key", json!({"name": "replay"}).to_string().as_bytes()).await;
+    let issued: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let key = issued["api_key"].as_str().map(str::to_owned);
+    key.ok_or_else(|| Trouble(format!("the local stack issues no key: {}", answer.body)))
+}
+
+/// Whether the service takes the key, for writing too; asked with a body that is never accepted.
+async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
+    let route = &routes::CREATE_ASSISTANT;
+    let query = format!("api_key={demo_key}");
+    let call =
+        Call { method: route.method.into(), path: route.path.into(), query, body: b"{".into(), ..Call::default() };
+    match service.send(&call).await?.status {
+        401 => Err(Trouble("the service refuses the key (401): it is wrong, expired or revoked, or of another stack".into())),
+        403 => Err(Trouble(
+            "the service lets the key do nothing but read (403): most functions want one of the role `full`. A firewall in front \
+             answers 403 as well"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Sends `call` to the reference, then to the service where that is allowed.
+async fn compare(options: &Options, service: &Address, reference: &Reference, call: &Call) -> Result<Outcome, Trouble> {
+    let wanted = reference.address.send(call).await?;
+    if options.read_only && makes_a_record(call, &wanted) {
+        return Ok(Outcome::NotSent("it would make a record (--read-only)".to_owned()));
+    }
+    let got = match service.send(call).await {
+        Ok(got) => got,
+        Err(Trouble(error)) => return Ok(Outcome::NoAnswer(error)),
+    };
+    let seen = |answer: &Answer, own: &str| Seen::of(answer, own, Clock::System.now(), reference.pages);
+    let (status, wanted_status) = (got.status, wanted.status);
+    let (got, wanted) = (seen(&got, service.public_url()), seen(&wanted, reference.address.public_url()));
+    Ok(match difference(&got, &wanted) {
+        None => Outcome::Same(status),
+        Some(difference) => Outcome::Differs { status, wanted: wanted_status, difference },
+    })
+}
+
+/// Whether a call that is answered like this has left something behind.
+fn makes_a_record(call: &Call, answer: &Answer) -> bool {
+    let route = routes::find(&call.method, &call.path);
+    answer.status < 300 && route.is_some_and(|route| route.access == Access::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::runtime::meter::Cost;
+
+    use super::*;
+
+    #[test]
+    fn only_and_skip_take_the_beginnings_of_names() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let all = Options::default();
+        assert!(all.selects("delete-tag"));
+        let deletes = Options { only: list(&["delete-"]), skip: list(&["delete-tag."]), ..Options::default() };
+        assert!(deletes.selects("delete-tag") && deletes.selects("delete-form"));
+        assert!(!deletes.selects("delete-tag.not-found") && !deletes.selects("create-agency"));
+    }
+
+    #[test]
+    fn a_write_that_succeeds_makes_a_record() {
+        let call = |method: &str, path: &str| Call { method: method.into(), path: path.into(), ..Call::default() };
+        let answer = |status| Answer { status, headers: [].into(), body: String::new(), cost: Cost::default() };
+        assert!(makes_a_record(&call("POST", "/api/v1/assistant"), &answer(201)));
+        assert!(!makes_a_record(&call("POST", "/api/v1/assistant"), &answer(422)));
+        assert!(!makes_a_record(&call("GET", "/api/v1/conversation"), &answer(200)));
+        // A GET that registers something at the payment provider.
+        assert!(makes_a_record(&call("GET", "/api/v1/agency/billing/x/setup_payment_webhook"), &answer(200)));
+    }
+}

@@ -1,0 +1,117 @@
+//! Two answers, without what is fresh in them, and how they differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use shared::values::time::Timestamp;
+
+use crate::gateway::Answer;
+use crate::replay::fresh::Placeholders;
+
+/// The headers that have to be the same.
+const HEADERS: [&str; 3] = ["content-type", "retry-after", "www-authenticate"];
+/// The header that has to be there: its value is each answer's own.
+const REQUEST_ID: &str = "x-request-id";
+
+/// What is compared of pages of lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// All of them: both services hold the same records.
+    Compared,
+    /// Only that they are pages: it is not known what the service holds.
+    OfUnknownRecords,
+}
+
+/// What is compared of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    status: u16,
+    headers: BTreeMap<&'static str, String>,
+    body: Value,
+}
+
+impl Seen {
+    /// Of an answer at `now` of the service whose callers know it as `own_address`.
+    pub fn of(answer: &Answer, own_address: &str, now: Timestamp, pages: Pages) -> Self {
+        let header = |name: &&'static str| Some((*name, answer.headers.get(*name)?.clone()));
+        let mut headers: BTreeMap<_, _> = HEADERS.iter().filter_map(header).collect();
+        if answer.headers.contains_key(REQUEST_ID) {
+            headers.insert(REQUEST_ID, "<any>".to_owned());
+        }
+        let body = serde_json::from_str(&answer.body).unwrap_or_else(|_| Value::String(answer.body.clone()));
+        let mut body = Placeholders::new(own_address, now).replace(body);
+        if let (Pages::OfUnknownRecords, Some(data)) = (pages, body.get_mut("data")) {
+            forget_records(data);
+        }
+        Self { status: answer.status, headers, body }
+    }
+}
+
+/// Leaves of a page what every page of every list is: the names of its members, and their types.
+fn forget_records(data: &mut Value) {
+    let Some(page) = data.as_object_mut().filter(|data| data.contains_key("items")) else { return };
+    for value in page.values_mut() {
+        *value = match value {
+            Value::Array(_) => json!("<array>"),
+            // Beside a page there may be another one, or none.
+            Value::Number(_) | Value::Null => json!("<number or null>"),
+            _ => continue,
+        };
+    }
+}
+
+/// How `got` is not as `wanted`, in lines; none where it is.
+pub fn difference(got: &Seen, wanted: &Seen) -> Option<String> {
+    if (got.status, &got.body) != (wanted.status, &wanted.body) {
+        return Some(format!("answered {} {}\nwanted   {} {}", got.status, got.body, wanted.status, wanted.body));
+    }
+    let names = HEADERS.into_iter().chain([REQUEST_ID]);
+    let shown = |seen: &Seen, name: &str| seen.headers.get(name).cloned().unwrap_or_else(|| "none".to_owned());
+    let differ = names.filter(|name| got.headers.get(name) != wanted.headers.get(name));
+    let lines: Vec<_> = differ
+        .map(|name| format!("answered {name}: {}\nwanted   {name}: {}", shown(got, name), shown(wanted, name)))
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::runtime::meter::Cost;
+
+    use super::*;
+
+    fn seen(status: u16, headers: &[(&str, &str)], body: &Value, pages: Pages) -> Seen {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let answer = Answer { status, headers, body: body.to_string(), cost: Cost::default() };
+        Seen::of(&answer, "http://localhost", Timestamp::from_unix_millis(0), pages)
+    }
+
+    #[test]
+    fn status_body_and_headers_are_compared_and_nothing_else() {
+        let good = [("content-type", "application/json"), ("x-request-id", "1"), ("date", "today")];
+        let body = json!({"data": {"id": 1}});
+        let wanted = seen(200, &good, &body, Pages::Compared);
+        let other = [("content-type", "application/json"), ("x-request-id", "2")];
+        assert_eq!(difference(&seen(200, &other, &body, Pages::Compared), &wanted), None);
+        let told = |got: &Seen| difference(got, &wanted).unwrap();
+        assert!(told(&seen(500, &good, &body, Pages::Compared)).starts_with("answered 500"));
+        assert!(told(&seen(200, &good, &json!({"data": {"id": 2}}), Pages::Compared)).contains(r#""id":2"#));
+        assert!(told(&seen(200, &good[..1], &body, Pages::Compared)).contains("x-request-id: none"));
+        assert!(told(&seen(200, &good[1..], &body, Pages::Compared)).contains("content-type: none"));
+        let later = [good[0], good[1], ("retry-after", "1")];
+        assert!(told(&seen(200, &later, &body, Pages::Compared)).contains("retry-after: 1"));
+    }
+
+    #[test]
+    fn a_page_of_unknown_records_is_still_a_page() {
+        let page = |items: Value, next: Value| json!({"data": {"items": items, "total": 1, "next_page": next}});
+        let (empty, full) = (page(json!([]), json!(null)), page(json!([{"id": 1}]), json!(2)));
+        let unknown = |body: &Value| seen(200, &[], body, Pages::OfUnknownRecords);
+        assert_eq!(difference(&unknown(&full), &unknown(&empty)), None);
+        let compared = |body: &Value| seen(200, &[], body, Pages::Compared);
+        assert!(difference(&compared(&full), &compared(&empty)).is_some());
+        let no_page = json!({"data": {"items": "x", "total": 1, "next_page": null}});
+        assert!(difference(&unknown(&no_page), &unknown(&empty)).is_some());
+        assert!(difference(&unknown(&json!({"data": {"total": 1}})), &unknown(&empty)).is_some());
+    }
+}

@@ -1,0 +1,141 @@
+//! How each call of a replay ended, as a table, and whether all is well.
+
+use std::collections::BTreeSet;
+use std::fmt::{Display, Formatter};
+
+use shared::routes;
+
+use crate::functions;
+
+/// How a replay ended.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The calls, in the order in which they were sent.
+    pub rows: Vec<Row>,
+    /// How many calls were not asked for.
+    pub left_out: usize,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Row {
+    /// The call's name.
+    pub name: String,
+    /// The function that should answer; none where the gateway should.
+    pub function: Option<&'static str>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a call ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was answered as wanted, with this status.
+    Same(u16),
+    /// It was answered otherwise.
+    Differs {
+        /// The status of the answer.
+        status: u16,
+        /// The status that was wanted.
+        wanted: u16,
+        /// What differs, in lines.
+        difference: String,
+    },
+    /// It was not answered.
+    NoAnswer(String),
+    /// It was not sent, and why.
+    NotSent(String),
+}
+
+impl Report {
+    /// Whether every call that was sent was answered as wanted, and there was one.
+    pub fn holds(&self) -> bool {
+        self.count(|outcome| matches!(outcome, Outcome::Same(_))) > 0 && self.failed() == 0
+    }
+
+    /// The functions with a route that no call was sent to.
+    pub fn not_reached(&self) -> Vec<&'static str> {
+        let sent = self.rows.iter().filter(|row| !matches!(row.outcome, Outcome::NotSent(_)));
+        let reached: BTreeSet<_> = sent.filter_map(|row| row.function).collect();
+        routes::ALL.iter().map(|route| route.name).filter(|name| !reached.contains(name)).collect()
+    }
+
+    fn failed(&self) -> usize {
+        self.count(|outcome| matches!(outcome, Outcome::Differs { .. } | Outcome::NoAnswer(_)))
+    }
+
+    fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
+        self.rows.iter().filter(|row| which(&row.outcome)).count()
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+        writeln!(formatter, "{:width$}  answered  wanted", "call")?;
+        for Row { name, outcome, .. } in &self.rows {
+            match outcome {
+                Outcome::Same(status) => writeln!(formatter, "{name:width$}  {status:>8}  same")?,
+                Outcome::Differs { status, wanted, difference } => {
+                    writeln!(formatter, "{name:width$}  {status:>8}  {wanted}, DIFFERS")?;
+                    for line in difference.lines() {
+                        writeln!(formatter, "    {line}")?;
+                    }
+                }
+                Outcome::NoAnswer(error) => writeln!(formatter, "{name:width$}  {:>8}  NO ANSWER: {error}", "-")?,
+                Outcome::NotSent(reason) => writeln!(formatter, "{name:width$}  {:>8}  not sent: {reason}", "-")?,
+            }
+        }
+        let same = self.count(|outcome| matches!(outcome, Outcome::Same(_)));
+        let not_sent = self.count(|outcome| matches!(outcome, Outcome::NotSent(_)));
+        writeln!(formatter, "\n{same} answers as wanted, {} not; {not_sent} calls not sent.", self.failed())?;
+        if self.left_out > 0 {
+            writeln!(formatter, "{} calls were left out by --only or --skip.", self.left_out)?;
+        }
+        let not_reached = self.not_reached();
+        let reached = routes::ALL.len() - not_reached.len();
+        write!(formatter, "{reached} of {} functions with a route were called", routes::ALL.len())?;
+        if not_reached.is_empty() {
+            writeln!(formatter, ".")?;
+        } else {
+            writeln!(formatter, ", but not {}.", not_reached.join(", "))?;
+        }
+        let tasks = functions::TASKS.iter().map(|task| task.name);
+        let consumers = functions::CONSUMERS.iter().map(|consumer| consumer.name);
+        let scheduled = functions::SCHEDULED.iter().map(|scheduled| scheduled.name);
+        let unrouted: Vec<_> = tasks.chain(consumers).chain(scheduled).collect();
+        writeln!(formatter, "Without a route, so not called: {}.", unrouted.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(outcomes: Vec<Outcome>) -> Report {
+        let row = |outcome| Row { name: "delete-tag".to_owned(), function: Some("delete-tag"), outcome };
+        Report { rows: outcomes.into_iter().map(row).collect(), left_out: 0 }
+    }
+
+    #[test]
+    fn one_wrong_answer_is_enough_and_none_at_all_is_no_success() {
+        let differs = || Outcome::Differs { status: 500, wanted: 200, difference: "answered 500".to_owned() };
+        let not_sent = || Outcome::NotSent("why".to_owned());
+        assert!(report(vec![Outcome::Same(200), not_sent()]).holds());
+        assert!(!report(vec![Outcome::Same(200), differs()]).holds());
+        assert!(!report(vec![Outcome::Same(200), Outcome::NoAnswer("refused".to_owned())]).holds());
+        assert!(!report(vec![not_sent()]).holds());
+        assert!(!report(vec![]).holds());
+        let told = report(vec![Outcome::Same(200), differs(), not_sent()]).to_string();
+        for part in ["200  same", "500  200, DIFFERS\n    answered 500", "not sent: why", "1 answers as wanted, 1 not"]
+        {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_function_is_reached_by_what_is_sent() {
+        assert!(!report(vec![Outcome::Same(404)]).not_reached().contains(&"delete-tag"));
+        assert!(report(vec![Outcome::NotSent("why".to_owned())]).not_reached().contains(&"delete-tag"));
+    }
+}

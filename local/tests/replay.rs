@@ -1,0 +1,125 @@
+//! The replay itself, against local stacks: it passes where all is well, fails where something is not, and leaves nothing behind.
+
+use std::process::{Command, Output, Stdio};
+
+use local::faults::{Fault, Faults};
+use local::replay::report::{Outcome, Report};
+use local::replay::{Options, run};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::request::context::{Clock, Ids};
+
+use crate::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
+
+/// A service as it is deployed: with the machine's clock and random ids.
+async fn service(settings: Settings) -> Stack {
+    Stack::start(Settings { clock: Clock::System, ids: Ids::Random, ..settings }).await.unwrap()
+}
+
+fn options(stack: &Stack, key: &str) -> Options {
+    Options { root: root(), base_url: stack.url.clone(), api_key: key.to_owned(), ..Options::default() }
+}
+
+/// A full key of a new organisation of `stack`.
+async fn new_key(stack: &Stack) -> String {
+    let answer = stack.gateway.invoke_by_name("issue-api-key", json!({"name": "First"}).to_string().as_bytes()).await;
+    let issued: Value = serde_json::from_str(&answer.body).unwrap();
+    issued["api_key"].as_str().unwrap().to_owned()
+}
+
+/// The names of the calls that were not answered as wanted.
+fn failed(report: &Report) -> Vec<&str> {
+    let fails = |outcome: &Outcome| matches!(outcome, Outcome::Differs { .. } | Outcome::NoAnswer(_));
+    report.rows.iter().filter(|row| fails(&row.outcome)).map(|row| row.name.as_str()).collect()
+}
+
+fn not_sent(report: &Report) -> Vec<&str> {
+    let rows = report.rows.iter().filter(|row| matches!(row.outcome, Outcome::NotSent(_)));
+    rows.map(|row| row.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_demo_set() {
+    let stack = service(settings()).await;
+    let before = everything(&stack).await;
+    let report = run(&Options { read_only: true, ..options(&stack, ACME) }).await.unwrap();
+    assert!(report.holds(), "{report}");
+    assert_eq!(report.not_reached(), [""; 0], "record an event of it that fails without a record");
+    let left_out = ["create-agency", "create-assistant", "create-assistant.read-only-key", "create-webhook"];
+    assert_eq!(not_sent(&report), left_out);
+    assert_eq!(everything(&stack).await, before);
+}
+
+#[tokio::test]
+async fn an_empty_service_answers_every_call_as_wanted() {
+    let stack = service(empty()).await;
+    let key = new_key(&stack).await;
+    let report = run(&options(&stack, &key)).await.unwrap();
+    assert!(report.holds(), "{report}");
+    assert_eq!(not_sent(&report), ["create-assistant.read-only-key"]);
+    let recorded = std::fs::read_dir(root().join("events")).unwrap().count();
+    assert!(report.rows.len() > recorded);
+}
+
+#[tokio::test]
+async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() {
+    let (stack, other) = (service(settings()).await, service(settings()).await);
+    let against = |stack: &Stack| Options { against: Some(other.url.clone()), ..options(stack, ACME) };
+    let deletes = vec!["delete-".to_owned()];
+    let report = run(&Options { skip: deletes.clone(), ..against(&stack) }).await.unwrap();
+    assert!(report.holds(), "{report}");
+    assert!(report.left_out > 0 && report.rows.iter().all(|row| !row.name.starts_with("delete-")), "{report}");
+    assert_eq!(not_sent(&report), [""; 0]);
+    let report = run(&Options { only: deletes, ..against(&stack) }).await.unwrap();
+    assert!(report.holds(), "{report}");
+    // The deleted are gone on both sides; a service that never had them answers alike, one that has them still does not.
+    let fresh = service(settings()).await;
+    let report = run(&Options { only: vec!["delete-form".to_owned()], ..against(&fresh) }).await.unwrap();
+    assert_eq!(failed(&report), ["delete-form"], "{report}");
+}
+
+#[tokio::test]
+async fn a_function_that_may_not_write_is_found() {
+    let faults = Faults::default();
+    let stack = service(Settings { faults: faults.clone(), ..empty() }).await;
+    let key = new_key(&stack).await;
+    faults.plan(|action, _| if action == "PutItem" { Fault::ServerError } else { Fault::None });
+    let report = run(&options(&stack, &key)).await.unwrap();
+    assert!(!report.holds(), "{report}");
+    assert_eq!(failed(&report), ["create-agency", "create-assistant"], "{report}");
+    let told = report.to_string();
+    assert!(told.contains("503  201, DIFFERS") && told.contains("2 not"), "{told}");
+}
+
+fn program(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_replay"));
+    let Output { status, stdout, stderr } = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_says_yes_or_no_and_why_it_cannot_say() {
+    let stack = service(settings()).await;
+    let call = async |key: &str| {
+        let (url, key) = (stack.url.clone(), key.to_owned());
+        tokio::task::spawn_blocking(move || program(&["--base-url", &url, "--api-key", &key, "--read-only"]))
+            .await
+            .unwrap()
+    };
+    let (code, stdout, stderr) = call(ACME).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    assert!(stdout.ends_with("\nThe service answers as it should.\n"), "{stdout}");
+    assert!(!stdout.contains(ACME), "the table tells the key");
+    let unknown = format!("in-{}", "x".repeat(43));
+    let (code, stdout, stderr) = call(&unknown).await;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.contains("refuses the key (401)") && !stderr.contains(&unknown), "{stderr}");
+    let (code, _, stderr) = call(ACME_READ_ONLY).await;
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("nothing but read (403)"), "{stderr}");
+    stack.stop().await;
+    let (code, _, stderr) = program(&["--base-url", "http://127.0.0.1:1", "--api-key", ACME]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("http://127.0.0.1:1/api/v1/assistant") && !stderr.contains(ACME), "{stderr}");
+}
