@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Everything that is not the public internet's own.
+/// Every network that is not part of the public internet.
 ///
-/// An address of version 6 that carries one of version 4 is refused whatever it carries: it leads where only a router knows.
+/// An IPv6 address that contains an IPv4 address is always refused: only a router knows where it leads.
 const FORBIDDEN: [IpNet; 22] = [
     // This network, and the unspecified address.
     v4([0, 0, 0, 0], 8),
@@ -33,7 +33,7 @@ const FORBIDDEN: [IpNet; 22] = [
     // Multicast, then reserved and broadcast.
     v4([224, 0, 0, 0], 4),
     v4([240, 0, 0, 0], 4),
-    // Of version 6 all but 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; nothing yet; unique-local,
+    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then unique-local,
     // link-local, site-local, multicast.
     v6([0, 0], 3),
     v6([0x4000, 0], 2),
@@ -47,12 +47,12 @@ const FORBIDDEN: [IpNet; 22] = [
     v6([0x2002, 0], 16),
 ];
 
-/// How far events may go.
+/// Which addresses events may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The public internet: what is deployed.
     Public,
-    /// This machine as well, and without TLS. Only the local stack says so, in its code: no environment can.
+    /// This machine too, and without TLS. Only the code of the local stack sets this: no environment variable can.
     Loopback,
 }
 
