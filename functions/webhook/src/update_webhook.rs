@@ -1,4 +1,4 @@
-//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
+//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; absent fields keep their values.
 
 use shared::prelude::*;
 

@@ -125,7 +125,7 @@ pub struct Run {
 /// The plan.
 #[derive(Debug)]
 pub struct Plan {
-    /// What it is made of.
+    /// The kind of its content.
     pub seed: u64,
     /// The webhooks.
     pub webhooks: Vec<PlannedWebhook>,
