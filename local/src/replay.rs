@@ -1,4 +1,4 @@
-//! The replay: sends recorded requests to a deployed service, and compares its answers with those of a reference.
+//! The replay: sends recorded requests to a deployed service and compares its answers with those of a reference.
 //!
 //! - [`calls`] is what is sent: every event of `events/`, and a few calls of which no event can be recorded.
 //! - [`address`] sends a call over HTTP.
@@ -52,7 +52,7 @@ pub struct Options {
 struct Reference {
     address: Address,
     pages: Pages,
-    /// The replay's own stack, which has to live as long as it is asked.
+    /// The replay's own stack, which must live until the last call.
     stack: Option<Stack>,
 }
 
@@ -182,7 +182,7 @@ mod tests {
         assert!(makes_a_record(&call("POST", "/api/v1/assistant"), &answer(201)));
         assert!(!makes_a_record(&call("POST", "/api/v1/assistant"), &answer(422)));
         assert!(!makes_a_record(&call("GET", "/api/v1/conversation"), &answer(200)));
-        // A GET that registers something at the payment provider.
+        // This GET registers an endpoint at the payment provider.
         assert!(makes_a_record(&call("GET", "/api/v1/agency/billing/x/setup_payment_webhook"), &answer(200)));
     }
 }

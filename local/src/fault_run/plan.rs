@@ -1,4 +1,4 @@
-//! What a fault run is going to do: all of it is made of a seed, before anything happens.
+//! The plan of a fault run, made from a seed before anything happens.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const HOPELESS: usize = 3;
 pub enum Manner {
     /// 200, at once.
     Prompt,
-    /// 200, so late that others would have to wait for it. It stays so.
+    /// 200, but slowly: its circuit opens. It never recovers.
     Slow,
     /// 500.
     Broken,
@@ -49,12 +49,12 @@ impl Manner {
         }
     }
 
-    /// Whether it takes what it is sent, sooner or later.
+    /// Whether it accepts events, now or after it has recovered.
     pub fn recovers(self) -> bool {
         self != Self::Dead
     }
 
-    /// How it answers at first, where an attempt may take as long as `attempt`.
+    /// How it answers at first. `attempt` is the time limit of an attempt.
     pub fn at_first(self, attempt: Duration, random: &mut Rng) -> Behaviour {
         match self {
             Self::Prompt => Behaviour::Answer(200),
@@ -88,11 +88,11 @@ pub struct PlannedWebhook {
 /// A conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Talk {
-    /// The webhook that is told of its end.
+    /// The webhook that gets the event.
     pub webhook: usize,
-    /// Whether it ends.
+    /// Whether it is closed.
     pub closes: bool,
-    /// Whether anything is said in it.
+    /// Whether it has messages.
     pub spoken: bool,
 }
 
@@ -125,7 +125,7 @@ pub struct Run {
 /// The plan.
 #[derive(Debug)]
 pub struct Plan {
-    /// The kind of its content.
+    /// The seed.
     pub seed: u64,
     /// The webhooks.
     pub webhooks: Vec<PlannedWebhook>,
@@ -136,7 +136,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of `seed`, with so many conversations that are closed, and so many contacts of campaigns.
+    /// The plan of `seed`, with these numbers of closed conversations and of contacts.
     pub fn of(seed: u64, conversations: usize, contacts: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let of_organisation = |organisation| Manner::ALL.map(|manner| PlannedWebhook { organisation, manner });
@@ -145,7 +145,7 @@ impl Plan {
             let found = webhooks.iter().position(|own| own.manner == manner && own.organisation == organisation);
             found.unwrap_or_default()
         };
-        // Half of the endpoints' work is that of healthy ones; of one in twenty conversations nothing may ever be heard.
+        // Half of the work is that of healthy endpoints. One in twenty conversations stays open: nothing may arrive of it.
         let mut talks: Vec<_> = (0..conversations + conversations / 20)
             .map(|number| {
                 let manner = match random.usize(0..20) {

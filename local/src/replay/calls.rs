@@ -13,7 +13,7 @@ use crate::gateway::Call;
 
 /// What the ids of the demo set begin with.
 const DEMO_IDS: &str = "01900000-0000-7000-8000-";
-/// What ids that nobody has begin with: their time is five hundred years from now.
+/// The prefix of ids that do not exist: their time is five hundred years from now.
 const NOBODYS_IDS: &str = "0fffffff-0000-7000-8000-";
 
 /// The event whose key is the demo set's full one.
@@ -71,7 +71,7 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
     Ok(Recorded { key, calls })
 }
 
-/// The calls, with ids that nobody has in place of the demo set's.
+/// The calls, with ids that do not exist in place of the demo set's.
 pub fn of_nobody(calls: Vec<NamedCall>) -> Vec<NamedCall> {
     let replaced = |NamedCall { name, call }| {
         let path = call.path.replace(DEMO_IDS, NOBODYS_IDS);

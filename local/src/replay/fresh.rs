@@ -80,7 +80,7 @@ impl<'a> Placeholders<'a> {
         }
         let length = text.get(..20)?.starts_with(|first: char| first.is_ascii_digit()).then(|| text.find('Z'))?? + 1;
         let time = DateTime::parse_from_rfc3339(text.get(..length)?).ok()?;
-        // Times are not numbered: whether two of them are the same is a matter of luck.
+        // Times are not numbered: two of them may be the same by accident.
         self.is_young(time.timestamp()).then_some(("time", length))
     }
 

@@ -163,7 +163,7 @@ crate::record! {
         updated updated_at: Timestamp,
         /// The place of the next contact to dispatch.
         hidden next_place: u32 = 0,
-        /// When its lease expires and a function may take it; `None` where nothing is left to send.
+        /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
     }
 }
