@@ -126,7 +126,7 @@ impl DemoOrganisation {
         {
             return Ok(());
         }
-        #[expect(clippy::disallowed_methods, reason = "the demo set is loaded by whoever runs the stack")]
+        #[expect(clippy::disallowed_methods, reason = "the user of the stack loads the demo set")]
         let table = Table::new(store.clone(), Tenant::operator(self.org_id));
         if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));

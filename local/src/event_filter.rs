@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_fit_as_lambda_s_do() {
+    fn filters_match_as_in_lambda() {
         let image = json!({"state": {"S": "ready"}, "gone": {"NULL": true}, "names": {"SS": ["a", "b"]}, "no": null});
         let record = json!({"eventName": "REMOVE", "dynamodb": {"Keys": {"sk": {"S": "TAG#1"}}, "NewImage": image}});
         let sk = |rule: Value| json!({"dynamodb": {"Keys": {"sk": {"S": [rule]}}}});
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_known_is_no_rule_that_never_fits() {
+    fn an_unknown_rule_is_refused() {
         for (filter, wanted) in [
             (json!({"count": {"N": [{"numeric": [">", 1]}]}}), "the filter rule numeric"),
             (json!({"eventName": [{"anything-but": {"prefix": "R"}}]}), "the filter rule anything-but"),

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn records_come_in_order_in_batches_and_those_that_a_filter_lets_through() {
+    async fn matching_records_come_in_order_in_batches() {
         let sizes = EventSource { batch_size: 2, ..source() };
         assert_eq!(batches(5, sizes, |_| Ok(Value::Null)).await, (vec![vec![1, 2], vec![3, 4], vec![5]], vec![]));
         let sk = |number: &str| json!({"dynamodb": {"Keys": {"sk": {"S": [number]}}}});
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_comes_again_and_is_given_up_in_the_end() {
+    async fn a_batch_that_fails_is_retried_and_then_given_up() {
         let sizes = EventSource { batch_size: 2, ..source() };
         let (came, given_up) =
             batches(4, sizes.clone(), |batch| if batch.contains(&1) { no() } else { Ok(Value::Null) }).await;
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_comes_in_halves_until_the_bad_record_is_alone() {
+    async fn a_batch_that_fails_is_bisected_until_the_bad_record_is_alone() {
         let bisecting = EventSource { bisects: true, ..source() };
         let (came, given_up) =
             batches(5, bisecting, |batch| if batch.contains(&2) { no() } else { Ok(Value::Null) }).await;
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_from_the_lowest_reported_record_on_comes_again() {
+    async fn everything_from_the_lowest_reported_record_is_repeated() {
         let reporting = EventSource { reports_failures: true, ..source() };
         let stops = |batch: &[u64]| if batch[0] == 1 { Ok(failures(&[5, 3])) } else { Ok(failures(&[])) };
         assert_eq!(batches(5, reporting.clone(), stops).await, (vec![vec![1, 2, 3, 4, 5], vec![3, 4, 5]], vec![]));
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_is_stuck_holds_up_no_other_in_the_background() {
+    async fn a_lane_that_waits_does_not_delay_another_one() {
         let source = EventSource { lanes: 2, batch_size: 1, ..source() };
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(source, function));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_changes_of_an_item_stay_in_order_whatever_goes_wrong() {
+    async fn the_changes_of_an_item_stay_in_order_under_all_faults() {
         let (mapping, batches) = mapping(
             EventSource {
                 lanes: 4,
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_broken_off_comes_again() {
+    async fn stopped_work_is_repeated() {
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, ..source() }, function));
         let attending = tokio::spawn(Arc::clone(&mapping).attend(0));

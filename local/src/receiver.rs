@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_may_recover_or_change_its_ways() {
+    async fn it_can_recover_and_change_its_behaviour() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/a", Behaviour::Recovering { failures: 2, then: 204 });
         receiver.behave("/b", Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(201)]));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_may_be_a_nuisance() {
+    async fn it_can_fail_in_every_way() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/drop", Behaviour::DropConnection);
         assert_eq!(send(&receiver, "/drop", 1000).await, "");

@@ -1,12 +1,12 @@
 //! The replay: sends recorded requests to a deployed service and compares its answers with those of a reference.
 //!
-//! - [`calls`] is what is sent: every event of `events/`, and a few calls of which no event can be recorded.
+//! - [`calls`] is what is sent: every event of `events/`, and a few calls that cannot be recorded as events.
 //! - [`address`] sends a call over HTTP.
 //! - [`comparison`] compares two answers; [`fresh`] replaces what differs from run to run.
 //! - [`report`] tells how each call ended.
 //!
 //! The reference is a second address with the same records, or else an empty local stack that the replay starts itself. In the second
-//! case every id of the demo set is replaced by one that nobody has, so that no call can touch a record of the service.
+//! case every id of the demo set is replaced by one that does not exist, so that no call can touch a record of the service.
 
 pub mod address;
 pub mod calls;
@@ -65,7 +65,7 @@ pub async fn run(options: &Options) -> Result<Report, Trouble> {
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
     check_key(&service, &recorded.key).await?;
     let reference = Reference::of(options, &recorded.key).await?;
-    let calls = if options.against.is_some() { recorded.calls } else { calls::of_nobody(recorded.calls) };
+    let calls = if options.against.is_some() { recorded.calls } else { calls::with_unknown_ids(recorded.calls) };
     let mut report = Report::default();
     for NamedCall { name, call } in calls {
         if !options.selects(&name) {

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tick_that_takes_its_time_does_not_hold_up_the_next() {
+    async fn a_slow_tick_does_not_delay_the_next_one() {
         let second = Arc::new(Notify::new());
         let (calls, news) = (AtomicU32::new(0), Arc::clone(&second));
         let function: Function = Arc::new(move |_| {

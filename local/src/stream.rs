@@ -248,7 +248,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_drain_hands_over_all_changes_once_and_what_they_cause() {
+    async fn a_drain_passes_on_all_changes_once_and_those_that_follow() {
         let Setting { database, stream, seen } = setting();
         let wanted: Vec<String> = (0..2500).map(|number| format!("C{number}")).collect();
         for pk in &wanted {
@@ -265,7 +265,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn one_function_alone_may_be_given_what_changed() {
+    async fn changes_can_be_passed_to_one_function_only() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         stream.drain_for("copy").await.unwrap();
@@ -294,7 +294,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn in_the_background_changes_are_handed_over_as_they_come() {
+    async fn in_the_background_changes_are_passed_on_as_they_come() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         let enough = async || {
@@ -322,7 +322,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_table_without_a_stream_has_nothing_to_hand_over() {
+    async fn a_table_without_a_stream_has_no_changes() {
         let mut template = Template::parse(TEMPLATE).unwrap();
         template.without_stream();
         let database = open(&Data::Memory, &template).unwrap();

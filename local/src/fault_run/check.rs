@@ -161,7 +161,7 @@ pub async fn campaigns(
     let mut nothing = Check::that("no connector heard of anything else");
     let mut stopped = Check::that("nothing was sent that was cancelled or deleted before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
-    let mut begun = Check::that("every contact that was sent has one conversation, and nobody else has any");
+    let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
     let mut conversations: HashMap<WidgetId, Vec<Conversation>> = HashMap::new();
     for organisation in 0..world.organisations.len() {
         let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_one_seed_comes_one_plan_and_everything_is_in_it() {
+    fn a_seed_gives_one_plan_with_every_case() {
         let plan = Plan::of(7, 1000, 1000);
         assert_eq!(format!("{:?}", Plan::of(7, 1000, 1000)), format!("{plan:?}"));
         assert_ne!(format!("{:?}", Plan::of(8, 1000, 1000)), format!("{plan:?}"));

@@ -160,7 +160,7 @@ impl World {
         });
         let opened = opened.await?;
         // All tasks have ended, so this is the only reference.
-        let mut world = Arc::into_inner(world).ok_or_else(|| Trouble("somebody still prepares".into()))?;
+        let mut world = Arc::into_inner(world).ok_or_else(|| Trouble("a task still prepares".into()))?;
         world.conversations = opened;
         Ok(Arc::new(world))
     }
@@ -332,11 +332,11 @@ impl World {
         let kinds = options.database.clone();
         self.faults.plan(move |_, _| {
             let mut roll = random.f64();
-            let befalls = kinds.iter().find(|(probability, _)| {
+            let fault = kinds.iter().find(|(probability, _)| {
                 roll -= probability;
                 roll < 0.0
             });
-            befalls.map_or(Fault::None, |(_, fault)| *fault)
+            fault.map_or(Fault::None, |(_, fault)| *fault)
         });
     }
 
@@ -403,7 +403,7 @@ impl World {
     /// # Errors
     /// [`Trouble`] with the database.
     pub async fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
-        #[expect(clippy::disallowed_methods, reason = "only who watches looks at everything")]
+        #[expect(clippy::disallowed_methods, reason = "only an observer reads everything")]
         let scan = self.stack.client.scan().table_name(database::TABLE_NAME).index_name(DUE_INDEX);
         let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
         let mut due = Vec::new();

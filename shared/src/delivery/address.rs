@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_network_of_the_table_is_allowed_from_its_first_to_its_last_address() {
+    fn the_first_and_the_last_address_of_each_forbidden_network_are_refused() {
         for network in FORBIDDEN {
             assert_eq!(network, network.trunc());
             assert!(!Reach::Public.allows(network.network()), "{network}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_another_address_is_not_public() {
+    fn an_address_that_contains_another_one_is_refused() {
         for address in [
             "::ffff:1.1.1.1",
             "::ffff:127.0.0.1",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbours_of_the_networks_are_public() {
+    fn the_neighbours_of_the_forbidden_networks_are_public() {
         for address in [
             "1.0.0.0",
             "1.1.1.1",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_address_of_version_4_leads_out_of_the_public_internet() {
+    async fn every_ipv4_address_outside_the_public_internet_is_refused() {
         for host in [
             // As it is written.
             "127.0.0.1",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_address_of_version_6_leads_out_of_the_public_internet() {
+    async fn every_ipv6_address_outside_the_public_internet_is_refused() {
         for host in [
             "[::]",
             "[::1]",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_name_leads_out_of_the_public_internet() {
+    async fn every_name_outside_the_public_internet_is_refused() {
         for (host, wanted) in [
             ("localhost", Refused::NotPublic),
             ("LOCALHOST", Refused::NotPublic),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_other_form_of_address_is_taken() {
+    async fn disguised_forms_of_an_address_are_refused() {
         let long = format!("https://example.com/{}", "x".repeat(LONGEST));
         for (url, wanted) in [
             ("http://example.com/", Refused::Scheme),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_url_is_not_taken() {
+    async fn an_invalid_url_is_refused() {
         for url in [
             "",
             "/hook",
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_public_internet_is_reached() {
+    async fn the_public_internet_is_allowed() {
         let longest = format!("https://example.com/{}", "x".repeat(LONGEST - 20));
         for (url, wanted) in [
             ("https://example.com", "https://example.com/"),
@@ -445,14 +445,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_machine_s_resolver_knows_the_machine() {
+    async fn the_resolver_finds_this_machine() {
         let found = SystemLookup.lookup("localhost").await.unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
         assert_eq!(Network::public().check("https://localhost/").await, Err(Refused::NotPublic));
     }
 
     #[test]
-    fn what_is_refused_has_a_word_for_programs_and_a_sentence_for_people() {
+    fn each_refusal_has_a_code_and_a_message() {
         for (refused, kind, sentence) in [
             (Refused::TooLong, "url_too_long", "URL should have at most 2048 characters"),
             (Refused::Malformed(url::ParseError::EmptyHost), "url_parsing", "Input should be a valid URL, empty host"),

@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_never_ends_ends_with_the_attempt() {
+    async fn an_endless_answer_is_cut_by_the_time_limit() {
         let trickle = |head: &'static str| {
             serve(move |stream| {
                 stream.write_all(head.as_bytes())?;
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_up_that_never_ends_ends_with_the_attempt() {
+    async fn an_endless_look_up_is_cut_by_the_time_limit() {
         #[derive(Debug)]
         struct Never;
         impl Lookup for Never {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unsigned_and_no_failure_tells_the_secret() {
+    fn signing_needs_a_secret_and_a_failure_does_not_show_it() {
         assert!(headers(&[], "msg_1", 0, BODY).is_err());
         let broken = Secret::from("whsec_not~base64".to_owned());
         let error = headers(&[&new_secret([1; 32]), &broken], "msg_1", 0, BODY).unwrap_err();

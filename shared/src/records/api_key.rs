@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_prints_itself() {
+    fn debug_does_not_show_a_key() {
         let key = ApiKey::of_secret([7; 32]);
         assert_eq!(format!("{key:?}"), "ApiKey(in-BwcH…)");
     }

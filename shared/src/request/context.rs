@@ -249,7 +249,7 @@ mod tests {
     use crate::values::id::with_ordinal;
 
     #[test]
-    fn of_one_seed_come_the_same_ids_and_secrets_and_no_two_are_alike() {
+    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
         let now = Timestamp::from_unix_millis(1_700_000_000_000);
         let made = |secret: [u8; 32]| {
             let ids = Ids::Seeded(Seed::new(&secret));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_never_prints_itself() {
+    fn debug_does_not_show_a_seed() {
         assert!(!format!("{:?}", Seed::new(&[171; 32])).contains("171"));
     }
 }

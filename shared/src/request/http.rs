@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_never_prints_its_headers() {
+    fn debug_does_not_show_the_headers_of_a_request() {
         let request = HttpRequest { idempotency_key: Some("hidden".into()), ..HttpRequest::default() };
         assert!(!format!("{request:?}").contains("hidden"));
     }

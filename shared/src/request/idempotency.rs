@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_answer_opens_with_its_own_secret_only() {
+    fn only_its_own_secret_decrypts_an_answer() {
         let answer = Response::new(201, r#"{"message":"é"}"#.into());
         let sealed = seal(&answer, &[1; 32]).unwrap();
         let opened = open(&sealed, &[1; 32]).unwrap_or_else(|error| panic!("{error}"));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_an_item_is_not_kept() {
+    fn an_answer_that_is_too_large_for_an_item_is_not_kept() {
         let of = |bytes: usize| seal(&Response::new(200, "x".repeat(bytes)), &[1; 32]);
         // Two bytes for the status, and sixteen for the authentication tag.
         assert!(of(SEALED_LIMIT - 18).is_some());
@@ -263,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_prints_itself() {
+    fn debug_does_not_show_a_key() {
         assert_eq!(format!("{:?}", IdempotencyKey::parse("hidden").unwrap()), "IdempotencyKey(…)");
     }
 
     #[test]
-    fn no_two_requests_are_taken_for_one() {
+    fn different_requests_have_different_fingerprints() {
         let request = |method: &str, path: &str, query: &[(&str, &str)], body: Option<&str>| HttpRequest {
             method: method.into(),
             path: path.into(),

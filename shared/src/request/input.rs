@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_that_is_no_object_says_so_and_where() {
+    fn a_body_that_is_no_object_is_one_issue_with_its_location() {
         let issue = |bytes: &[u8]| {
             let issue = Source::body(Some(bytes)).unwrap_err();
             serde_json::to_string(&issue).unwrap()
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_values_with_one_name_the_last_counts() {
+    fn the_last_value_of_a_name_counts() {
         let source = Source::body(Some(br#"{"a":1,"a":2,"\ud800":3}"#)).unwrap();
         assert_eq!(source.required::<i64>("a", &mut Issues::new()), Some(2));
     }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lambda_s_levels_are_known_and_anything_else_is_info() {
+    fn the_levels_of_lambda_are_known_and_any_other_is_info() {
         for (name, wanted) in [
             ("TRACE", LevelFilter::TRACE),
             ("DEBUG", LevelFilter::DEBUG),

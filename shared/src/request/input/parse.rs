@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_in_every_form_and_the_reasons_for_the_others() {
+    fn uuids_are_read_in_every_form_and_refused_with_a_reason() {
         const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
         let upper = ID.to_uppercase();
         for text in [ID, &upper, &ID.replace('-', ""), &format!("{{{ID}}}"), &format!("urn:uuid:{ID}")] {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_not_made_of_other_things() {
+    fn only_strings_are_read_as_strings() {
         assert_eq!(read::<String>(r#""a\u00e9\ud83d\ude00\u0000""#), Ok("aé😀\0".to_owned()));
         for json in ["1", "true", "null", "[]", "{}"] {
             assert_eq!(read::<String>(json).map_err(|(kind, _)| kind), Err("string_type"), "{json}");
