@@ -173,14 +173,14 @@ pub async fn campaigns(
     }
     for (number, (run, ran)) in world.plan.runs.iter().zip(ran).enumerate() {
         let (path, organisation) = (path_of_connector(number), world.plan.webhooks[run.webhook].organisation);
-        let hopeless = run.connector == Some(Manner::Dead);
+        let never_recovers = run.connector == Some(Manner::Dead);
         let of_it = format!("/api/v1/campaign/contact/list/{}", ran.id);
         let places: Vec<CampaignContact> = world.list(organisation, &of_it, "").await?;
         let heard = |id: CampaignContactId| evidence.get(&path).and_then(|heard| heard.get(&id.0));
         for place in &places {
             let wanted = match place.status {
-                ContactStatus::Sent => !hopeless,
-                ContactStatus::Failed => hopeless,
+                ContactStatus::Sent => !never_recovers,
+                ContactStatus::Failed => never_recovers,
                 ContactStatus::Cancelled => ran.cancelled.is_some(),
                 ContactStatus::Queued => false,
             };

@@ -10,7 +10,7 @@ use crate::receiver::Behaviour;
 /// How many organisations there are, each with a webhook of every manner.
 pub const ORGANISATIONS: usize = 3;
 /// Contacts of a campaign whose connector never recovers: each is tried ten times, and such a connector is tried once a minute.
-const HOPELESS: usize = 3;
+const NEVER_RECOVERING: usize = 3;
 
 /// How an endpoint answers until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,7 +176,7 @@ impl Plan {
             (WidgetType::Instagram, Some(Manner::Dead), 0),
         ];
         let mut run = |(number, (channel, connector, share)): (usize, (WidgetType, Option<Manner>, usize))| {
-            let contacts = if share == 0 { HOPELESS } else { (contacts * share / 100).max(1) };
+            let contacts = if share == 0 { NEVER_RECOVERING } else { (contacts * share / 100).max(1) };
             let places = 0..u32::try_from(contacts).unwrap_or(u32::MAX);
             let end = match channel {
                 WidgetType::Telegram => End::Cancelled(contacts / 3),
@@ -209,7 +209,7 @@ mod tests {
         let connected: BTreeSet<_> = plan.runs.iter().filter_map(|run| run.connector).collect();
         assert_eq!(connected, Manner::ALL.into());
         assert!(plan.runs.iter().any(|run| run.connector.is_none() && run.contacts > 0));
-        assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + HOPELESS);
+        assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + NEVER_RECOVERING);
         let thinned = |run: &Run| matches!(&run.end, End::Thinned(places) if !places.is_empty());
         assert!(plan.runs.iter().any(thinned));
     }
