@@ -1,4 +1,4 @@
-//! The embedded DynamoDB, with the table as the template describes it, served over loopback to any AWS client.
+//! The embedded DynamoDB, with the table of the template, served over loopback to any AWS client.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,8 +21,8 @@ use crate::template::Template;
 /// Name of the local table.
 pub const TABLE_NAME: &str = "assistants-local";
 
-/// For each change the database looks for the highest sequence number, and for each read of the stream for those behind one: without
-/// this, among all changes there ever were.
+/// An index on the sequence numbers of the stream. For each change the database looks for the highest number, and for each read of the
+/// stream for those after one. Without this index it would search all changes.
 const STREAM_INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order \
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
@@ -34,11 +34,11 @@ pub enum Data {
     Memory,
     /// In this file.
     File(PathBuf),
-    /// In memory, at first as this file has it.
+    /// In memory, beginning with a copy of this file.
     CopyOf(PathBuf),
 }
 
-/// Opens the database, and makes the table where it is not there yet.
+/// Opens the database, and creates the table if it does not exist.
 ///
 /// # Errors
 /// [`Trouble`] with the file or the template.
@@ -75,7 +75,7 @@ fn in_file(file: &Path) -> Result<Database, DynoxideError> {
     Database::new(&file)
 }
 
-/// Nobody else gets at a database in memory, so it begins as the copy of one that was prepared, for which a name is enough.
+/// An empty database in memory: a copy of one that has the index of the stream, which can be reached by a name until it is copied.
 fn in_memory() -> Result<Database, DynoxideError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("file:prepared-{}?mode=memory&cache=shared", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -84,7 +84,7 @@ fn in_memory() -> Result<Database, DynoxideError> {
     copy_of(&name)
 }
 
-/// The copy has what the original has, the index of the stream included.
+/// The copy has everything that the original has, including the index of the stream.
 fn copy_of(name: &str) -> Result<Database, DynoxideError> {
     let copy = Database::memory()?;
     copy.restore_from(name)?;
@@ -98,12 +98,12 @@ pub fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
-        // The listener is open already; what ends the server early ends the process with it.
+        // The listener is open already. What ends the server early also ends the process.
         let _ = dynoxide::server::serve_with_shutdown(listener, database, stop).await;
     })
 }
 
-/// The ordinary SDK, pointed at `url`. Time limits are the functions' own, shorter where a test wants to see them run out.
+/// The SDK with the endpoint `url`. Its time limits are those of the functions, or shorter for a test.
 pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(attempt * 3).build();
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(5));

@@ -32,7 +32,7 @@ use uuid::Uuid;
 
 use crate::Trouble;
 
-/// The kinds of records, in the order in which they are loaded: what others refer to comes first.
+/// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
 const KINDS: [&str; 17] = [
     "users",
     "tags",
@@ -78,12 +78,12 @@ pub struct DemoOrganisation {
     records: BTreeMap<String, Vec<Value>>,
 }
 
-/// A key of the demo set. No other key stands in any file.
+/// A key of the demo set. No other key is in any file.
 #[derive(Debug, Deserialize)]
 pub struct DemoKey {
     /// The key itself.
     pub key: String,
-    /// What the database holds of it.
+    /// Its stored form.
     #[serde(flatten)]
     record: Map<String, Value>,
 }
@@ -106,10 +106,10 @@ impl Demo {
         serde_yaml_ng::from_str(&text).map_err(|error| named(error.to_string()))
     }
 
-    /// Puts the set into the table, unless it is there: an organisation's last key, which is put last, tells.
+    /// Puts the set into the table, unless it is there already: the last key of an organisation is put last, and tells this.
     ///
     /// # Errors
-    /// [`Trouble`] names the record that is not as it should be.
+    /// [`Trouble`] names the invalid record.
     pub async fn load(&self, store: &Store) -> Result<(), Trouble> {
         for organisation in &self.organisations {
             organisation.load(self.time, store).await?;
@@ -126,7 +126,7 @@ impl DemoOrganisation {
         {
             return Ok(());
         }
-        #[expect(clippy::disallowed_methods, reason = "the demo set is loaded by whoever runs the stack")]
+        #[expect(clippy::disallowed_methods, reason = "the user of the stack loads the demo set")]
         let table = Table::new(store.clone(), Tenant::operator(self.org_id));
         if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));
@@ -169,7 +169,7 @@ impl DemoOrganisation {
         Ok((parsed, record_of(self.complete(record, time))?))
     }
 
-    /// The records that `template` stands for: one, or `repeat` of them, with `{n}` in their texts and the number in their ids.
+    /// The records that `template` stands for: one, or `repeat` of them, with their number in place of `{n}` and in their ids.
     fn expand(&self, template: &Value, time: Timestamp) -> Result<Vec<Value>, Trouble> {
         let Value::Object(members) = template else { return Err(Trouble("demo set: a record is no mapping".into())) };
         let Some(count) = members.get("repeat") else { return Ok(vec![self.complete(members.clone(), time)]) };
@@ -188,7 +188,7 @@ impl DemoOrganisation {
         Ok((0..count).map(numbered).collect())
     }
 
-    /// What every record has, where it does not say otherwise.
+    /// The fields that every record has by default.
     fn complete(&self, mut members: Map<String, Value>, time: Timestamp) -> Value {
         let time = Value::from(time.to_string());
         let common = [
@@ -204,7 +204,7 @@ impl DemoOrganisation {
     }
 }
 
-/// Inserts the rows that the list does not have yet: a load that died on its way is continued where it stopped.
+/// Inserts the rows that the list does not have yet, so that an interrupted load is continued.
 async fn insert<R: Listed>(table: &Table, of: R::Of, records: Vec<Value>) -> Result<(), Trouble>
 where
     R::Id: PartialEq + std::fmt::Debug,
@@ -223,7 +223,7 @@ where
     Ok(())
 }
 
-/// A row, with the id that it says.
+/// A row with a fixed id.
 fn listed<R: Listed>(value: Value) -> Result<(Uuid, R), Trouble> {
     let id = value["id"].as_str().and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Trouble(format!("demo set: {value} has no id")))?;
@@ -256,7 +256,7 @@ async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(),
     table.stage_contacts(&contacts).await.map_err(trouble)
 }
 
-/// A conversation of the demo set, with what is said in it.
+/// A conversation of the demo set, with its messages.
 #[derive(Debug, Deserialize)]
 struct Spoken {
     #[serde(flatten)]
@@ -264,7 +264,7 @@ struct Spoken {
     messages: Vec<Message>,
 }
 
-/// Opens the conversations, has them said what is said in them, and closes those that are closed.
+/// Opens the conversations, adds their messages, and closes those that are closed.
 async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     for (place, record) in records.into_iter().enumerate() {
         if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
@@ -289,7 +289,7 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Puts deliveries of closed conversations, which are given up at once: nothing of the demo set is ever sent.
+/// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.
 async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     #[derive(Debug, Deserialize)]
     struct GivenUpDelivery {

@@ -1,19 +1,19 @@
-//! Lambda's event filtering: which records of a stream a pattern lets through.
+//! Lambda's event filtering: which records of a stream match a pattern.
 
 use serde_json::Value;
 
 use crate::Trouble;
 
-/// Whether `value` fits `pattern`: all members of an object do, and of an array one rule does.
+/// Whether `value` matches `pattern`: every member of an object must match, and one rule of an array.
 pub fn fits(pattern: &Value, value: Option<&Value>) -> bool {
     match pattern {
         Value::Object(members) => {
             members.iter().all(|(name, pattern)| fits(pattern, value.and_then(|value| value.get(name))))
         }
         Value::Array(rules) => rules.iter().any(|rule| match value {
-            // A list fits where one of its elements does.
+            // A list matches where one of its elements does.
             Some(Value::Array(elements)) => elements.iter().any(|element| obeys(rule, Some(element))),
-            // Rules are about leaves: an object is no value, not even for `exists`.
+            // Rules are about leaves: an object has no value, not even for `exists`.
             value => obeys(rule, value.filter(|value| !value.is_object())),
         }),
         _ => false,
@@ -34,7 +34,7 @@ fn obeys(rule: &Value, leaf: Option<&Value>) -> bool {
     })
 }
 
-/// Refuses a pattern with a rule that is not known here, which would let nothing through and say nothing.
+/// Refuses a pattern with an unknown rule, which would silently match nothing.
 ///
 /// # Errors
 /// [`Trouble`] names the rule.
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_fit_as_lambda_s_do() {
+    fn filters_match_as_in_lambda() {
         let image = json!({"state": {"S": "ready"}, "gone": {"NULL": true}, "names": {"SS": ["a", "b"]}, "no": null});
         let record = json!({"eventName": "REMOVE", "dynamodb": {"Keys": {"sk": {"S": "TAG#1"}}, "NewImage": image}});
         let sk = |rule: Value| json!({"dynamodb": {"Keys": {"sk": {"S": [rule]}}}});
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_known_is_no_rule_that_never_fits() {
+    fn an_unknown_rule_is_refused() {
         for (filter, wanted) in [
             (json!({"count": {"N": [{"numeric": [">", 1]}]}}), "the filter rule numeric"),
             (json!({"eventName": [{"anything-but": {"prefix": "R"}}]}), "the filter rule anything-but"),

@@ -1,8 +1,8 @@
-//! Lambda's event source mapping: how a function gets the records of a stream, by the rules that the template has for it.
+//! Lambda's event source mapping: passes the records of a stream to a function, by the rules of the template.
 //!
-//! Filters, batches, lanes, retries, bisection, partial failures, age: what happens here is what happens when deployed. AWS's guide
-//! leaves open how often the rest of a batch comes again after a partial failure. As with a split, it counts as no retry here: a retry
-//! is the same batch once more.
+//! Filters, batches, parallel lanes, retries, bisection, partial failures and age work as they do in Lambda. AWS's guide does not say
+//! whether repeating the rest of a batch after a partial failure counts as a retry. Here it does not, like a split: a retry is the same
+//! batch once more.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,10 +19,10 @@ use crate::event_filter;
 use crate::lambda::{self, Failed, Function};
 use crate::template::EventSource;
 
-/// How long Lambda waits before a batch comes again, at first and at most.
+/// The backoff of Lambda before it repeats a batch: the first wait and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// A function's place on a stream.
+/// A mapping from a stream to a function.
 pub struct Mapping {
     source: EventSource,
     function: Function,
@@ -31,21 +31,21 @@ pub struct Mapping {
     given_up: Mutex<Vec<Value>>,
 }
 
-/// Batches of a lane come one after another, and all changes of an item come by the same lane.
+/// A lane: its batches come one after another, and all changes of an item are in the same lane.
 #[derive(Default)]
 struct Lane {
     work: Mutex<Work>,
-    /// Held by whoever invokes the function.
+    /// Locked while the function runs: one invocation at a time.
     turn: tokio::sync::Mutex<()>,
     news: Notify,
 }
 
-/// What a lane has to do. It is kept here until it is done, and not by the task that does it, which may be stopped at any time.
+/// The work of a lane. It is kept here until it is done, since the task that does it may be stopped at any time.
 #[derive(Default)]
 struct Work {
     /// Records that are in no batch yet.
     waiting: VecDeque<Value>,
-    /// What is left of the batch under way, the next part last.
+    /// The parts of the current batch that are left, the next one last.
     parts: Vec<Part>,
 }
 
@@ -53,29 +53,29 @@ struct Work {
 #[derive(Clone)]
 struct Part {
     records: Vec<Value>,
-    /// How often it came again.
+    /// How often it was repeated.
     retries: u64,
 }
 
-/// What goes wrong between a stream and a function, each with a probability from 0 to 1. By default nothing does.
+/// The faults between a stream and a function, each with a probability from 0 to 1. By default there are none.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFaults {
-    /// A batch that was handled comes again.
+    /// A handled batch is repeated.
     pub redelivered: f64,
-    /// A batch comes in two.
+    /// A batch is split.
     pub split: f64,
-    /// A batch comes late.
+    /// A batch is delayed.
     pub delayed: f64,
-    /// How late at most.
+    /// The longest delay.
     pub delay: Duration,
     /// The function's process dies in the middle.
     pub killed: f64,
-    /// Where chance comes from.
+    /// The source of randomness.
     pub random: fastrand::Rng,
 }
 
 impl Mapping {
-    /// `function` on a stream, by the rules of `source`.
+    /// A mapping to `function`, by the rules of `source`.
     pub fn new(source: EventSource, function: Function) -> Self {
         let lanes = (0..source.lanes.max(1)).map(|_| Lane::default()).collect();
         Self { source, function, lanes, faults: Mutex::default(), given_up: Mutex::default() }
@@ -86,22 +86,22 @@ impl Mapping {
         &self.source.function
     }
 
-    /// How many batches the function may work on at once.
+    /// How many batches the function may work on at the same time.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// From now on this goes wrong.
+    /// Sets the faults.
     pub fn set_faults(&self, faults: StreamFaults) {
         *lock(&self.faults) = faults;
     }
 
-    /// What was given up, for good: the records that ran out of attempts or of time. Lambda would say so to the source's destination.
+    /// The records that were given up, since they had no attempts or no time left. Lambda would report them to the source's destination.
     pub fn given_up(&self) -> Vec<Value> {
         lock(&self.given_up).clone()
     }
 
-    /// The next records of the stream: those that the filters let through wait, each in its lane.
+    /// Adds the next records of the stream: those that match the filters wait in their lanes.
     pub fn take(&self, records: impl IntoIterator<Item = Value>) {
         for record in records.into_iter().filter(|record| self.source.lets_through(record)) {
             let lane = &self.lanes[self.lane_of(&record)];
@@ -110,12 +110,12 @@ impl Mapping {
         }
     }
 
-    /// Has all that waits handled or given up. What fails comes again at once.
+    /// Handles all waiting records or gives them up. Failures are retried at once.
     pub async fn work_off(&self) {
         join_all(self.lanes.iter().map(async |lane| while self.step(lane, Duration::ZERO).await {})).await;
     }
 
-    /// Attends to a lane for as long as it is let. What fails comes again after a while.
+    /// Works on a lane until the task is stopped. Failures are retried after a backoff.
     pub async fn attend(self: Arc<Self>, lane: usize) {
         let lane = &self.lanes[lane];
         loop {
@@ -126,17 +126,17 @@ impl Mapping {
         }
     }
 
-    /// Lambda keeps the order of an item's changes, and none beyond: the lane depends on the whole key.
+    /// The lane of a record. It depends on the whole key, since Lambda keeps the order of the changes of one item only.
     fn lane_of(&self, record: &Value) -> usize {
         let keys = record["dynamodb"]["Keys"].as_object();
         let keys: BTreeMap<_, _> = keys.into_iter().flatten().map(|(name, key)| (name, key.to_string())).collect();
         let mut hasher = DefaultHasher::new();
         keys.hash(&mut hasher);
-        // Less than there are lanes, so it fits whatever they are counted with.
+        // Less than the number of lanes, so the conversion never fails.
         usize::try_from(hasher.finish() % self.lanes.len() as u64).unwrap_or_default()
     }
 
-    /// Invokes the function with the next part of a batch; false where the lane has nothing to do.
+    /// Invokes the function with the next part of a batch. Returns false where the lane has nothing to do.
     async fn step(&self, lane: &Lane, pause: Duration) -> bool {
         let _turn = lane.turn.lock().await;
         let Some(part) = lane.next(self.source.batch_size) else { return false };
@@ -157,11 +157,11 @@ impl Mapping {
         let answer = lambda::invoke(&self.function, payload, chance.lifetime).await;
         let stopped_at = self.stopped_at(&part.records, answer);
         let retries = part.retries;
-        // From here on nothing waits until it is put down what is left: who is stopped loses nothing.
+        // From here on there is no `await` until the rest is saved: a task that is stopped loses nothing.
         match stopped_at {
             None => lane.replace(chance.again.then_some(part)),
             Some(0) => lane.replace(self.again(part)),
-            // The batch is split there, and the first part of it is done.
+            // The batch is split there; its first part is done.
             Some(at) => lane.replace(part.split(at).into_iter().take(1)),
         }
         if stopped_at.is_some() {
@@ -171,11 +171,11 @@ impl Mapping {
         true
     }
 
-    /// What comes again of a batch of which nothing was handled.
+    /// The parts to repeat of a batch that failed as a whole.
     fn again(&self, mut part: Part) -> Vec<Part> {
         let size = part.records.len();
         if self.source.bisects && size > 1 {
-            // A split is no retry: a bad record is alone in the end, and has all its attempts.
+            // A split is no retry: in the end a bad record is alone and has all its attempts.
             return part.split(size.div_ceil(2)).into();
         }
         if part.retries >= self.source.max_retries {
@@ -190,13 +190,13 @@ impl Mapping {
         lock(&self.given_up).extend(records);
     }
 
-    /// The place of the first record that comes again, the first of all where the invocation failed; none where all were handled.
+    /// The index of the first record to repeat: 0 where the invocation failed, `None` where all were handled.
     fn stopped_at(&self, records: &[Value], answer: Result<String, Failed>) -> Option<usize> {
         let Some(answer) = answer.ok().and_then(|answer| serde_json::from_str::<Value>(&answer).ok()) else {
             return Some(0);
         };
         let failures = answer["batchItemFailures"].as_array().filter(|_| self.source.reports_failures);
-        // An answer that names no record of the batch is a failure of all of it.
+        // An answer that names a record outside the batch is a failure of the whole batch.
         let place = |failure: &Value| {
             let named = |record: &Value| {
                 let number = &record["dynamodb"]["SequenceNumber"];
@@ -209,7 +209,7 @@ impl Mapping {
 }
 
 impl Lane {
-    /// The part that is next, from a new batch where none is under way.
+    /// The next part, from a new batch if there is no current one.
     fn next(&self, batch_size: usize) -> Option<Part> {
         let mut work = lock(&self.work);
         if work.parts.is_empty() && !work.waiting.is_empty() {
@@ -220,14 +220,14 @@ impl Lane {
         work.parts.last().cloned()
     }
 
-    /// Has `left` take the place of the part that was next.
+    /// Replaces the part that was next by `left`.
     fn replace(&self, left: impl IntoIterator<Item = Part>) {
         let mut work = lock(&self.work);
         work.parts.pop();
         work.parts.extend(left);
     }
 
-    /// Waits for records, and from the first one on for as many as a batch takes, as long as the source says.
+    /// Waits for a first record, and then for a full batch or the end of the source's window.
     async fn gather(&self, source: &EventSource) {
         let at_least = async |count| {
             while lock(&self.work).waiting.len() < count {
@@ -235,7 +235,7 @@ impl Lane {
             }
         };
         at_least(1).await;
-        // A window that ends has the batch go as it is.
+        // When the window ends, the batch is passed on as it is.
         let _ = timeout(Duration::from_secs(source.window_seconds), at_least(source.batch_size)).await;
     }
 }
@@ -247,7 +247,7 @@ impl Part {
         [second, self]
     }
 
-    /// The part with the records that `keep` is true of, if any, and the others.
+    /// The part with the records for which `keep` is true, if any, and the others.
     fn divide(self, keep: impl Fn(&Value) -> bool) -> (Option<Self>, Vec<Value>) {
         let (kept, others): (Vec<_>, Vec<_>) = self.records.into_iter().partition(keep);
         let part = Self { records: kept, retries: self.retries };
@@ -256,13 +256,13 @@ impl Part {
 }
 
 impl EventSource {
-    /// Whether one of the filters fits `record`; without filters all do.
+    /// Whether `record` matches one of the filters; without filters every record matches.
     pub fn lets_through(&self, record: &Value) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| event_filter::fits(filter, Some(record)))
     }
 }
 
-/// What befalls one delivery.
+/// The faults of one invocation.
 #[derive(Default)]
 struct Chance {
     cut: Option<usize>,
@@ -272,10 +272,10 @@ struct Chance {
 }
 
 impl StreamFaults {
-    /// How often the function of the next invocation is woken before its process dies; none where it does not.
+    /// How often the function of the next invocation is polled before its process dies; `None` where it does not die.
     pub fn lifetime(&mut self) -> Option<u32> {
         let dies = self.random.f64() < self.killed;
-        // A function is woken a few times per call: as likely in its first calls as much later.
+        // A function is polled a few times per call, so it dies in its first calls as likely as much later.
         dies.then(|| {
             let magnitude = 1 << self.random.u32(1..10);
             self.random.u32(1..=magnitude)
@@ -294,7 +294,7 @@ impl StreamFaults {
     }
 }
 
-/// The timer's shortest wait is a millisecond, and most waits are none.
+/// Sleeps. The shortest sleep of the timer is a millisecond, so a wait of zero is skipped.
 async fn wait(duration: Duration) {
     if !duration.is_zero() {
         sleep(duration).await;
@@ -309,7 +309,7 @@ fn age(record: &Value) -> i64 {
     Clock::System.now().unix_seconds() - created
 }
 
-/// A task that panicked leaves nothing half done: all that is done under a lock is to put down and to pick up.
+/// Locks, also after a panic: code under a lock only adds and takes values, so nothing is half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn records_come_in_order_in_batches_and_those_that_a_filter_lets_through() {
+    async fn matching_records_come_in_order_in_batches() {
         let sizes = EventSource { batch_size: 2, ..source() };
         assert_eq!(batches(5, sizes, |_| Ok(Value::Null)).await, (vec![vec![1, 2], vec![3, 4], vec![5]], vec![]));
         let sk = |number: &str| json!({"dynamodb": {"Keys": {"sk": {"S": [number]}}}});
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_comes_again_and_is_given_up_in_the_end() {
+    async fn a_batch_that_fails_is_retried_and_then_given_up() {
         let sizes = EventSource { batch_size: 2, ..source() };
         let (came, given_up) =
             batches(4, sizes.clone(), |batch| if batch.contains(&1) { no() } else { Ok(Value::Null) }).await;
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_comes_in_halves_until_the_bad_record_is_alone() {
+    async fn a_batch_that_fails_is_bisected_until_the_bad_record_is_alone() {
         let bisecting = EventSource { bisects: true, ..source() };
         let (came, given_up) =
             batches(5, bisecting, |batch| if batch.contains(&2) { no() } else { Ok(Value::Null) }).await;
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_from_the_lowest_reported_record_on_comes_again() {
+    async fn everything_from_the_lowest_reported_record_is_repeated() {
         let reporting = EventSource { reports_failures: true, ..source() };
         let stops = |batch: &[u64]| if batch[0] == 1 { Ok(failures(&[5, 3])) } else { Ok(failures(&[])) };
         assert_eq!(batches(5, reporting.clone(), stops).await, (vec![vec![1, 2, 3, 4, 5], vec![3, 4, 5]], vec![]));
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_is_stuck_holds_up_no_other_in_the_background() {
+    async fn a_lane_that_waits_does_not_delay_another_one() {
         let source = EventSource { lanes: 2, batch_size: 1, ..source() };
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(source, function));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_changes_of_an_item_stay_in_order_whatever_goes_wrong() {
+    async fn the_changes_of_an_item_stay_in_order_under_all_faults() {
         let (mapping, batches) = mapping(
             EventSource {
                 lanes: 4,
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_broken_off_comes_again() {
+    async fn stopped_work_is_repeated() {
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, ..source() }, function));
         let attending = tokio::spawn(Arc::clone(&mapping).attend(0));

@@ -1,10 +1,10 @@
-//! The fault run: conversations are closed and campaigns sent while everything goes wrong that may, and then one looks what arrived.
+//! The fault run: closes conversations and sends campaigns while faults happen, and then checks what arrived.
 //!
-//! - [`plan`] is made of a seed; [`world`] is the service with its customers, and the ways in which they act.
+//! - [`plan`] is made from a seed. [`world`] is the service with its customers, and what they can do.
 //! - [`acts`] is what happens: closes at a steady rate in real time, campaigns, then recovery in time that is skipped.
-//! - [`check`] compares what came with what was to come, [`report`] says so.
+//! - [`check`] compares what arrived with what should arrive. [`report`] prints the result.
 //!
-//! The same seed makes the same plan and casts the same dice. What they befall is a matter of timing.
+//! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 
 pub mod acts;
 pub mod check;
@@ -29,16 +29,16 @@ use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
 use crate::fault_run::world::{World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
 
-/// How many times fewer conversations are closed where nothing goes wrong. That is done beside the others, and not before them: so both
-/// have to do with the same machine, whatever else it does.
+/// How many times fewer conversations are closed in the world without faults. That world runs at the same time, so that both have the
+/// same machine under the same load.
 const CALMER: u32 = 5;
 
-/// How a run is to be.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct FaultRunOptions {
     /// The checkout.
     pub root: PathBuf,
-    /// What the plan and the dice are made of.
+    /// The seed of the plan and of the random numbers.
     pub seed: u64,
     /// Conversations that are closed.
     pub conversations: usize,
@@ -46,24 +46,24 @@ pub struct FaultRunOptions {
     pub contacts: usize,
     /// Conversations closed in a second.
     pub pace: u32,
-    /// How many times as fast as the machine's the clock goes.
+    /// How many times faster than the machine's clock the service's clock is.
     pub times: u32,
-    /// How long an attempt to send may take.
+    /// The time limit of an attempt to send.
     pub attempt: Duration,
-    /// How long an attempt of a call of the database may take.
+    /// The time limit of an attempt to call the database.
     pub call: Duration,
-    /// What a widget's campaigns may send in a second.
+    /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
-    /// What goes wrong with the database, and how probable it is.
+    /// The faults of the database, with their probabilities.
     pub database: Vec<(f64, Fault)>,
-    /// What goes wrong between the stream and the functions.
+    /// The faults between the stream and the functions.
     pub stream: StreamFaults,
-    /// Whether a fifth as many conversations are closed beside it with nothing going wrong, to compare how long they take.
+    /// Whether a fifth as many conversations are closed in a world without faults, to compare the times.
     pub compared: bool,
 }
 
 impl FaultRunOptions {
-    /// 10,000 conversations and contacts. An attempt and the clock's pace are to each other as 15 seconds to a second.
+    /// 10,000 conversations and contacts. With the faster clock, an attempt takes as long as 15 seconds in reality.
     pub fn full(root: &Path, seed: u64) -> Self {
         Self {
             root: root.to_owned(),
@@ -96,7 +96,7 @@ impl FaultRunOptions {
         }
     }
 
-    /// Some dozens of each, as fast as they go, and more that goes wrong: what `cargo test` has time for.
+    /// Some dozens of each, without pauses and with more faults, for `cargo test`.
     pub fn short(root: &Path, seed: u64) -> Self {
         Self {
             conversations: 60,
@@ -127,16 +127,16 @@ impl FaultRunOptions {
         }
     }
 
-    /// How long something that is sent may have been under way: the last look at what it is for, and the attempt.
+    /// The longest time from the last read before an attempt to its end.
     pub fn under_way(&self) -> Duration {
         self.call * 3 + self.attempt + Duration::from_millis(250)
     }
 }
 
-/// Does it all, and says of each act, as it ends, how long it took.
+/// Does all of it, and prints the duration of each act as it ends.
 ///
 /// # Errors
-/// [`Trouble`] where something keeps it from coming to its end: the report says everything else.
+/// [`Trouble`] where the run cannot be finished. Everything else is in the report.
 pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<FaultRunReport, Trouble> {
     let mut watch = Instant::now();
     let mut done = |what: String| {
@@ -158,7 +158,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let (closed, clean) = try_join!(acts::close(&world, pace), undisturbed(calm, options.times, pace / CALMER))?;
     done(format!("{} conversations closed, {pace} in a second", closed.len()));
     let ran = acts::campaign(&world).await?;
-    // What was under way when something was stopped has arrived before the endpoints recover.
+    // What was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, going_on));
     done(format!("campaigns with {} contacts sent", world.plan.runs.iter().map(|run| run.contacts).sum::<usize>()));
@@ -180,7 +180,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     Ok(FaultRunReport { seed: options.seed, rows, checks, slowest })
 }
 
-/// The median and the slowest hundredth of what conversations take from close to receipt in a world in which nothing goes wrong.
+/// The median and the slowest hundredth of the times from close to receipt, in a world without faults.
 async fn undisturbed(
     world: Option<Arc<World>>,
     times: u32,

@@ -1,4 +1,4 @@
-//! Faults between the SDK and the database: what DynamoDB does on a bad day, and the embedded one never.
+//! Faults between the SDK and the database, which DynamoDB may have and the embedded one never has.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,15 +32,15 @@ pub enum Fault {
     LoseAnswer,
     /// The request does its work, and the connection breaks before the answer.
     BreakAnswer,
-    /// A transaction meets another one: nothing is done.
+    /// A transaction conflicts with another one: nothing is done.
     Conflict,
-    /// A batch is left half unprocessed.
+    /// Half of a batch is left unprocessed.
     Unprocessed,
 }
 
 type Plan = dyn FnMut(&str, usize) -> Fault + Send;
 
-/// Decides the fate of each request. By default nothing goes wrong.
+/// Decides the fault of each request. By default there is none.
 #[derive(Clone, Default)]
 pub struct Faults(Arc<Mutex<State>>);
 
@@ -59,12 +59,12 @@ impl std::fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// From now on `plan` decides, by the action (`PutItem`, say) and the number of requests that came before since it was set.
+    /// Sets the plan. It gets the action, such as `PutItem`, and the number of requests since it was set.
     pub fn plan(&self, plan: impl FnMut(&str, usize) -> Fault + Send + 'static) {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub fn end(&self) {
         self.state(|state| *state = State::default());
     }
@@ -74,7 +74,7 @@ impl Faults {
         self.state(|state| state.requests.clone())
     }
 
-    /// Waits until a request or an answer has been lost since the plan was set: the moment for a process to die.
+    /// Waits until a request or an answer has been lost since the plan was set: then a process dies.
     pub async fn lost(&self) {
         self.state(|state| Arc::clone(&state.lost)).notified().await;
     }
@@ -85,7 +85,7 @@ impl Faults {
         self.state(|state| state.permissions.clone())
     }
 
-    /// An HTTP client that goes by the plan.
+    /// An HTTP client that follows the plan.
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(FaultyClient { faults: self.clone(), inner: http_client() })
     }
@@ -186,7 +186,7 @@ impl HttpConnector for FaultyConnector {
     }
 }
 
-/// A transaction needs the permission of each of its parts, and none of its own; what reads an index, that of the index.
+/// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index.
 fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
     let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
     if !action.starts_with("Transact") {

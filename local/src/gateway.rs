@@ -1,4 +1,4 @@
-//! API Gateway's part: HTTP to a REST API (v1) proxy event, to the endpoint that the binary runs, and back to HTTP.
+//! The part of API Gateway: turns an HTTP request into a REST API (v1) proxy event, invokes the function, and turns its answer into HTTP.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ const STAGE: &str = "local";
 /// Everything between HTTP and the endpoints.
 #[derive(Debug)]
 pub struct Gateway {
-    /// The process's own, as `shared::runtime::lambda` would set it up.
+    /// The service, as `shared::runtime::lambda` would set it up.
     pub service: Service,
     routes: Vec<TemplateRoute>,
     ids: Ids,
@@ -69,16 +69,16 @@ pub struct Answer {
     pub headers: BTreeMap<String, String>,
     /// JSON.
     pub body: String,
-    /// What answering took of the database.
+    /// What the answer took of the database.
     pub cost: Cost,
 }
 
 impl Gateway {
-    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request
-    /// where `log` says so.
+    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request if `log`
+    /// is set.
     ///
     /// # Errors
-    /// [`Trouble`] where the template has a function that no endpoint is built for.
+    /// [`Trouble`] where the template has an unknown function.
     pub fn new(
         template: &Template,
         service: Service,
@@ -138,9 +138,9 @@ impl Gateway {
         answer
     }
 
-    /// Hands `event` to `endpoint`, as Lambda would.
+    /// Passes `event` to `endpoint`, as Lambda would.
     pub async fn invoke(&self, endpoint: &Handler, event: Value) -> Answer {
-        // Through text and back: what a function receives is JSON, and nothing that JSON does not hold.
+        // To text and back: a function receives only what JSON can represent.
         let request = match serde_json::from_str::<LambdaRequest>(&event.to_string()) {
             Ok(event) => HttpRequest::from_event(event, "no request id"),
             Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
@@ -168,8 +168,8 @@ impl Gateway {
         }
     }
 
-    /// Runs the function `name` as its binary would, whatever its kind; none where there is no such function, or the payload is no event
-    /// of an operation.
+    /// Runs the function `name` of any kind as its binary would. `None` where there is no such function, or where the payload is no event of
+    /// an operation.
     async fn run(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
         let cx = EventContext { service: &self.service };
         if let Some(task) = functions::TASKS.iter().find(|task| task.name == name) {
@@ -196,7 +196,7 @@ impl Gateway {
         Some(Ok(json!({"statusCode": status, "headers": headers, "body": body, "isBase64Encoded": false}).to_string()))
     }
 
-    /// The function `name`, as whatever causes events invokes it: the stream or a schedule.
+    /// The function `name`, as the stream or a schedule invokes it.
     ///
     /// # Errors
     /// [`Trouble`] where there is none of that name that takes events.
@@ -273,13 +273,13 @@ impl Gateway {
         })
     }
 
-    /// Writes down what `function` is invoked with, where that is wanted.
+    /// Records the event of `function`, if events are recorded.
     fn keep(&self, function: &str, event: &str) {
         let Some(folder) = &self.record else { return };
         let text = format!("{event}\n");
         let write = || {
             std::fs::create_dir_all(folder)?;
-            // The first event of a function has its name; those that follow are numbered, and none replaces another.
+            // The first event of a function has its name. Later ones are numbered, and none replaces another.
             let numbered = (2..).map(|number| format!("{function}.{number}.json"));
             for name in std::iter::once(format!("{function}.json")).chain(numbered) {
                 match std::fs::File::create_new(folder.join(name)) {
@@ -301,12 +301,12 @@ pub fn endpoint(name: &str) -> Option<&'static Handler> {
     functions::OPERATIONS.iter().find(|endpoint| endpoint.route.name == name)
 }
 
-/// Where Lambda's own API takes invocations, so that `aws lambda invoke` and its likes work with this address as their endpoint.
+/// The path of Lambda's own API for invocations, so that `aws lambda invoke` works with this address as its endpoint.
 const INVOCATIONS: (&str, &str) = ("/2015-03-31/functions/", "/invocations");
 
 async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    // One byte more than the limit is enough to know that it is passed.
+    // One byte more than the limit shows that the body is too large.
     let body = to_bytes(body, BODY_LIMIT + 1).await.map_or_else(|_| vec![0; BODY_LIMIT + 1], Into::into);
     let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let call = Call {
@@ -328,7 +328,7 @@ async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response
     response.body(Body::from(answer.body)).unwrap_or_default()
 }
 
-/// What the gateway itself answers, in the one shape of all failures; the template's `GatewayResponses` say the same.
+/// The gateway's own answers, in the form of all failures, as in the template's `GatewayResponses`.
 fn refuse(status: u16, request_id: &str, loc: &[&str], msg: &str, kind: &str) -> Answer {
     let headers = [("content-type", "application/json"), ("x-request-id", request_id)];
     Answer {

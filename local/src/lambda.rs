@@ -1,4 +1,4 @@
-//! Lambda's part: a function takes text and answers text, and each invocation is a task of its own, which may fail, panic or die.
+//! The part of Lambda: runs each invocation of a function as a task of its own, which may fail, panic or die.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 /// A function, from JSON to JSON.
 pub type Function = Arc<dyn Fn(String) -> Invocation + Send + Sync>;
 
-/// What goes on in one invocation.
+/// The future of one invocation.
 pub type Invocation = Pin<Box<dyn Future<Output = Result<String, Failed>> + Send>>;
 
-/// Why an invocation came to nothing.
+/// Why an invocation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct Failed {
@@ -35,11 +35,11 @@ impl Failed {
     }
 }
 
-/// Invokes `function`; whoever stops waiting for it ends it. With a lifetime, its process dies when it has been woken that often, in the
-/// middle of whatever it waits for: before, between or after its calls.
+/// Invokes `function`. Dropping the future ends it. With a lifetime, its process dies after so many polls: before, between or after its
+/// calls.
 ///
 /// # Errors
-/// [`Failed`], by its own word, by a panic or by death.
+/// [`Failed`]: the function returned an error, panicked, or died.
 pub async fn invoke(function: &Function, payload: String, lifetime: Option<u32>) -> Result<String, Failed> {
     let invocation = function(payload);
     let mut process = JoinSet::new();

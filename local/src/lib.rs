@@ -1,12 +1,12 @@
-//! The entire service in one process: gateway, functions, embedded DynamoDB, payment provider. What `cargo local` runs, and the tests.
+//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB, payment provider.
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
 //! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
-//! - [`stream`] hands changes of the table to the functions on its stream, [`schedule`] invokes those that look for what is due;
-//!   [`event_source`] and [`event_filter`] are Lambda's rules for the former, [`lambda`] an invocation of either.
+//! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
+//!   [`event_filter`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
-//! - [`demo`] loads the demo set, [`faults`] makes the database misbehave on purpose, [`receiver`] a customer's server; [`fault_run`]
-//!   does both at once, and looks whether everything arrives.
+//! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
+//!   [`fault_run`] uses both at once and checks what arrives.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod database;
@@ -53,17 +53,17 @@ use crate::schedule::Schedules;
 use crate::stream::Stream;
 use crate::template::Template;
 
-/// What keeps the stack from starting, in one line for whoever started it.
+/// Why the stack cannot start or continue, in one line for its user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Trouble(pub String);
 
-/// How the stack is to be.
+/// The settings of the stack.
 #[derive(Debug)]
 pub struct Settings {
     /// The template.
     pub template: PathBuf,
-    /// The demo set; none leaves the table empty.
+    /// The demo set; `None` leaves the table empty.
     pub demo: Option<PathBuf>,
     /// Where the database is kept.
     pub data: Data,
@@ -83,11 +83,11 @@ pub struct Settings {
     pub clock: Clock,
     /// Fresh ids of records.
     pub ids: Ids,
-    /// What goes wrong between the SDK and the database.
+    /// The faults between the SDK and the database.
     pub faults: Faults,
-    /// How long an attempt of a call may take.
+    /// The time limit of an attempt to call the database.
     pub attempt: Duration,
-    /// What a widget's campaigns may send in a second.
+    /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
     /// Where events may be sent.
     pub network: Network,
@@ -112,7 +112,7 @@ impl Settings {
             faults: Faults::default(),
             attempt: Duration::from_secs(1),
             sends_per_second: 10,
-            // Whoever tries it has a receiver on this machine; nowhere else may events be sent there.
+            // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
         }
     }
@@ -144,7 +144,7 @@ impl Stack {
     /// Starts everything.
     ///
     /// # Errors
-    /// [`Trouble`] names what is in the way: a taken port, an unreadable file, a broken template.
+    /// [`Trouble`] names the cause: a port in use, an unreadable file, a broken template.
     pub async fn start(settings: Settings) -> Result<Self, Trouble> {
         let mut template = Template::read(&settings.template)?;
         if !settings.stream {
@@ -159,7 +159,7 @@ impl Stack {
 
         let stop = watch::Sender::new(false);
         let stopped = |mut stop: watch::Receiver<bool>| async move {
-            // The sender's end is as good a reason to stop as its word.
+            // A dropped sender also means to stop.
             let _ = stop.wait_for(|stop| *stop).await;
         };
         let payment_provider = ProviderStandIn::default();
@@ -187,7 +187,7 @@ impl Stack {
             keys: KeyCache::default(),
             network: settings.network,
         };
-        // The gateway's own ids are its own: they must not move those of the records.
+        // The gateway has its own source of ids, so that its ids do not change those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Arc::new(Gateway::new(&template, service, request_ids, settings.record, settings.log)?);
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
@@ -206,7 +206,7 @@ impl Stack {
         self.gateway.answer(call).await
     }
 
-    /// Has the functions on the stream see all that has changed.
+    /// Passes all changes to the functions on the stream.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
@@ -217,13 +217,13 @@ impl Stack {
     /// Invokes `function` as its schedule would.
     ///
     /// # Errors
-    /// [`Trouble`] where there is none of that name that takes events, and what it says where it fails.
+    /// [`Trouble`] where there is no such function, or the error of the function.
     pub async fn tick(&self, function: &str) -> Result<(), Trouble> {
         let ticked = schedule::tick(&self.gateway.event_function(function)?).await;
         ticked.map_err(|failed| Trouble(format!("{function}: {failed}")))
     }
 
-    /// Invokes all functions that have a schedule once, at the same time.
+    /// Invokes all functions with a schedule once, at the same time.
     ///
     /// # Errors
     /// [`Trouble`] names one that failed.
@@ -231,7 +231,7 @@ impl Stack {
         self.schedules.minute().await
     }
 
-    /// From now on, for as long as what is returned is kept, the functions on the stream and on schedules run by themselves.
+    /// Runs the functions on the stream and on schedules in the background, until the returned guard is dropped.
     #[must_use]
     pub fn background(&self) -> Background {
         let mut tasks = JoinSet::new();
@@ -240,7 +240,7 @@ impl Stack {
         Background(tasks)
     }
 
-    /// Stops listening, lets what is under way finish, for a moment at most, and ends.
+    /// Stops listening, waits a moment for running work, and ends.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         for task in self.tasks {
@@ -252,17 +252,17 @@ impl Stack {
     }
 }
 
-/// What goes on without a request. Ends when it is dropped.
+/// The background tasks. They end when it is dropped.
 pub struct Background(JoinSet<()>);
 
 impl Background {
-    /// Breaks off what is under way, and ends.
+    /// Stops running work, and ends.
     pub async fn stop(mut self) {
         self.0.shutdown().await;
     }
 }
 
-/// `option` is the command line's that chooses the port.
+/// `option` is the command-line option that chooses the port.
 async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Trouble> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {

@@ -1,4 +1,4 @@
-//! A stand-in for the payment provider: the two calls that register a webhook, with the provider's rules for keys and repeats.
+//! A stand-in for the payment provider: the two calls that register a webhook, with its rules for keys and repeats.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What the stand-in knows, and how it is told to misbehave.
+/// The state of the stand-in, and how it is told to fail.
 #[derive(Debug, Clone, Default)]
 pub struct ProviderStandIn(Arc<Mutex<Known>>);
 
@@ -39,7 +39,7 @@ impl ProviderStandIn {
             .route("/v1/webhook_endpoints/{id}", post(update))
             .with_state(self.clone());
         tokio::spawn(async move {
-            // The listener is open already; what ends the server early ends the process with it.
+            // The listener is open already. What ends the server early also ends the process.
             let _ = axum::serve(listener, router).await;
         })
     }
@@ -54,7 +54,7 @@ impl ProviderStandIn {
         self.known(|known| known.requests)
     }
 
-    /// Has the next requests fail with these statuses, the last first, after they have had their effect.
+    /// Makes the next requests fail with these statuses, the last one first, after they have had their effect.
     pub fn fail(&self, statuses: &[u16]) {
         let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok()).collect();
         self.known(|known| known.failures = statuses);

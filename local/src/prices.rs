@@ -72,7 +72,7 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
         let dynamodb = cents(read_units.mul_add(READ_UNITS, write_units * WRITE_UNITS));
         // A million calls of a byte each are a thousandth of a GB.
         let logs = cents(LOG_BYTES / 1000.0 * LOG_GB);
-        // Of the rounded parts, so that a row adds up for whoever checks it.
+        // The sum of the rounded parts, so that a reader can check it.
         let total = GATEWAY + lambda + dynamodb + logs;
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! A customer's server, well-behaved or not, that remembers what it was sent.
+//! A customer's server, which can fail in many ways and remembers the requests that it received.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Trouble;
 
-/// What a huge body is made of, and of how many such pieces.
+/// A piece of a huge body, and the number of pieces.
 const PIECE: Bytes = Bytes::from_static(&[b' '; 64 * 1024]);
 const PIECES: usize = 4096;
 
@@ -27,15 +27,15 @@ pub enum Behaviour {
     Answer(u16),
     /// With this status, after a while.
     Slow(Duration, u16),
-    /// With this status, and the wish to be left alone for so many seconds.
+    /// With this status and `Retry-After`, in seconds.
     RetryAfter(u16, u64),
     /// With 302, to this address.
     Redirect(String),
     /// The connection ends without an answer.
     DropConnection,
-    /// Not at all, and the connection stays open.
+    /// Never; the connection stays open.
     Never,
-    /// With 200, and a body that never ends, of which a byte comes each tenth of a second.
+    /// With 200 and a body that never ends: a byte each tenth of a second.
     Trickle,
     /// With 200, and a body of 256 MiB.
     HugeBody,
@@ -43,14 +43,14 @@ pub enum Behaviour {
     Recovering {
         /// How often it fails.
         failures: usize,
-        /// How it answers from then on.
+        /// How it answers afterwards.
         then: u16,
     },
-    /// One after another; the last one stays.
+    /// One after another; then always the last one.
     Sequence(Vec<Behaviour>),
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// Upper case.
@@ -61,16 +61,16 @@ pub struct Received {
     pub query: String,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// As it came.
+    /// The bytes as received.
     pub body: Vec<u8>,
-    /// When all of it was there.
+    /// When it was received completely.
     pub at: Instant,
-    /// The status that it was answered with; none while it was not, or where the sender was gone before.
+    /// The status of the answer; `None` before the answer, or where the sender closed the connection.
     pub answered: Option<u16>,
 }
 
 impl Received {
-    /// Whether the sender was told that all is well.
+    /// Whether it was answered with a 2xx.
     pub fn succeeded(&self) -> bool {
         self.answered.is_some_and(|status| (200..300).contains(&status))
     }
@@ -91,7 +91,7 @@ struct Memory {
     behaviours: Mutex<HashMap<String, Behaving>>,
     /// How many requests came to each path.
     counts: Mutex<HashMap<String, usize>>,
-    /// How many requests came; it wakes those who wait for more.
+    /// How many requests came. It wakes the tasks that wait for more.
     count: watch::Sender<usize>,
 }
 
@@ -103,7 +103,7 @@ struct Behaving {
 }
 
 impl Receiver {
-    /// Starts on a free port of loopback. Each path answers 200 until it is told to behave otherwise.
+    /// Starts on a free port of loopback. Each path answers 200 until its behaviour is set.
     ///
     /// # Errors
     /// [`Trouble`] where there is no port.
@@ -120,7 +120,7 @@ impl Receiver {
         Ok(Self { url, memory, server })
     }
 
-    /// From now on `path` behaves like this.
+    /// Sets the behaviour of `path`.
     pub fn behave(&self, path: &str, behaviour: Behaviour) {
         lock(&self.memory.behaviours).insert(path.to_owned(), Behaving { behaviour, requests: 0 });
     }
@@ -130,7 +130,7 @@ impl Receiver {
         lock(&self.memory.received).iter().filter(|received| received.path == path).cloned().collect()
     }
 
-    /// How many requests came to `path`, also where they are forgotten.
+    /// How many requests came to `path`, including forgotten ones.
     pub fn count(&self, path: &str) -> usize {
         lock(&self.memory.counts).get(path).copied().unwrap_or_default()
     }
@@ -148,7 +148,7 @@ impl Receiver {
     /// Waits until `count` requests have come to `path`, and returns what came.
     ///
     /// # Errors
-    /// [`Trouble`] where so many do not come within `patience`.
+    /// [`Trouble`] where fewer come within `patience`.
     pub async fn wait_for(&self, path: &str, count: usize, patience: Duration) -> Result<Vec<Received>, Trouble> {
         let mut news = self.memory.count.subscribe();
         let enough = async {
@@ -168,7 +168,7 @@ impl Drop for Receiver {
 }
 
 impl Memory {
-    /// Remembers a request, and says where it did and how to behave.
+    /// Remembers a request, and returns its index and how to behave.
     fn remember(&self, received: Received) -> (usize, Behaviour) {
         let behaviour = lock(&self.behaviours).get_mut(&received.path).map_or(Behaviour::Answer(200), |behaving| {
             behaving.requests += 1;
@@ -182,7 +182,7 @@ impl Memory {
 
     /// The request at `place` is answered.
     fn answer(&self, place: usize, at: Instant, status: u16) {
-        // It may have been forgotten meanwhile, and another be in its place.
+        // It may have been forgotten, and another request may have its index.
         if let Some(received) = lock(&self.received).get_mut(place).filter(|received| received.at == at) {
             received.answered = Some(status);
         }
@@ -190,7 +190,7 @@ impl Memory {
 }
 
 impl Behaviour {
-    /// How the request behaves before which `earlier` came.
+    /// The behaviour for a request after `earlier` others.
     fn at(&self, earlier: usize) -> Self {
         match self {
             Self::Recovering { failures, then } => Self::Answer(if earlier < *failures { 503 } else { *then }),
@@ -205,7 +205,7 @@ impl Behaviour {
 
 async fn receive(State(memory): State<Arc<Memory>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    // A body that does not arrive as a whole is no request.
+    // A request with an incomplete body is ignored.
     let Ok(body) = to_bytes(body, usize::MAX).await else { drop_connection() };
     let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let at = Instant::now();
@@ -254,7 +254,7 @@ fn trickle() -> Body {
     }))
 }
 
-/// The task of a connection ends with its handler, and the connection with it; without a word on standard error, as it is meant.
+/// Ends the task of a connection, and so the connection, without a message on standard error.
 fn drop_connection() -> ! {
     std::panic::resume_unwind(Box::new("the connection ends"))
 }
@@ -278,7 +278,7 @@ mod tests {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // A connection that is reset has said what it had to say.
+        // A reset connection sends no more.
         let _ = stream.take(most).read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_may_recover_or_change_its_ways() {
+    async fn it_can_recover_and_change_its_behaviour() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/a", Behaviour::Recovering { failures: 2, then: 204 });
         receiver.behave("/b", Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(201)]));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_may_be_a_nuisance() {
+    async fn it_can_fail_in_every_way() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/drop", Behaviour::DropConnection);
         assert_eq!(send(&receiver, "/drop", 1000).await, "");

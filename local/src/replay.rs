@@ -1,12 +1,12 @@
-//! The replay: sends recorded requests to a deployed service, and compares its answers with those of a reference.
+//! The replay: sends recorded requests to a deployed service and compares its answers with those of a reference.
 //!
-//! - [`calls`] is what is sent: the events in `events/` of every function with a route, and a few calls of which no event can be recorded.
+//! - [`calls`] is what is sent: the recorded event of every route, and a few calls that cannot be recorded as events.
 //! - [`address`] sends a call over HTTP.
 //! - [`comparison`] compares two answers; [`fresh`] replaces what differs from run to run.
 //! - [`report`] tells how each call ended.
 //!
 //! The reference is a second address with the same records, or else an empty local stack that the replay starts itself. In the second
-//! case every id of the demo set is replaced by one that nobody has, so that no call can touch a record of the service.
+//! case every id of the demo set is replaced by one that does not exist, so that no call can touch a record of the service.
 
 pub mod address;
 pub mod calls;
@@ -52,7 +52,7 @@ pub struct ReplayOptions {
 struct ReferenceService {
     address: Address,
     pages: Pages,
-    /// The replay's own stack, which has to live as long as it is asked.
+    /// The replay's own stack, which must live until the last call.
     stack: Option<Stack>,
 }
 
@@ -65,7 +65,7 @@ pub async fn run(options: &ReplayOptions) -> Result<ReplayReport, Trouble> {
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
     check_key(&service, &recorded.key).await?;
     let reference = ReferenceService::of(options, &recorded.key).await?;
-    let calls = if options.against.is_some() { recorded.calls } else { calls::of_nobody(recorded.calls) };
+    let calls = if options.against.is_some() { recorded.calls } else { calls::with_unknown_ids(recorded.calls) };
     let mut report = ReplayReport::default();
     for NamedCall { name, call } in calls {
         if !options.selects(&name) {
@@ -188,7 +188,7 @@ mod tests {
         assert!(makes_a_record(&call("POST", "/api/v1/assistant"), &answer(201)));
         assert!(!makes_a_record(&call("POST", "/api/v1/assistant"), &answer(422)));
         assert!(!makes_a_record(&call("GET", "/api/v1/conversation"), &answer(200)));
-        // A GET that registers something at the payment provider.
+        // This GET registers an endpoint at the payment provider.
         assert!(makes_a_record(&call("GET", "/api/v1/agency/billing/x/setup_payment_webhook"), &answer(200)));
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules: functions are invoked at the rates that the template has for them.
+//! Schedules: invokes functions at the rates of the template.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::Trouble;
 use crate::lambda::{Failed, Function, invoke};
 use crate::template::Template;
 
-/// When Lambda repeats an asynchronous invocation that failed, where the template does not allow fewer repeats: a minute later, then two
-/// minutes later, then never.
+/// When Lambda retries a failed asynchronous invocation, unless the template allows fewer retries: after one minute, then after two
+/// minutes, then never.
 const RETRIES: [Duration; 2] = [Duration::from_mins(1), Duration::from_mins(2)];
 
 /// The functions that have a schedule.
@@ -28,7 +28,7 @@ struct Timer {
 }
 
 impl Schedules {
-    /// Those of `template`; `function` finds them by their names.
+    /// The functions with a schedule in `template`. `function` finds them by their names.
     ///
     /// # Errors
     /// [`Trouble`] where there is no such function.
@@ -52,7 +52,7 @@ impl Schedules {
         join_all(self.0.iter().map(tick)).await.into_iter().collect()
     }
 
-    /// Invokes each at its rate, at once for the first time, until `stop` resolves.
+    /// Invokes each at its rate, the first time at once, until `stop` resolves.
     pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
         let mut timers: JoinSet<()> = self.0.iter().cloned().map(Timer::run).collect();
         stop.await;
@@ -64,7 +64,7 @@ impl Timer {
     async fn run(self) {
         let mut rate = interval(self.every);
         rate.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // One that takes its time, or waits to be repeated, does not hold up the next.
+        // A slow invocation, or one that waits for its retry, does not delay the next one.
         let mut under_way = JoinSet::new();
         loop {
             rate.tick().await;
@@ -99,7 +99,7 @@ pub async fn tick(function: &Function) -> Result<(), Failed> {
     invoke(function, event.to_string(), None).await.map(drop)
 }
 
-/// The same, once more after each of `pauses` for as long as it fails.
+/// Invokes it, and retries after each of `pauses` while it fails.
 async fn tick_until(function: &Function, pauses: &[Duration]) -> Result<(), Failed> {
     let mut outcome = tick(function).await;
     for pause in pauses {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tick_that_takes_its_time_does_not_hold_up_the_next() {
+    async fn a_slow_tick_does_not_delay_the_next_one() {
         let second = Arc::new(Notify::new());
         let (calls, news) = (AtomicU32::new(0), Arc::clone(&second));
         let function: Function = Arc::new(move |_| {

@@ -1,4 +1,4 @@
-//! The table's stream, and the functions that read it, each on its own and by the rules of its event source.
+//! The table's stream: passes changes to each function that reads it, by the rules of its event source.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::lambda::Function;
 use crate::template::Template;
 use crate::{Trouble, database};
 
-/// The most records that are read at once.
+/// The most records in one read.
 const READ_LIMIT: usize = 1000;
 
-/// How often Lambda asks a stream for news.
+/// How often Lambda polls a stream.
 const POLL: Duration = Duration::from_millis(250);
 
 /// The stream, and how far each function on it has read.
@@ -29,7 +29,7 @@ pub struct Stream {
 struct Reader {
     database: Database,
     mapping: Arc<Mapping>,
-    /// The iterator that reads on; none before the first read.
+    /// The iterator of the next read; `None` before the first one.
     place: Mutex<Option<String>>,
 }
 
@@ -50,8 +50,7 @@ impl Stream {
         Ok(Self { readers: readers.collect::<Result<_, _>>()? })
     }
 
-    /// Hands over all that has changed, until nothing is left; what the functions change in turn included. May be called while
-    /// [`Self::run`] runs.
+    /// Passes on all changes until none is left, including the changes that the functions make. May be called while [`Self::run`] runs.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
@@ -60,7 +59,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Hands over all that has changed to one function alone.
+    /// Passes on all changes to one function only.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
@@ -68,14 +67,14 @@ impl Stream {
         self.drain_readers(|name| name == function).await.map(drop)
     }
 
-    /// Whether one of these readers found anything.
+    /// Whether one of these readers found a change.
     async fn drain_readers(&self, wanted: impl Fn(&str) -> bool) -> Result<bool, Trouble> {
         let readers = self.readers.iter().filter(|reader| wanted(reader.mapping.name()));
         join_all(readers.map(|reader| reader.drain())).await.into_iter().try_fold(false, |any, found| Ok(any | found?))
     }
 
-    /// Hands over what changes, as it changes, until `stop` resolves. What is under way then is broken off, and comes again with the
-    /// next [`Self::run`] or [`Self::drain`].
+    /// Passes on changes as they come, until `stop` resolves. Work that is stopped then is repeated by the next [`Self::run`] or
+    /// [`Self::drain`].
     pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
         let mut tasks = JoinSet::new();
         for reader in &self.readers {
@@ -88,23 +87,23 @@ impl Stream {
         tasks.shutdown().await;
     }
 
-    /// From now on this goes wrong between the stream and each function on it.
+    /// Sets the faults between the stream and each function on it.
     pub fn set_faults(&self, faults: &StreamFaults) {
         for reader in &self.readers {
             reader.mapping.set_faults(faults.clone());
         }
     }
 
-    /// What was given up, for good: the records that ran out of attempts or of time.
+    /// The records that were given up, since they had no attempts or no time left.
     pub fn given_up(&self) -> Vec<Value> {
         self.readers.iter().flat_map(|reader| reader.mapping.given_up()).collect()
     }
 }
 
 impl Reader {
-    /// Reads on; false where there was nothing new.
+    /// Reads the next records. Returns false where there are none.
     fn advance(&self) -> Result<bool, Trouble> {
-        // Read and handed over under one lock: however many read, the mapping gets all records, once and in their order.
+        // Read and passed on under one lock, so that the mapping gets every record once and in order.
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let iterator = match place.take() {
             Some(iterator) => iterator,
@@ -128,7 +127,7 @@ impl Reader {
         let mut any = false;
         loop {
             let news = self.advance()?;
-            // Also where there is no news: something may be left from a run that was stopped.
+            // Also without new records: a run that was stopped may have left some.
             self.mapping.work_off().await;
             if !news {
                 return Ok(any);
@@ -151,7 +150,7 @@ impl Reader {
     }
 }
 
-/// An iterator at the oldest record; none where the table has no stream.
+/// An iterator at the oldest record; `None` where the table has no stream.
 fn beginning(database: &Database) -> Result<Option<String>, Trouble> {
     let streams = database.list_streams(from(json!({"TableName": database::TABLE_NAME}))?).map_err(trouble)?;
     let Some(stream) = streams.streams.first() else { return Ok(None) };
@@ -249,7 +248,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_drain_hands_over_all_changes_once_and_what_they_cause() {
+    async fn a_drain_passes_on_all_changes_once_and_those_that_follow() {
         let Setting { database, stream, seen } = setting();
         let wanted: Vec<String> = (0..2500).map(|number| format!("C{number}")).collect();
         for pk in &wanted {
@@ -266,7 +265,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn one_function_alone_may_be_given_what_changed() {
+    async fn changes_can_be_passed_to_one_function_only() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         stream.drain_for("copy").await.unwrap();
@@ -295,7 +294,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn in_the_background_changes_are_handed_over_as_they_come() {
+    async fn in_the_background_changes_are_passed_on_as_they_come() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         let enough = async || {
@@ -323,7 +322,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_table_without_a_stream_has_nothing_to_hand_over() {
+    async fn a_table_without_a_stream_has_no_changes() {
         let mut template = Template::parse(TEMPLATE).unwrap();
         template.without_stream();
         let database = open(&Data::Memory, &template).unwrap();

@@ -308,7 +308,7 @@ async fn the_circuit_of_a_connector_stays_open_when_nothing_is_left_to_send() {
     let id = sender.run(json!({})).await;
     sender.until_the_end(&id).await;
     let health = sender.org.table.endpoint_health(sender.widget.id.into()).await.unwrap();
-    assert!(health.connector && health.is_held(), "what is known of it was forgotten: {health:?}");
+    assert!(health.connector && health.circuit_is_open(), "what is known of it was forgotten: {health:?}");
 }
 
 #[tokio::test]

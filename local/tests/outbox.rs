@@ -1,4 +1,4 @@
-//! Events on their way to customers' servers: signed, repeated until they arrive, and held up by nobody else's trouble.
+//! Events on their way to customers' servers: signed, repeated until they arrive, and and not delayed by another endpoint's failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -241,14 +241,14 @@ async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
 }
 
 #[tokio::test]
-async fn wherever_a_tick_dies_nothing_is_lost_that_was_held_back() {
-    let held = async || {
+async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
+    let deferred = async || {
         let customer = Customer::new().await;
         customer.answers(Behaviour::Answer(500));
         for _ in 0..4 {
             customer.tell().await;
         }
-        // One was held back, one waits for the schedule of all, and all of them are due.
+        // One is deferred, one waits for its retry, and all of them are due.
         customer.answers(Behaviour::Recovering { failures: 1, then: 200 });
         customer.world.pass(600);
         customer
@@ -264,7 +264,7 @@ async fn wherever_a_tick_dies_nothing_is_lost_that_was_held_back() {
         customer.world.stack.minute().await.unwrap();
         customer.world.settle().await;
     };
-    killed_everywhere(held, |customer| &customer.world, minute, arrives).await;
+    killed_everywhere(deferred, |customer| &customer.world, minute, arrives).await;
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
     assert_eq!((customer.outbox().await, world.due().await), (vec![], BTreeMap::new()));
     // Disabled or deleted before it happens, or afterwards: while it is about to be sent, or waits.
     for deletes in [false, true] {
-        for (moment, dead) in [("before", 0), ("ready", 1), ("waiting", 1), ("held", 1)] {
+        for (moment, dead) in [("before", 0), ("ready", 1), ("waiting", 1), ("deferred", 1)] {
             let customer = Customer::new().await;
             let end = async || if deletes { delete(&customer).await } else { disable(&customer).await };
             customer.answers(Behaviour::Answer(500));
@@ -334,7 +334,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                 }
                 _ => {
                     customer.tell().await;
-                    for _ in 0..if moment == "held" { 3 } else { 0 } {
+                    for _ in 0..if moment == "deferred" { 3 } else { 0 } {
                         customer.until_due(&customer.delivery().await).await;
                     }
                     end().await;
@@ -523,7 +523,7 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
 
 /// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.
 #[tokio::test]
-async fn an_endpoint_in_trouble_is_held_back_from_and_nobody_else_waits() {
+async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other() {
     const ATTEMPT: Duration = Duration::from_secs(5);
     const BEHIND: usize = 200;
     const OTHERS: usize = 10;

@@ -1,13 +1,12 @@
-//! Events on their way to customers' servers. From the inside out:
+//! Sends events to customers' servers. From the inside out:
 //!
-//! - [`address`] is the table of networks that no customer's server is in.
-//! - [`network`] reads the address of an endpoint and looks its host up, when it is registered and before each attempt.
-//!   Every function may use it: it knows of no HTTP client.
-//! - [`client`] is what [`network`] may know of whoever makes the attempts.
-//! - [`sender`] makes one attempt and says how it ended. It alone has the HTTP client, and connects only to what [`network`]
-//!   allows at that very moment.
-//! - [`signature`] makes the secrets and the headers by which a receiver knows that an event is ours and not an old one.
-//! - [`event`] is the body that is sent; [`outbox`] sends what is ready and keeps what came of it.
+//! - [`address`] is the table of networks that events are never sent to.
+//! - [`network`] checks the URL of an endpoint and looks its host up: when it is registered, and before each attempt. It links no HTTP
+//!   client, so every function may use it.
+//! - [`client`] is the interface between [`network`] and the HTTP client.
+//! - [`sender`] makes one attempt. It alone has the HTTP client, and connects only to addresses that [`network`] allows at that moment.
+//! - [`signature`] makes the secrets and the signed headers. With these a receiver verifies that an event is ours and not a replay.
+//! - [`event`] is the body. [`outbox`] sends what is ready and saves the results.
 
 pub mod address;
 mod attempt;

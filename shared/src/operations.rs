@@ -1,6 +1,6 @@
-//! The plain operations: create, read, list, update and delete, the same for every record that stands in a list.
+//! The plain operations: create, read, list, update and delete, generic over all listed records.
 //!
-//! A plain operation of a record is an alias: `pub type ReadTag = Read<Tag>;`. One that does more implements
+//! A plain operation of a record is an alias: `pub type ReadTag = Read<Tag>;`. An operation that does more implements
 //! [`Operation`](crate::request::pipeline::Operation) itself.
 
 mod create;

@@ -1,7 +1,7 @@
-//! The reaction table: what follows from a change of a record, by the table's stream.
+//! The reaction table: what the service does after a change of a record, by the table's stream.
 //!
-//! One function reads the stream and reacts to every change that a reaction is for. A change may come more than once, so a reaction that
-//! is done again does nothing more. The filters of the stream in the template are written from this table.
+//! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction must be
+//! idempotent. The filters of the stream in the template are written from this table.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ impl React for UnlinkTag {
     type Record = Tag;
 
     async fn react(table: &Table, tags: &[Tag], _: Timestamp) -> Result<()> {
-        // However many links: what is done stays done, and a change that comes again continues where this one stopped.
+        // There may be many links. A repeated change continues with the links that are left.
         for tag in tags {
             table.remove_links_of(tag.id).await?;
         }
@@ -53,7 +53,7 @@ impl React for AnnounceClosedConversation {
     }
 }
 
-/// What follows from a change of a record.
+/// A reaction to a change of a record.
 trait React {
     /// Kebab-case name, for the log.
     const NAME: &'static str;
@@ -62,14 +62,14 @@ trait React {
     /// The record.
     type Record: Listed;
 
-    /// What is done: with the records of one organisation that changed, as they are now, or were before they were removed.
+    /// Reacts to changed records of one organisation. A changed record is as after the change, a removed one as before.
     fn react(table: &Table, records: &[Self::Record], now: Timestamp) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// A change of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// A field of it has changed its value.
     Became {
@@ -77,7 +77,7 @@ pub enum When {
         field: &'static str,
         /// Its value before.
         from: &'static str,
-        /// Its value since.
+        /// Its value after.
         to: &'static str,
     },
 }
@@ -114,7 +114,7 @@ impl Reaction {
         }
     }
 
-    /// Whether `change` is one that this reaction is for.
+    /// Whether this reaction is for `change`.
     fn is_for(&self, change: &Change) -> bool {
         change.record_name() == Some(self.record)
             && match self.when {
@@ -125,8 +125,8 @@ impl Reaction {
             }
     }
 
-    /// Reacts to all changes of one organisation that it is for, together; where that fails, to each by itself, so that one record that
-    /// fails does not keep the others from their reaction.
+    /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change alone, so that one failing record
+    /// does not stop the others.
     async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
         let (table, now) = (cx.table(tenant), cx.service.clock.now());
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
@@ -144,11 +144,10 @@ impl Reaction {
     }
 }
 
-/// Has every reaction react to the changes of `batch` that it is for. None waits for another, and none of an organisation for those of
-/// another one.
+/// Runs every reaction for its changes in `batch`, all at the same time, separately for each organisation.
 ///
 /// # Errors
-/// The first change, of several, that a reaction failed for: it and all behind it come again.
+/// The first change for which a reaction failed. The stream repeats this change and all after it.
 pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
     let mut groups: BTreeMap<_, (Tenant, Vec<(usize, &Change)>)> = BTreeMap::new();
     for (number, reaction) in ALL.iter().enumerate() {
@@ -161,8 +160,8 @@ pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
     Unhandled::first(join_all(reactions).await.into_iter().filter_map(Result::err))
 }
 
-/// The filters of the stream: the changes that there is a reaction for, and no others. All removals are one filter, since an event source
-/// has five at most.
+/// The filters of the stream: exactly the changes that have a reaction. All removals share one filter, since an event source may have
+/// five at most.
 pub fn filters() -> Vec<Value> {
     let removed: Vec<&str> =
         ALL.iter().filter(|reaction| reaction.when == When::Removed).map(|reaction| reaction.record).collect();

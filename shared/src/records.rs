@@ -1,7 +1,7 @@
-//! The records: what they hold, how their state may change. Pure: no input, no output, no clock of its own.
+//! The records: their fields, and how their state may change. Their code is pure: no input, no output, no clock.
 //!
-//! [`record!`](crate::record) declares a record once ([`declaration`] says how), [`object!`](crate::object) what is answered or stored
-//! beside the records, and [`choice!`](crate::choice) a fixed list of words.
+//! [`record!`](crate::record) declares a record once ([`declaration`] says how). [`object!`](crate::object) declares other JSON objects, and
+//! [`choice!`](crate::choice) a fixed list of words.
 
 pub mod agency;
 pub mod api_key;
@@ -20,7 +20,7 @@ pub mod user;
 pub mod webhook;
 pub mod widget;
 
-/// Declares what is answered or stored beside the records: a struct with its JSON and its schema.
+/// Declares a JSON object that is answered or stored and is not a record: a struct with its JSON and its schema.
 #[macro_export]
 macro_rules! object {
     (

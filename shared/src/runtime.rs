@@ -1,4 +1,4 @@
-//! What a function needs of the machine that it runs on: Lambda itself, configuration, clients, clock, ids, and a meter.
+//! The runtime of a function: Lambda, configuration, clients, the kinds of functions, and a meter.
 
 pub mod config;
 pub mod http_client;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: has the payment provider send its events to an agency.
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: sets up an agency's webhook at the payment provider.
 
 use shared::prelude::*;
 use shared::records::agency::payment_provider::{EVENTS, PaymentProvider, idempotency_key};

@@ -1,4 +1,4 @@
-//! On the table's stream: what follows from changes of records, as the table of reactions says.
+//! On the table's stream: runs the reactions to each change of a record.
 
 use shared::prelude::events::*;
 use shared::reactions;

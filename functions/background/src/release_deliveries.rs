@@ -1,4 +1,4 @@
-//! Every minute: deliveries whose time has come are made ready, and so are those that nobody has sent.
+//! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent.
 
 use shared::prelude::events::*;
 

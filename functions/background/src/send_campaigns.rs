@@ -1,4 +1,4 @@
-//! Every minute: campaigns go on where they stand, at the rate that their widgets are allowed.
+//! Every minute: dispatches the next contacts of each campaign, within the rate limits of their widgets.
 
 use shared::prelude::events::*;
 

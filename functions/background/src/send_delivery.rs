@@ -1,5 +1,4 @@
-//! On the table's stream: deliveries that are ready are sent. Every minute: so is what was held back from endpoints that keep others
-//! waiting.
+//! On the table's stream: sends the deliveries that are ready. Every minute: sends those that were deferred.
 
 use shared::delivery::outbox::Outbox;
 use shared::prelude::events::*;
@@ -14,6 +13,6 @@ impl StreamConsumer for SendDelivery {
     }
 
     async fn tick(cx: &EventContext<'_>) -> Result<()> {
-        Outbox::new(cx)?.send_held(cx).await
+        Outbox::new(cx)?.send_deferred(cx).await
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, and what became of each.
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, with their status.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/cancel`: stops what has not been sent of a campaign.
+//! `POST /api/v1/campaign/{campaign_id}/cancel`: cancels a campaign; contacts that are still queued are never sent.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with how many of its contacts are in each state.
+//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with the number of its contacts in each state.
 
 use shared::prelude::*;
 

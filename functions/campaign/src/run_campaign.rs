@@ -22,9 +22,9 @@ impl Operation for RunCampaign {
         body.require_contacts(&found.missing)?;
         let id = RunId::fresh(cx.new_attempt()).campaign();
         let campaign = Campaign::queued(id, &found.widget, &body, contacts.len(), now)?;
-        // Nothing refers to the contacts yet: a run that dies here has sent nothing, and a repeat begins afresh. The commit makes them
-        // all count at once, unless the same request has been carried out meanwhile. Each attempt has contacts of its own: what a dead one
-        // writes late cannot have a contact that was sent to be queued again.
+        // Nothing refers to the staged contacts yet: if the process dies here, nothing is sent, and a repeat stages its own. The commit makes
+        // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
+        // dead attempt cannot set a sent contact back to queued.
         cx.table.stage_contacts(&CampaignContact::all_queued(&campaign, &contacts)).await?;
         Ok(Created(cx.table.commit_campaign(&campaign, fingerprint, seconds, now).await?.into()))
     }

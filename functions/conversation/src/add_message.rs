@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/message`: says something in an open conversation.
+//! `POST /api/v1/conversation/{conversation_id}/message`: adds a message to an open conversation.
 
 use shared::prelude::*;
 

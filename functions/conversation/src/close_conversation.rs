@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/close`: ends a conversation, once; its webhook is told.
+//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation; its webhook gets an event.
 
 use shared::prelude::*;
 

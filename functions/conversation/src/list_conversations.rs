@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation`: a page of the conversations, of one status or one assistant where the query says so.
+//! `GET /api/v1/conversation`: a page of the conversations; the query can filter them by status and assistant.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation`: begins a conversation of an assistant.
+//! `POST /api/v1/conversation`: opens a conversation of an assistant.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: takes a data source away from an assistant.
+//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: removes the link between a data source and an assistant.
 
 use shared::prelude::*;
 
@@ -12,7 +12,7 @@ impl Operation for DeleteLinkedAssistantDatasource {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let link = (request.path.0, request.path.1);
-        // What is missing is the link, which the whole path names; its last parameter stands for it.
+        // The whole path names the link, so the failure is reported at its last parameter.
         let removed = cx.table.remove_single::<DatasourceLink>(link).await.on_missing("assistant_id")?;
         Ok(Deleted(removed))
     }

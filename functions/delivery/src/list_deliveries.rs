@@ -1,4 +1,4 @@
-//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
+//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: a page of the deliveries of a webhook, with their attempts.
 
 use shared::prelude::*;
 

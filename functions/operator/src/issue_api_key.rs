@@ -1,4 +1,4 @@
-//! Invoked by an operator: makes an API key, and an organisation for it where none is named.
+//! Invoked by an operator: makes an API key, and a new organisation if none is named.
 
 use shared::prelude::operator::*;
 

@@ -1,4 +1,4 @@
-//! Invoked by an operator: tells which API keys an organisation has, by their prefixes.
+//! Invoked by an operator: lists the API keys of an organisation, by their prefixes.
 
 use shared::prelude::operator::*;
 

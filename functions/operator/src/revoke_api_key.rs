@@ -1,4 +1,4 @@
-//! Invoked by an operator: ends an API key; a second time changes nothing.
+//! Invoked by an operator: revokes an API key; a second call changes nothing.
 
 use shared::prelude::operator::*;
 

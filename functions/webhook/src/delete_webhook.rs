@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: removes a webhook; what is still on its way there is given up.
+//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: removes a webhook; its unfinished deliveries are given up.
 
 use shared::prelude::*;
 

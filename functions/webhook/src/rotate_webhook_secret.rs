@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: a new secret; the old one goes on signing beside it for a day.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: a new secret; the old one also signs for one more day.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends an event that tells nothing but that it arrives.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends a test event to a webhook.
 
 use shared::prelude::*;
 

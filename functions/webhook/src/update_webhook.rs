@@ -1,4 +1,4 @@
-//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
+//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; absent fields keep their values.
 
 use shared::prelude::*;
 
@@ -20,7 +20,7 @@ impl Operation for UpdateWebhook {
         let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
         if webhook.enabled && changes.enabled != Patch::Absent {
             // Its owner enables it because it works again: its circuit closes.
-            cx.table.keep_endpoint_health((id.into(), false), &Observed::mended(), now).await?;
+            cx.table.keep_endpoint_health((id.into(), false), &Observed::reset(), now).await?;
         }
         Ok(Updated(webhook))
     }

@@ -21,7 +21,7 @@ struct Arguments {
     /// Conversations closed in a second
     #[arg(long)]
     pace: Option<u32>,
-    /// The shortened form that `cargo test` runs, of which nothing is measured
+    /// The short form that `cargo test` runs, without measurements
     #[arg(long)]
     quick: bool,
 }

@@ -1,4 +1,4 @@
-//! What happens in a fault run, act by act: conversations are closed, campaigns run, and everybody recovers.
+//! The acts of a fault run: conversations are closed, campaigns run, and endpoints recover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{End, Manner};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 
-/// Conversations that are being closed at the same time: a machine that is too slow for the pace is not buried.
+/// The most conversations that are closed at the same time, so that a slow machine is not overloaded.
 const CLOSING: usize = 64;
-/// How long one waits for what may never happen, so that the run ends, and says what is missing.
+/// The longest wait for something that may never happen. Then the run ends and reports what is missing.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often one looks.
+/// How often it is checked.
 const GLANCE: Duration = Duration::from_millis(50);
-/// The longest that time is skipped in one go, where something waits for a tick all the while.
+/// The longest time that is skipped at once while something waits for a tick.
 const LONGEST: Duration = Duration::from_hours(6);
-/// Days after which everything is over: what is left then was forgotten.
+/// Days after which everything must be done. What is left then was forgotten.
 const DAYS: i64 = 40;
 
-/// When each conversation was closed: when the call began that was answered so.
+/// When each conversation was closed: the beginning of the successful call.
 pub type Closed = BTreeMap<usize, Instant>;
 
 /// A campaign that ran.
 pub struct Ran {
     /// Its id.
     pub id: CampaignId,
-    /// When its cancellation was answered, where it was cancelled.
+    /// When its cancellation was answered; `None` where it was not cancelled.
     pub cancelled: Option<Instant>,
     /// When the deletion of the contact at a place was answered.
     pub deleted: BTreeMap<u32, Instant>,
 }
 
-/// From now on the customers' servers behave as the plan has it, until they recover.
+/// Makes the customers' servers behave as in the plan, until they recover.
 pub fn fall_ill(world: &World, attempt: Duration) {
     let mut random = Rng::with_seed(world.plan.seed);
     for (path, manner) in endpoints(world) {
@@ -47,7 +47,7 @@ pub fn fall_ill(world: &World, attempt: Duration) {
     }
 }
 
-/// Closes all conversations that the plan has closed, `pace` of them in a second, and gives the healthy endpoints the time to hear.
+/// Closes all conversations that the plan closes, `pace` of them in a second, and waits for the events at healthy endpoints.
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be closed.
@@ -79,12 +79,12 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
             sleep(GLANCE).await;
         }
     };
-    // Where it is not heard in time it is late, and the times show it.
+    // An event that is too late is in the measured times.
     let _ = timeout(PATIENCE, heard).await;
     Ok(closed)
 }
 
-/// Runs all campaigns, and stops of them what the plan has stopped.
+/// Runs all campaigns, and cancels or deletes what the plan says.
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be run or stopped.
@@ -135,7 +135,7 @@ async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
             for place in places {
                 let path = format!("/api/v1/campaign_contact/{}", id.run().contact(*place));
                 let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
-                // Where the answer was lost that it is gone, the next one is that there is none.
+                // Where the answer to a delete was lost, the next one is 404.
                 match (answered.status, answered.unanswered) {
                     (200, _) | (404, 1..) => {}
                     (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
@@ -147,7 +147,7 @@ async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
     Ok(ran)
 }
 
-/// Has all endpoints recover that ever do, and time pass until nothing is left to do; how many days that took.
+/// Makes the endpoints recover that ever do, and lets time pass until nothing is left to do. Returns how many days this took.
 ///
 /// # Errors
 /// [`Trouble`] with the stream or the database.
@@ -179,7 +179,7 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(then.unix_millis() - now.unix_millis()).unwrap_or_default())
 }
 
-/// All endpoints: where they are, and how they answer.
+/// All endpoints, with their paths and how they answer.
 pub fn endpoints(world: &World) -> Vec<(String, Manner)> {
     let webhooks =
         world.plan.webhooks.iter().enumerate().map(|(number, webhook)| (path_of_webhook(number), webhook.manner));

@@ -1,4 +1,4 @@
-//! What came is compared with what was to come: all that must hold at the end of a fault run.
+//! The checks at the end of a fault run: compares what arrived with what should arrive.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ use crate::fault_run::plan::Manner;
 use crate::fault_run::world::{World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
 
-/// Something that must hold.
+/// One check.
 #[derive(Debug)]
 pub struct Check {
-    /// What must hold.
+    /// What must be true.
     pub what: &'static str,
-    /// Of how much it was seen whether it does.
+    /// How many cases were checked.
     pub seen: usize,
-    /// Where it does not.
+    /// The cases where it is not true.
     pub wrong: Vec<String>,
 }
 
@@ -56,10 +56,10 @@ pub struct Heard {
     body: Vec<u8>,
 }
 
-/// What every endpoint got, by its path and by what the event is about.
+/// What every endpoint received, by its path and by the subject of the event.
 pub type Evidence = HashMap<String, HashMap<Uuid, Heard>>;
 
-/// Reads all that came, and sees that it is what Standard Webhooks has it be.
+/// Reads all requests, and checks that they are valid by Standard Webhooks.
 pub fn read(world: &World) -> (Evidence, Vec<Check>) {
     let mut signed = Check::that("every request is signed with the secret of its webhook");
     let mut named = Check::that("an event has one webhook-id, and a webhook-id one event");
@@ -105,10 +105,10 @@ fn header<'a>(received: &'a Received, name: &str) -> &'a str {
     received.headers.get(name).map_or("", String::as_str)
 }
 
-/// What was closed arrived, and nothing else did; returns also what the owners of the webhooks see.
+/// Checks that every closed conversation arrived, and nothing else. Also returns what the owners of the webhooks see.
 ///
 /// # Errors
-/// [`Trouble`] where that is not to be read.
+/// [`Trouble`] where it cannot be read.
 pub async fn closed(
     world: &World,
     closed: &Closed,
@@ -147,10 +147,10 @@ pub async fn closed(
     Ok((logs, vec![arrived, nothing, logged]))
 }
 
-/// Every contact got what it was to get, and what was stopped before was not sent.
+/// Checks that every contact got its delivery, and that nothing was sent that was stopped before.
 ///
 /// # Errors
-/// [`Trouble`] where campaigns or conversations are not to be read.
+/// [`Trouble`] where campaigns or conversations cannot be read.
 pub async fn campaigns(
     world: &World,
     ran: &[Ran],
@@ -161,7 +161,7 @@ pub async fn campaigns(
     let mut nothing = Check::that("no connector heard of anything else");
     let mut stopped = Check::that("nothing was sent that was cancelled or deleted before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
-    let mut begun = Check::that("every contact that was sent has one conversation, and nobody else has any");
+    let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
     let mut conversations: HashMap<WidgetId, Vec<Conversation>> = HashMap::new();
     for organisation in 0..world.organisations.len() {
         let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
@@ -173,14 +173,14 @@ pub async fn campaigns(
     }
     for (number, (run, ran)) in world.plan.runs.iter().zip(ran).enumerate() {
         let (path, organisation) = (path_of_connector(number), world.plan.webhooks[run.webhook].organisation);
-        let hopeless = run.connector == Some(Manner::Dead);
+        let never_recovers = run.connector == Some(Manner::Dead);
         let of_it = format!("/api/v1/campaign/contact/list/{}", ran.id);
         let places: Vec<CampaignContact> = world.list(organisation, &of_it, "").await?;
         let heard = |id: CampaignContactId| evidence.get(&path).and_then(|heard| heard.get(&id.0));
         for place in &places {
             let wanted = match place.status {
-                ContactStatus::Sent => !hopeless,
-                ContactStatus::Failed => hopeless,
+                ContactStatus::Sent => !never_recovers,
+                ContactStatus::Failed => never_recovers,
                 ContactStatus::Cancelled => ran.cancelled.is_some(),
                 ContactStatus::Queued => false,
             };
@@ -188,7 +188,7 @@ pub async fn campaigns(
             let reached = place.status != ContactStatus::Sent || run.connector.is_none() || taken;
             arrived.see(wanted && reached, || format!("{path} {place:?}"));
         }
-        // What had begun before it was stopped may arrive, and that is all.
+        // An attempt that had begun before the stop may arrive, and nothing else.
         let late = |stopped: Instant, heard: &Heard| heard.last > stopped + options.under_way();
         for place in 0..u32::try_from(run.contacts).unwrap_or(u32::MAX) {
             let id = ran.id.run().contact(place);
@@ -230,7 +230,7 @@ pub async fn campaigns(
     Ok(vec![arrived, nothing, stopped, counts, begun])
 }
 
-/// What the stream gave up was no close, and nothing is left to do.
+/// Checks that the stream gave up no close, and that nothing is left to do.
 ///
 /// # Errors
 /// [`Trouble`] with the database.

@@ -1,4 +1,4 @@
-//! What a fault run is going to do: all of it is made of a seed, before anything happens.
+//! The plan of a fault run, made from a seed before anything happens.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::receiver::Behaviour;
 /// How many organisations there are, each with a webhook of every manner.
 pub const ORGANISATIONS: usize = 3;
 /// Contacts of a campaign whose connector never recovers: each is tried ten times, and such a connector is tried once a minute.
-const HOPELESS: usize = 3;
+const NEVER_RECOVERING: usize = 3;
 
 /// How an endpoint answers until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manner {
     /// 200, at once.
     Prompt,
-    /// 200, so late that others would have to wait for it. It stays so.
+    /// 200, but slowly: its circuit opens. It never recovers.
     Slow,
     /// 500.
     Broken,
@@ -49,12 +49,12 @@ impl Manner {
         }
     }
 
-    /// Whether it takes what it is sent, sooner or later.
+    /// Whether it accepts events, now or after it has recovered.
     pub fn recovers(self) -> bool {
         self != Self::Dead
     }
 
-    /// How it answers at first, where an attempt may take as long as `attempt`.
+    /// How it answers at first. `attempt` is the time limit of an attempt.
     pub fn at_first(self, attempt: Duration, random: &mut Rng) -> Behaviour {
         match self {
             Self::Prompt => Behaviour::Answer(200),
@@ -88,11 +88,11 @@ pub struct PlannedWebhook {
 /// A conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Talk {
-    /// The webhook that is told of its end.
+    /// The webhook that gets the event.
     pub webhook: usize,
-    /// Whether it ends.
+    /// Whether it is closed.
     pub closes: bool,
-    /// Whether anything is said in it.
+    /// Whether it has messages.
     pub spoken: bool,
 }
 
@@ -125,7 +125,7 @@ pub struct Run {
 /// The plan.
 #[derive(Debug)]
 pub struct Plan {
-    /// What it is made of.
+    /// The seed.
     pub seed: u64,
     /// The webhooks.
     pub webhooks: Vec<PlannedWebhook>,
@@ -136,7 +136,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of `seed`, with so many conversations that are closed, and so many contacts of campaigns.
+    /// The plan of `seed`, with these numbers of closed conversations and of contacts.
     pub fn of(seed: u64, conversations: usize, contacts: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let of_organisation = |organisation| Manner::ALL.map(|manner| PlannedWebhook { organisation, manner });
@@ -145,7 +145,7 @@ impl Plan {
             let found = webhooks.iter().position(|own| own.manner == manner && own.organisation == organisation);
             found.unwrap_or_default()
         };
-        // Half of the endpoints' work is that of healthy ones; of one in twenty conversations nothing may ever be heard.
+        // Half of the work is that of healthy endpoints. One in twenty conversations stays open: nothing may arrive of it.
         let mut talks: Vec<_> = (0..conversations + conversations / 20)
             .map(|number| {
                 let manner = match random.usize(0..20) {
@@ -176,7 +176,7 @@ impl Plan {
             (WidgetType::Instagram, Some(Manner::Dead), 0),
         ];
         let mut run = |(number, (channel, connector, share)): (usize, (WidgetType, Option<Manner>, usize))| {
-            let contacts = if share == 0 { HOPELESS } else { (contacts * share / 100).max(1) };
+            let contacts = if share == 0 { NEVER_RECOVERING } else { (contacts * share / 100).max(1) };
             let places = 0..u32::try_from(contacts).unwrap_or(u32::MAX);
             let end = match channel {
                 WidgetType::Telegram => End::Cancelled(contacts / 3),
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_one_seed_comes_one_plan_and_everything_is_in_it() {
+    fn a_seed_gives_one_plan_with_every_case() {
         let plan = Plan::of(7, 1000, 1000);
         assert_eq!(format!("{:?}", Plan::of(7, 1000, 1000)), format!("{plan:?}"));
         assert_ne!(format!("{:?}", Plan::of(8, 1000, 1000)), format!("{plan:?}"));
@@ -209,7 +209,7 @@ mod tests {
         let connected: BTreeSet<_> = plan.runs.iter().filter_map(|run| run.connector).collect();
         assert_eq!(connected, Manner::ALL.into());
         assert!(plan.runs.iter().any(|run| run.connector.is_none() && run.contacts > 0));
-        assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + HOPELESS);
+        assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + NEVER_RECOVERING);
         let thinned = |run: &Run| matches!(&run.end, End::Thinned(places) if !places.is_empty());
         assert!(plan.runs.iter().any(thinned));
     }

@@ -1,13 +1,13 @@
-//! What a fault run says in the end: a table of the endpoints, and whether all held that must.
+//! The report of a fault run: a table of the endpoints, and the result of each check.
 
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
 use crate::fault_run::check::Check;
 
-/// The most that is shown of what is wrong.
+/// The most failures that are shown.
 const SHOWN: usize = 5;
-/// How much longer healthy endpoints may wait when things go wrong.
+/// How much longer healthy endpoints may wait when there are faults.
 const SLOWER: f64 = 2.0;
 
 /// The endpoints of one manner.
@@ -15,15 +15,15 @@ const SLOWER: f64 = 2.0;
 pub struct EndpointFigures {
     /// What they are.
     pub name: String,
-    /// Events that they were to get.
+    /// Events that they should get.
     pub events: usize,
     /// Requests that came.
     pub requests: usize,
-    /// Events that they took.
+    /// Events that they accepted.
     pub taken: usize,
-    /// Events that they took, once more each.
+    /// Repeats of events that they had accepted.
     pub again: usize,
-    /// Attempts that were noted; none is known of connectors.
+    /// Attempts in the deliveries; `None` for connectors, which have no list of deliveries.
     pub attempts: Option<u64>,
     /// Deliveries that were given up.
     pub dead: Option<usize>,
@@ -38,19 +38,19 @@ pub struct FaultRunReport {
     pub seed: u64,
     /// The endpoints.
     pub rows: Vec<EndpointFigures>,
-    /// What must hold.
+    /// What must be true.
     pub checks: Vec<Check>,
-    /// How long healthy endpoints wait when nothing goes wrong, and how long they waited: the slowest hundredth of each.
+    /// How long healthy endpoints wait without faults, and with faults: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,
 }
 
 impl FaultRunReport {
-    /// Whether everything that must hold does, but for how long it took.
+    /// Whether every check passed, without the check of time.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
     }
 
-    /// Whether healthy endpoints waited no longer than they may, where that was measured.
+    /// Whether healthy endpoints waited no longer than allowed, if this was measured.
     pub fn is_prompt(&self) -> bool {
         self.slowest.is_none_or(|(clean, faulty)| faulty.as_secs_f64() <= clean.as_secs_f64() * SLOWER)
     }

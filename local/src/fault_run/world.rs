@@ -42,7 +42,7 @@ use crate::{Settings, Stack, Trouble, database};
 const BEGINNING: i64 = 1_769_947_200_000;
 /// How often a schedule ticks.
 pub const MINUTE: Duration = Duration::from_mins(1);
-/// How long a caller asks, before he gives up a service that does not answer.
+/// How long a caller retries a service that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Organisations that are prepared at the same time, with so many calls each.
 const CALLS_AT_ONCE: usize = 4;
@@ -88,7 +88,7 @@ pub struct KnownWebhook {
     pub assistant: AssistantId,
 }
 
-/// What a campaign runs through, and to whom.
+/// The widget and the contacts of a campaign.
 pub struct Channel {
     /// The widget.
     pub widget: WidgetId,
@@ -96,9 +96,9 @@ pub struct Channel {
     pub contacts: Vec<ContactId>,
 }
 
-/// What a caller was answered.
+/// The answer to a caller.
 pub struct Answered {
-    /// When the call began that was answered: earlier ones were not.
+    /// When the answered call began: earlier ones were not answered.
     pub at: Instant,
     /// How often it was not answered before.
     pub unanswered: u32,
@@ -109,7 +109,7 @@ pub struct Answered {
 }
 
 impl World {
-    /// Everything as it is before anything goes wrong: webhooks, assistants, widgets, contacts, and open conversations.
+    /// Prepares everything, without faults: webhooks, assistants, widgets, contacts, and open conversations.
     ///
     /// # Errors
     /// [`Trouble`] with the service.
@@ -159,8 +159,8 @@ impl World {
             world.converse(number).await
         });
         let opened = opened.await?;
-        // Nobody but this function has it: all tasks have ended.
-        let mut world = Arc::into_inner(world).ok_or_else(|| Trouble("somebody still prepares".into()))?;
+        // All tasks have ended, so this is the only reference.
+        let mut world = Arc::into_inner(world).ok_or_else(|| Trouble("a task still prepares".into()))?;
         world.conversations = opened;
         Ok(Arc::new(world))
     }
@@ -239,7 +239,7 @@ impl World {
         Ok(id)
     }
 
-    /// The data of what is made before anything goes wrong.
+    /// The data of a record that is made before the faults begin.
     async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
         let answered = self.call(organisation, "POST", path, "", &body, None).await?;
         match answered.status {
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// A call of the API, by somebody who does it right: what is not answered is asked again, as the same request.
+    /// Calls the API as a correct client: an unanswered call is repeated as the same request.
     ///
     /// # Errors
     /// [`Trouble`] where there is no answer at all.
@@ -261,7 +261,7 @@ impl World {
         body: &Value,
     ) -> Result<Answered, Trouble> {
         let key = format!("fault-run-{}", self.calls.fetch_add(1, Ordering::Relaxed));
-        // Boxed, as everything that is within it would make the caller's future too large for the compiler.
+        // Boxed: otherwise the caller's future would be too large for the compiler.
         Box::pin(self.call(organisation, method, path, query, body, (method == "POST").then_some(key))).await
     }
 
@@ -304,7 +304,7 @@ impl World {
     /// Everything in a list of the API.
     ///
     /// # Errors
-    /// [`Trouble`] where it is not to be had.
+    /// [`Trouble`] where it cannot be read.
     pub async fn list<R: DeserializeOwned>(
         &self,
         organisation: usize,
@@ -323,7 +323,7 @@ impl World {
         Ok(all)
     }
 
-    /// From now on things go wrong, as `options` say.
+    /// Begins the faults of `options`.
     pub fn go_wrong(&self, options: &FaultRunOptions) {
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
         let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
@@ -332,26 +332,26 @@ impl World {
         let kinds = options.database.clone();
         self.faults.plan(move |_, _| {
             let mut roll = random.f64();
-            let befalls = kinds.iter().find(|(probability, _)| {
+            let fault = kinds.iter().find(|(probability, _)| {
                 roll -= probability;
                 roll < 0.0
             });
-            befalls.map_or(Fault::None, |(_, fault)| *fault)
+            fault.map_or(Fault::None, |(_, fault)| *fault)
         });
     }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub fn go_right(&self) {
         self.stack.stream.set_faults(&StreamFaults::default());
         self.faults.end();
     }
 
-    /// How many requests of the SDK there were since things go wrong.
+    /// How many requests the SDK has sent since the faults began.
     pub fn requests(&self) -> usize {
         self.faults.requests().len()
     }
 
-    /// A tick of all functions that have a schedule, some of which are killed; how many failed.
+    /// A tick of all functions with a schedule, some of which are killed. Returns how many failed.
     pub async fn minute(&self) -> usize {
         let ticks = self.ticking.iter().map(async |function| {
             let lifetime = self.ticks.lock().unwrap_or_else(PoisonError::into_inner).lifetime();
@@ -360,7 +360,7 @@ impl World {
         join_all(ticks).await.into_iter().filter(|failed| *failed).count()
     }
 
-    /// Has the clock go so many times as fast as the machine's, until what is returned is dropped.
+    /// Runs the clock this many times faster than the machine's, until the returned guard is dropped.
     pub fn let_time_pass(&self, times: u32) -> JoinSet<()> {
         let clock = self.clock.clone();
         JoinSet::from_iter([async move {
@@ -374,7 +374,7 @@ impl World {
         }])
     }
 
-    /// Has the functions on the stream and on schedules run by themselves, the latter at that pace, until what is returned is dropped.
+    /// Runs the functions on the stream and on schedules in the background, the latter at this pace, until the returned guard is dropped.
     pub fn go_on(self: &Arc<Self>, times: u32) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
@@ -393,17 +393,17 @@ impl World {
         tasks
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn skip(&self, time: Duration) {
         pass(&self.clock, time);
     }
 
-    /// What will become due, and when: partition and time of each item of the index, but for the notes of how endpoints fare.
+    /// What will become due, and when: the partition and the time of each item of the index, without the health of endpoints.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
     pub async fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
-        #[expect(clippy::disallowed_methods, reason = "only who watches looks at everything")]
+        #[expect(clippy::disallowed_methods, reason = "only an observer reads everything")]
         let scan = self.stack.client.scan().table_name(database::TABLE_NAME).index_name(DUE_INDEX);
         let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
         let mut due = Vec::new();
@@ -419,7 +419,7 @@ impl World {
         Ok(due)
     }
 
-    /// When the next of it does; none where nothing will.
+    /// When the next item becomes due; `None` where nothing will.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
@@ -428,7 +428,7 @@ impl World {
     }
 }
 
-/// Does `work` for each of `numbers`, `width` of them at once; what comes of each, in their order.
+/// Does `work` for each of `numbers`, `width` of them at the same time. Returns the results in their order.
 ///
 /// # Errors
 /// The first [`Trouble`].

@@ -1,4 +1,4 @@
-//! What the replay sends: the recorded event of every route as the HTTP request that it came from, and calls of which no event can be recorded.
+//! What the replay sends: the recorded event of every route as the HTTP request that it came from, and calls that cannot be recorded as events.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::gateway::Call;
 
 /// What the ids of the demo set begin with.
 const DEMO_IDS: &str = "01900000-0000-7";
-/// What ids that nobody has begin with: their time is five hundred years from now.
-const NOBODYS_IDS: &str = "0fffffff-0000-7";
+/// The prefix of ids that do not exist: their time is five hundred years from now.
+const UNKNOWN_IDS: &str = "0fffffff-0000-7";
 
 /// The event whose key is the demo set's full one.
 const WITH_KEY: &str = routes::GET_AGENT_LIST.name;
@@ -76,11 +76,11 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
     Ok(Recorded { key, calls })
 }
 
-/// The calls, with ids that nobody has in place of the demo set's.
-pub fn of_nobody(calls: Vec<NamedCall>) -> Vec<NamedCall> {
+/// The calls, with ids that do not exist in place of the demo set's.
+pub fn with_unknown_ids(calls: Vec<NamedCall>) -> Vec<NamedCall> {
     let replaced = |NamedCall { name, call }| {
-        let path = call.path.replace(DEMO_IDS, NOBODYS_IDS);
-        let body = String::from_utf8_lossy(&call.body).replace(DEMO_IDS, NOBODYS_IDS).into_bytes();
+        let path = call.path.replace(DEMO_IDS, UNKNOWN_IDS);
+        let body = String::from_utf8_lossy(&call.body).replace(DEMO_IDS, UNKNOWN_IDS).into_bytes();
         NamedCall { name, call: Call { path, body, ..call } }
     };
     calls.into_iter().map(replaced).collect()
@@ -169,7 +169,7 @@ mod tests {
         let other_key = |call: &&NamedCall| takes_another_demo_key(&call.call, &recorded.key);
         let other_keys: Vec<_> = recorded.calls.iter().filter(other_key).map(|call| call.name.as_str()).collect();
         assert_eq!(other_keys, ["create-assistant.read-only-key"]);
-        let nobodys = of_nobody(recorded.calls);
-        assert!(!holds(&nobodys, DEMO_IDS) && holds(&nobodys, NOBODYS_IDS));
+        let unknown = with_unknown_ids(recorded.calls);
+        assert!(!holds(&unknown, DEMO_IDS) && holds(&unknown, UNKNOWN_IDS));
     }
 }

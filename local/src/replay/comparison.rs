@@ -47,7 +47,7 @@ impl Seen {
     }
 }
 
-/// Leaves of a page what every page of every list is: the names of its members, and their types.
+/// Reduces a page to what is the same for every list: the names of its members, and their types.
 fn forget_records(data: &mut Value) {
     let Some(page) = data.as_object_mut().filter(|data| data.contains_key("items")) else { return };
     for value in page.values_mut() {
@@ -60,7 +60,7 @@ fn forget_records(data: &mut Value) {
     }
 }
 
-/// How `got` is not as `wanted`, in lines; none where it is.
+/// The differences of `got` from `wanted`, in lines; none where they are equal.
 pub fn difference(got: &Seen, wanted: &Seen) -> Option<String> {
     if (got.status, &got.body) != (wanted.status, &wanted.body) {
         return Some(format!("answered {} {}\nwanted   {} {}", got.status, got.body, wanted.status, wanted.body));

@@ -80,7 +80,7 @@ impl<'a> Placeholders<'a> {
         }
         let length = text.get(..20)?.starts_with(|first: char| first.is_ascii_digit()).then(|| text.find('Z'))?? + 1;
         let time = DateTime::parse_from_rfc3339(text.get(..length)?).ok()?;
-        // Times are not numbered: whether two of them are the same is a matter of luck.
+        // Times are not numbered: two of them may be the same by accident.
         self.is_young(time.timestamp()).then_some(("time", length))
     }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_young_is_replaced_and_what_is_old_stays() {
+    fn young_ids_and_times_are_replaced_and_old_ones_stay() {
         let (young, other, old) = (
             "019c1912-fa00-7000-8000-000000000000",
             "019c1912-fa00-7000-8000-000000000001",
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_any_characters_stays() {
+    fn other_text_is_not_changed() {
         for text in ["", "é", "12é45678901234567890123456789012345678901", "evt_é", "2026-02-30T12:00:00Z", "Ωmega Z"]
         {
             assert_eq!(replaced(json!(text)), text);

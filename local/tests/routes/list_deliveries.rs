@@ -1,7 +1,7 @@
 //! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
 
 use serde_json::{Value, json};
-use shared::records::delivery::Lane;
+use shared::records::delivery::SentBy;
 use shared::values::time::Timestamp;
 
 use super::{DEMO_TIME, List, NOBODYS, TEST_TIME, detail, not_found, redeliver};
@@ -59,7 +59,7 @@ async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
         (410, "dead", Value::Null),
     ];
     for (number, (status, state, next)) in (1..).zip(attempts) {
-        redeliver::make(&stack, |was| was.after(redeliver::attempt(status), None, Lane::Open, 0.0, now)).await;
+        redeliver::make(&stack, |was| was.after(redeliver::attempt(status), None, SentBy::Stream, 0.0, now)).await;
         for (name, value) in [
             ("state", json!(state)),
             ("attempts", json!(number)),

@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{Attempt, Delivery, Lane};
+use shared::records::delivery::{Attempt, Delivery, SentBy};
 use shared::values::id::{DeliveryId, EndpointId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -67,10 +67,10 @@ async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
     let earlier = Timestamp::from_unix_millis(NOW - 60_000);
     let states: [(&str, Change); 5] = [
         ("dead", |was, now| was.dead("no", now)),
-        ("waiting", |was, now| was.ready(now).after(attempt(500), None, Lane::Open, 0.0, now)),
-        ("waiting", |was, now| was.ready(now).after(attempt(500), None, Lane::Held, 0.0, now).held(now)),
-        ("delivered", |was, now| was.ready(now).after(attempt(204), None, Lane::Open, 0.0, now)),
-        ("dead", |was, now| was.ready(now).after(attempt(410), None, Lane::Open, 0.0, now)),
+        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Stream, 0.0, now)),
+        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Tick, 0.0, now).deferred(now)),
+        ("delivered", |was, now| was.ready(now).after(attempt(204), None, SentBy::Stream, 0.0, now)),
+        ("dead", |was, now| was.ready(now).after(attempt(410), None, SentBy::Stream, 0.0, now)),
     ];
     for (state, change) in states {
         let stack = stack().await;
@@ -79,7 +79,7 @@ async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
         let answered = data(&redeliver(&stack).await);
         let is = stored(&stack).await;
         assert_eq!(answered, serde_json::to_value(&is).unwrap());
-        assert_eq!((is.tries, is.lane, is.due_at.is_some()), (0, Lane::Open, true), "{state}");
+        assert_eq!((is.tries, is.sent_by, is.due_at.is_some()), (0, SentBy::Stream, true), "{state}");
         let mut wanted = serde_json::to_value(&was).unwrap();
         wanted["state"] = "ready".into();
         wanted["next_attempt_at"] = Value::Null;
@@ -107,7 +107,7 @@ async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
         acme(&stack).redeliver(webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
     };
     assert_eq!(ask().await.state.as_str(), "ready");
-    let sent = make(&stack, |was| was.after(attempt(204), None, Lane::Open, 0.0, now)).await;
+    let sent = make(&stack, |was| was.after(attempt(204), None, SentBy::Stream, 0.0, now)).await;
     // As it comes again where its first answer was lost.
     assert_eq!(ask().await, sent);
     assert_eq!(stored(&stack).await, sent);

@@ -46,7 +46,7 @@ async fn a_delivery_is_answered_and_stored() {
         ("sk", json!(delivery_key.1)),
         ("tries", json!(0)),
         ("record", json!("Delivery")),
-        ("lane", json!("open")),
+        ("sent_by", json!("stream")),
         // Where nobody sends it, it is found after five minutes.
         ("due_pk", json!("DELIVERY#0")),
         ("due_at", json!("2026-02-01T12:05:00.000Z")),

@@ -82,7 +82,7 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
 }
 
 #[tokio::test]
-async fn enabling_it_forgets_how_its_endpoint_fared() {
+async fn enabling_it_closes_the_circuit() {
     let stack = stack().await;
     let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
     let now = Timestamp::from_unix_millis(NOW);
@@ -90,8 +90,8 @@ async fn enabling_it_forgets_how_its_endpoint_fared() {
         failures: 7,
         failing_since: Some(now),
         slow: true,
-        held_at: Some(now),
-        ..EndpointHealth::good(webhook)
+        deferred_at: Some(now),
+        ..EndpointHealth::healthy(webhook)
     };
     table.put_single(webhook, &bad).await.unwrap();
     for body in [json!({"endpoint": ELSEWHERE, "name": "Renamed"}), json!({"enabled": false})] {
@@ -99,8 +99,8 @@ async fn enabling_it_forgets_how_its_endpoint_fared() {
         assert_eq!(table.endpoint_health(webhook).await.unwrap(), bad, "{body}");
     }
     update(&stack, &json!({"enabled": true})).await;
-    // What was held back is still to be sent, and is found by that it was held back.
-    let good = EndpointHealth { held_at: Some(now), ..EndpointHealth::good(webhook) };
+    // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+    let good = EndpointHealth { deferred_at: Some(now), ..EndpointHealth::healthy(webhook) };
     assert_eq!(table.endpoint_health(webhook).await.unwrap(), good);
 }
 

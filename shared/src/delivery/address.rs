@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Everything that is not the public internet's own.
+/// Every network that is not part of the public internet.
 ///
-/// An address of version 6 that carries one of version 4 is refused whatever it carries: it leads where only a router knows.
+/// An IPv6 address that contains an IPv4 address is always refused: only a router knows where it leads.
 const FORBIDDEN: [IpNet; 22] = [
     // This network, and the unspecified address.
     v4([0, 0, 0, 0], 8),
@@ -33,7 +33,7 @@ const FORBIDDEN: [IpNet; 22] = [
     // Multicast, then reserved and broadcast.
     v4([224, 0, 0, 0], 4),
     v4([240, 0, 0, 0], 4),
-    // Of version 6 all but 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; nothing yet; unique-local,
+    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then unique-local,
     // link-local, site-local, multicast.
     v6([0, 0], 3),
     v6([0x4000, 0], 2),
@@ -47,12 +47,12 @@ const FORBIDDEN: [IpNet; 22] = [
     v6([0x2002, 0], 16),
 ];
 
-/// How far events may go.
+/// Which addresses events may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The public internet: what is deployed.
     Public,
-    /// This machine as well, and without TLS. Only the local stack says so, in its code: no environment can.
+    /// This machine too, and without TLS. Only the code of the local stack sets this: no environment variable can.
     Loopback,
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_network_of_the_table_is_allowed_from_its_first_to_its_last_address() {
+    fn the_first_and_the_last_address_of_each_forbidden_network_are_refused() {
         for network in FORBIDDEN {
             assert_eq!(network, network.trunc());
             assert!(!Reach::Public.allows(network.network()), "{network}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_another_address_is_not_public() {
+    fn an_address_that_contains_another_one_is_refused() {
         for address in [
             "::ffff:1.1.1.1",
             "::ffff:127.0.0.1",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbours_of_the_networks_are_public() {
+    fn the_neighbours_of_the_forbidden_networks_are_public() {
         for address in [
             "1.0.0.0",
             "1.1.1.1",

@@ -1,40 +1,40 @@
-//! One attempt: the event as it is sent, its way to the endpoint, and what is kept of it.
+//! One attempt to send a delivery: makes the body, sends it, and saves the result.
 
 use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, TestData};
 use crate::delivery::signature;
 use crate::records::campaign::{CampaignContact, ContactStatus};
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
-use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, Lane};
+use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, SentBy};
 use crate::request::error::{Error, Result};
 use crate::values::id::WebhookId;
 
 use crate::delivery::endpoint::{Endpoint, Target};
 use crate::delivery::outbox::Outbox;
 
-/// An answer is slow that takes more than this part of what an attempt may take.
+/// An answer is slow when it takes this part of the time limit of an attempt, or more: a fifth.
 const SLOW: u32 = 5;
 
-/// Why nothing is sent, and nothing will be.
+/// Why a delivery is given up without an attempt.
 enum GivenUp {
-    /// It cannot be.
+    /// It cannot be sent.
     Failed(&'static str),
-    /// It is no longer wanted.
+    /// It is no longer to be sent.
     Stopped(&'static str),
 }
 
 impl Outbox<'_> {
-    /// Holds a delivery back.
-    pub async fn hold(&self, endpoint: &Endpoint, was: &Delivery) -> Result<()> {
+    /// Defers a delivery: the tick will send it.
+    pub async fn defer(&self, endpoint: &Endpoint, was: &Delivery) -> Result<()> {
         let now = self.now();
-        endpoint.note_held(now);
-        // First the note that leads to it: a delivery that nobody looks for would be lost.
+        endpoint.note_deferral(now);
+        // First the health, by which the tick finds the endpoint: without it the delivery would be lost.
         endpoint.keep_health(now).await?;
-        endpoint.table.replace_delivery(endpoint.id, was, &was.clone().held(now)).await?;
+        endpoint.table.replace_delivery(endpoint.id, was, &was.clone().deferred(now)).await?;
         Ok(())
     }
 
-    /// Tries a delivery, once, and keeps what came of it; whether it arrived.
+    /// Makes one attempt and saves its result. Returns whether the delivery has arrived.
     pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<bool> {
         let target = match &endpoint.target {
             Ok(target) => target,
@@ -46,24 +46,24 @@ impl Outbox<'_> {
         };
         let (attempt, retry_after) = self.post(target, was, body).await?;
         let slow_from = (self.service.network.attempt / SLOW).as_millis();
-        endpoint.note(&attempt, u64::try_from(slow_from).unwrap_or(u64::MAX));
+        endpoint.note_attempt(&attempt, u64::try_from(slow_from).unwrap_or(u64::MAX));
         let (arrived, gone, now) = (attempt.succeeded(), attempt.status == Some(410), self.now());
         if !arrived {
-            endpoint.disable_where_hopeless(gone, now).await?;
+            endpoint.disable_if_failing(gone, now).await?;
         }
-        let lane = endpoint.lane();
-        if !arrived && lane == Lane::Held {
-            endpoint.note_held(now);
+        let retried_by = endpoint.retried_by();
+        if !arrived && retried_by == SentBy::Tick {
+            endpoint.note_deferral(now);
             endpoint.keep_health(now).await?;
         }
-        self.keep(endpoint, was, was.clone().after(attempt, retry_after, lane, fastrand::f64(), now)).await?;
+        self.keep(endpoint, was, was.clone().after(attempt, retry_after, retried_by, fastrand::f64(), now)).await?;
         Ok(arrived)
     }
 
     async fn give_up(&self, endpoint: &Endpoint, was: &Delivery, given_up: GivenUp) -> Result<bool> {
         match given_up {
             GivenUp::Failed(reason) => self.keep(endpoint, was, was.clone().dead(reason, self.now())).await?,
-            // Whoever stopped it has noted that with its campaign.
+            // The cancellation or the deletion has already changed the counts of the campaign.
             GivenUp::Stopped(reason) => {
                 endpoint.table.replace_delivery(endpoint.id, was, &was.clone().dead(reason, self.now())).await?;
             }
@@ -71,7 +71,7 @@ impl Outbox<'_> {
         Ok(false)
     }
 
-    /// Replaces the delivery, and tells its campaign of the end, where it has one and this is the end.
+    /// Replaces the delivery. Where this is its end, its campaign's contact gets its final status in the same transaction.
     async fn keep(&self, endpoint: &Endpoint, was: &Delivery, is: Delivery) -> Result<()> {
         let outcome = match is.state {
             DeliveryState::Delivered => Some(ContactStatus::Sent),
@@ -101,7 +101,7 @@ impl Outbox<'_> {
         Ok((attempt, retry_after))
     }
 
-    /// What is sent, which is the same on every attempt; or why nothing is.
+    /// The body, which is the same on every attempt; or why nothing is sent.
     async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Result<String, GivenUp>> {
         let (table, delivery) = (&endpoint.table, was);
         let print = |data: EventData<'_>| {
@@ -110,7 +110,7 @@ impl Outbox<'_> {
         match (delivery.event, delivery.conversation_id, delivery.campaign_contact_id) {
             (EventKind::WebhookTest, ..) => print(EventData::Test(TestData::of(WebhookId(endpoint.id.0)))).map(Ok),
             (EventKind::ConversationClosed, Some(id), _) => {
-                // A closed conversation changes no more, so it need not be kept a second time.
+                // A closed conversation never changes, so the delivery needs no copy of it.
                 let (conversation, transcript) =
                     futures_util::try_join!(table.find::<Conversation>(id), table.transcript(id))?;
                 let Some(conversation) = conversation else {
@@ -119,18 +119,18 @@ impl Outbox<'_> {
                 print(EventData::Conversation(ConversationData::of(&conversation, &transcript))).map(Ok)
             }
             (EventKind::CampaignMessage | EventKind::CampaignCall, _, Some(id)) => {
-                let (campaign, place) =
+                let (campaign, member) =
                     futures_util::try_join!(table.campaign_of(was), table.find::<CampaignContact>(id))?;
-                let Some((campaign, place)) = campaign.zip(place) else {
+                let Some((campaign, member)) = campaign.zip(member) else {
                     return Ok(Err(GivenUp::Stopped("deleted before it was sent")));
                 };
-                if place.clone().seen_in(&campaign).status != ContactStatus::Queued {
+                if member.clone().seen_in(&campaign).status != ContactStatus::Queued {
                     return Ok(Err(GivenUp::Stopped("cancelled before it was sent")));
                 }
-                let Some(contact) = table.find::<Contact>(place.contact_id).await? else {
+                let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
-                print(EventData::Campaign(CampaignData::of(&campaign, &place, &contact, was.message_id))).map(Ok)
+                print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id))).map(Ok)
             }
             _ => Err(Error::Internal("a delivery of nothing".into())),
         }

@@ -1,4 +1,4 @@
-//! What makes the attempts, and how one ended: all that a network knows of it, so that it links no HTTP client.
+//! The interface of the HTTP client that makes attempts, so that only the function that sends links one.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -30,12 +30,12 @@ pub struct AttemptOutcome {
     pub error: Option<&'static str>,
     /// The beginning of the answer's body, no longer than a kilobyte.
     pub answer: String,
-    /// How long the receiver asks to be left alone.
+    /// How long the receiver asks to wait, in `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
 impl AttemptOutcome {
-    /// Whether the receiver has taken the event: its status says so, whatever became of the rest of its answer.
+    /// Whether the status is a 2xx: the receiver has the event, also where the rest of its answer is lost.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }

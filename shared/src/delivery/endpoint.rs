@@ -1,11 +1,11 @@
-//! What is known of an endpoint while deliveries are sent to it: address, secrets, and how it fares.
+//! An endpoint while deliveries are sent to it: its address, its secrets, and the state of its circuit breaker.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_util::lock::Mutex as Turn;
+use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
-use crate::records::delivery::{Attempt, Delivery, EndpointHealth, EventKind, Lane, Observed};
+use crate::records::delivery::{Attempt, Delivery, EndpointHealth, EventKind, Observed, SentBy};
 use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
 use crate::table::{Table, TableError};
@@ -13,63 +13,63 @@ use crate::values::id::{EndpointId, WebhookId, WidgetId};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
-/// An endpoint.
+/// A webhook or a connector that deliveries are sent to.
 pub struct Endpoint {
     /// Webhook or widget.
     pub id: EndpointId,
-    /// The part of the table that it is in.
+    /// The table of its organisation.
     pub table: Table,
     /// Where to send to, or why not.
     pub target: Result<Target, &'static str>,
     health: Mutex<Health>,
-    /// Held by whoever writes it: whoever comes next relies on it.
-    writing: Turn<()>,
+    /// One task saves the health at a time: the next one then sees what was saved.
+    saving: AsyncMutex<()>,
 }
 
 /// Where to send to.
 pub struct Target {
     /// The address.
     pub url: String,
-    /// Signs what is sent.
+    /// The webhook whose secrets sign.
     webhook: Webhook,
     /// The widget whose connector it is.
     connector: Option<WidgetId>,
 }
 
 struct Health {
-    /// What the table knows.
-    known: EndpointHealth,
-    /// What it does not know yet.
-    news: Observed,
+    /// The health as the table has it.
+    stored: EndpointHealth,
+    /// What was observed and is not yet in the table.
+    unsaved: Observed,
 }
 
 impl Endpoint {
     /// The endpoint that `delivery` is for.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery) -> Result<Self, TableError> {
         let connector = matches!(delivery.event, EventKind::CampaignMessage | EventKind::CampaignCall);
-        let (target, known) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
-        Ok(Self::new(table, target, EndpointHealth { connector, ..known }))
+        let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
+        Ok(Self::new(table, target, EndpointHealth { connector, ..stored }))
     }
 
-    /// The endpoint `id`, without a delivery that would tell whether it is a webhook or a connector: what is known of it tells.
-    pub async fn known(table: Table, id: EndpointId) -> Result<Self, TableError> {
-        let known = table.endpoint_health(id).await?;
-        let target = Target::load(&table, id, known.connector).await?;
-        Ok(Self::new(table, target, known))
+    /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
+    pub async fn stored(table: Table, id: EndpointId) -> Result<Self, TableError> {
+        let stored = table.endpoint_health(id).await?;
+        let target = Target::load(&table, id, stored.connector).await?;
+        Ok(Self::new(table, target, stored))
     }
 
-    fn new(table: Table, target: Result<Target, &'static str>, known: EndpointHealth) -> Self {
-        let (id, health) = (known.id, Mutex::new(Health { known, news: Observed::default() }));
-        Self { id, table, target, health, writing: Turn::new(()) }
+    fn new(table: Table, target: Result<Target, &'static str>, stored: EndpointHealth) -> Self {
+        let (id, health) = (stored.id, Mutex::new(Health { stored, unsaved: Observed::default() }));
+        Self { id, table, target, health, saving: AsyncMutex::new(()) }
     }
 
-    /// Whether what is for it is left to the schedule.
-    pub fn is_held(&self) -> bool {
-        self.fares().is_held()
+    /// Whether its deliveries are deferred.
+    pub fn circuit_is_open(&self) -> bool {
+        self.current_health().circuit_is_open()
     }
 
-    /// Whether nothing can be sent to it at all.
-    pub const fn is_dead(&self) -> bool {
+    /// Whether there is no address to send to, or no secret to sign with.
+    pub const fn has_no_target(&self) -> bool {
         self.target.is_err()
     }
 
@@ -78,32 +78,32 @@ impl Endpoint {
         self.target.as_ref().ok().and_then(|target| target.connector)
     }
 
-    /// Who sends what did not arrive when its time has come: the endpoint's own tick where it fares badly or has a rate.
-    pub fn lane(&self) -> Lane {
-        if self.is_held() || self.connector().is_some() { Lane::Held } else { Lane::Open }
+    /// Who makes the next attempt of a delivery: the tick where the circuit is open or the endpoint has a rate limit.
+    pub fn retried_by(&self) -> SentBy {
+        if self.circuit_is_open() || self.connector().is_some() { SentBy::Tick } else { SentBy::Stream }
     }
 
-    /// Notes that something is held back from it.
-    pub fn note_held(&self, now: Timestamp) {
-        if !self.fares().is_known_to_be_held_from(now) {
-            self.observe(Observed { held_at: Some(now), ..Observed::default() });
+    /// Notes that a delivery is deferred.
+    pub fn note_deferral(&self, now: Timestamp) {
+        if !self.current_health().has_noted_deferral(now) {
+            self.observe(Observed { deferred_at: Some(now), ..Observed::default() });
         }
     }
 
-    /// Notes what came of an attempt.
-    pub fn note(&self, attempt: &Attempt, slow_from: u64) {
+    /// Notes the result of an attempt.
+    pub fn note_attempt(&self, attempt: &Attempt, slow_from: u64) {
         self.observe(Observed::of(attempt, slow_from));
     }
 
-    /// Disables a webhook that is gone, or has failed for too long.
-    pub async fn disable_where_hopeless(&self, gone: bool, now: Timestamp) -> Result<(), TableError> {
-        let hopeless = self.fares().is_hopeless(now);
-        let reason = match (gone, hopeless) {
+    /// Disables a webhook that is gone, or that has failed for too long.
+    pub async fn disable_if_failing(&self, gone: bool, now: Timestamp) -> Result<(), TableError> {
+        let failing = self.current_health().has_failed_too_long(now);
+        let reason = match (gone, failing) {
             (true, _) => DisabledReason::Gone,
             (false, true) => DisabledReason::Failing,
             _ => return Ok(()),
         };
-        if self.connector().is_some() || self.is_dead() {
+        if self.connector().is_some() || self.has_no_target() {
             return Ok(());
         }
         let by = self.id.0;
@@ -114,59 +114,59 @@ impl Endpoint {
         }
     }
 
-    /// Keeps how it fares, where that has changed.
+    /// Saves what was observed, where that changes the health.
     pub async fn keep_health(&self, now: Timestamp) -> Result<(), TableError> {
-        let _writing = self.writing.lock().await;
-        let (same, connector, news) = {
-            let mut health = self.health();
-            let same = health.known.with(&health.news) == health.known;
-            (same, health.known.connector, std::mem::take(&mut health.news))
+        let _saving = self.saving.lock().await;
+        let (same, connector, unsaved) = {
+            let mut health = self.lock();
+            let same = health.stored.with(&health.unsaved) == health.stored;
+            (same, health.stored.connector, std::mem::take(&mut health.unsaved))
         };
         if same {
             return Ok(());
         }
-        let kept = self.table.keep_endpoint_health((self.id, connector), &news, now).await;
-        let mut health = self.health();
-        match kept {
-            Ok(known) => {
-                health.known = known;
+        let saved = self.table.keep_endpoint_health((self.id, connector), &unsaved, now).await;
+        let mut health = self.lock();
+        match saved {
+            Ok(stored) => {
+                health.stored = stored;
                 Ok(())
             }
             Err(error) => {
-                health.news = news.then(health.news);
+                health.unsaved = unsaved.then(health.unsaved);
                 Err(error)
             }
         }
     }
 
-    /// Puts it behind all others that are to be looked after, or leaves it out where nothing is held back from it any more.
-    pub async fn look_after_again(&self, now: Timestamp) -> Result<(), TableError> {
-        let waiting = self.table.held_back(self.id, Timestamp::MAX, 1).await?;
+    /// Puts the endpoint behind all others that are to be drained, or leaves it out where no delivery is deferred any more.
+    pub async fn end_drain(&self, now: Timestamp) -> Result<(), TableError> {
+        let waiting = self.table.deferred_deliveries(self.id, Timestamp::MAX, 1).await?;
         if !waiting.is_empty() {
-            self.note_held(now);
+            self.note_deferral(now);
         }
         self.keep_health(now).await?;
-        let health = self.fares();
-        if health.may_be_held_from(now) {
-            return self.table.look_after_endpoint_again(self.id, now).await;
+        let health = self.current_health();
+        if health.may_have_deferred(now) {
+            return self.table.drain_endpoint_later(self.id, now).await;
         }
-        // What was known of one that is no longer sent to is of no use.
-        let forgotten = self.is_dead() || health.is_good();
-        self.table.look_after_endpoint_no_more(&health, forgotten).await
+        // The health of an endpoint that is no longer sent to is of no use.
+        let forget = self.has_no_target() || health.is_healthy();
+        self.table.stop_draining_endpoint(&health, forget).await
     }
 
-    /// How it fares, as far as is known here.
-    fn fares(&self) -> EndpointHealth {
-        let health = self.health();
-        health.known.with(&health.news)
+    /// Its health, with what is not yet in the table.
+    fn current_health(&self) -> EndpointHealth {
+        let health = self.lock();
+        health.stored.with(&health.unsaved)
     }
 
-    fn observe(&self, news: Observed) {
-        let mut health = self.health();
-        health.news = health.news.then(news);
+    fn observe(&self, observed: Observed) {
+        let mut health = self.lock();
+        health.unsaved = health.unsaved.then(observed);
     }
 
-    fn health(&self) -> MutexGuard<'_, Health> {
+    fn lock(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,7 +186,7 @@ impl Target {
         Ok(Ok(Self { url: webhook.endpoint.clone(), webhook, connector: None }))
     }
 
-    /// A connector is signed for by the webhook of the widget's assistant: its secret is the one that the customer has.
+    /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no other secrets.
     async fn connector(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
         let Some(widget) = widget else { return Ok(Err("the widget is gone")) };

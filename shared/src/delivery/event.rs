@@ -1,4 +1,4 @@
-//! Events as endpoints receive them.
+//! The bodies of events, as endpoints receive them.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::values::id::{
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
-/// The body of what is sent. Of one event it is the same on every attempt.
+/// The body of an event, the same on every attempt.
 #[derive(Debug, Serialize)]
 pub struct Event<'a> {
     id: EventId,
@@ -35,7 +35,7 @@ pub enum EventData<'a> {
     Test(TestData),
 }
 
-/// A conversation from its first word to its last.
+/// A closed conversation with its transcript.
 #[derive(Debug, Serialize)]
 pub struct ConversationData<'a> {
     conversation_id: ConversationId,
@@ -49,7 +49,7 @@ pub struct ConversationData<'a> {
     transcript: &'a [Message],
 }
 
-/// What a connector hands over to a contact: a message, or a call.
+/// A message or a call, which the connector is to deliver to a contact.
 #[derive(Debug, Serialize)]
 pub struct CampaignData<'a> {
     campaign_id: CampaignId,
@@ -63,7 +63,7 @@ pub struct CampaignData<'a> {
     contact: &'a Contact,
 }
 
-/// Nothing but that it arrives.
+/// A test: its arrival is all that it tells.
 #[derive(Debug, Serialize)]
 pub struct TestData {
     webhook_id: WebhookId,
@@ -94,19 +94,19 @@ impl<'a> ConversationData<'a> {
 }
 
 impl<'a> CampaignData<'a> {
-    /// A contact's part of a campaign.
+    /// The message or the call for one contact of a campaign.
     pub fn of(
         campaign: &'a Campaign,
-        place: &CampaignContact,
+        member: &CampaignContact,
         contact: &'a Contact,
         message_id: Option<MessageId>,
     ) -> Self {
         Self {
             campaign_id: campaign.id,
-            campaign_contact_id: place.id,
+            campaign_contact_id: member.id,
             widget_id: campaign.widget_id,
             assistant_id: campaign.assistant_id,
-            conversation_id: place.conversation_id,
+            conversation_id: member.conversation_id,
             contact_id: contact.id,
             message_id,
             message: campaign.message.as_deref(),
@@ -116,7 +116,7 @@ impl<'a> CampaignData<'a> {
 }
 
 impl TestData {
-    /// A webhook's trial.
+    /// A test of `webhook_id`.
     pub const fn of(webhook_id: WebhookId) -> Self {
         Self { webhook_id }
     }

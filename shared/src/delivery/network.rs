@@ -1,4 +1,4 @@
-//! Where events may go: the address of an endpoint is read and its host looked up here, at registration and before each attempt.
+//! Checks the URL of an endpoint and looks its host up, at registration and before each attempt.
 
 use std::fmt::Debug;
 use std::io;
@@ -12,16 +12,16 @@ use url::{Host, Url};
 use super::address::Reach;
 use super::client::Client;
 
-/// As long as addresses may be that every browser, proxy and log takes.
+/// The longest URL, in characters: one that browsers, proxies and logs accept.
 const LONGEST: usize = 2048;
-/// A name that takes longer to resolve is not worth a caller's wait.
+/// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
-/// Long enough for a slow receiver, short enough that a dead one holds up no batch.
+/// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch much.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Finds the addresses of a host.
 pub trait Lookup: Send + Sync + Debug {
-    /// The addresses of `host`, which is a name.
+    /// The addresses of the name `host`.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -38,47 +38,47 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The network as events see it. Clones share the HTTP client, which is made once, of the first one's fields.
+/// The network that events are sent through. Its clones share the HTTP client, which is made at its first use.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// How far events may go.
+    /// Which addresses events may be sent to.
     pub reach: Reach,
     /// How names are resolved.
     pub lookup: Arc<dyn Lookup>,
-    /// How long an attempt may take.
+    /// The time limit of an attempt.
     pub attempt: Duration,
-    /// Behind a trait, so that only a function that makes a [`Sender`](super::sender::Sender) links an HTTP client.
+    /// The HTTP client, behind a trait: only a function that makes a [`Sender`](super::sender::Sender) links one.
     pub(super) client: Arc<OnceLock<Arc<dyn Client>>>,
 }
 
-/// Why the address of an endpoint is refused. None says what a name resolves to: a caller would learn of networks that are not his.
+/// Why the URL of an endpoint is refused. No variant says what a name resolves to: a caller could explore private networks with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is too long.
     #[error("URL should have at most {LONGEST} characters")]
     TooLong,
-    /// It has a character that parsers drop or take for another one, each in its own way.
+    /// It has a character that different parsers read in different ways.
     #[error("Input should be a valid URL, without white space, control characters and backslashes")]
     Character,
     /// It is no URL.
     #[error("Input should be a valid URL, {0}")]
     Malformed(url::ParseError),
-    /// Events are not sent that way.
+    /// Its scheme is not allowed.
     #[error("URL scheme should be 'https'")]
     Scheme,
-    /// It has credentials in it, which would be stored and shown as the rest of it is.
+    /// It contains credentials, which would be stored and shown.
     #[error("URL should have no user name and no password")]
     UserInfo,
-    /// Its host has no address, as far as can be found out.
+    /// Its host cannot be resolved.
     #[error("URL should have a host that can be resolved")]
     Unresolved,
-    /// Its host is, or has among its addresses, one that is not the public internet's.
+    /// Its host, or one of the addresses of its host, is not on the public internet.
     #[error("URL should lead to a public address")]
     NotPublic,
 }
 
 impl Refused {
-    /// The word for programs.
+    /// The code for programs.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::TooLong => "url_too_long",
@@ -95,15 +95,15 @@ impl Network {
         Self::new(Reach::Public, Arc::new(SystemLookup), ATTEMPT)
     }
 
-    /// As much of the network as `reach` says, its names as `lookup` finds them, with attempts no longer than `attempt`.
+    /// A network with the addresses of `reach`, names resolved by `lookup`, and the time limit `attempt`.
     pub fn new(reach: Reach, lookup: Arc<dyn Lookup>, attempt: Duration) -> Self {
         Self { reach, lookup, attempt, client: Arc::default() }
     }
 
-    /// The address of an endpoint, if events may be sent there as its host resolves now.
+    /// The URL of an endpoint, checked: its host resolves to allowed addresses now.
     ///
     /// # Errors
-    /// [`Refused`] says why they may not.
+    /// [`Refused`] says why events may not be sent there.
     pub async fn check(&self, text: &str) -> Result<Url, Refused> {
         let url = endpoint(self.reach, text)?;
         if let Some(Host::Domain(name)) = url.host() {
@@ -113,7 +113,7 @@ impl Network {
     }
 }
 
-/// The address of an endpoint, by everything that can be said of it without looking its host up.
+/// The URL of an endpoint, checked without looking its host up.
 pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if text.chars().count() > LONGEST {
         return Err(Refused::TooLong);
@@ -128,7 +128,7 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Refused::UserInfo);
     }
-    // The parser has normalised the host: `0x7f.1` is an address by now, as it will be for the one who connects.
+    // The parser has normalised the host: `0x7f.1` is an address here, as it is for the client that connects.
     let address = match url.host() {
         Some(Host::Domain(_)) => return Ok(url),
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -138,7 +138,7 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if reach.allows(address) { Ok(url) } else { Err(Refused::NotPublic) }
 }
 
-/// The addresses of the host `name`, if all of them are allowed: whoever has one that is not is up to something, or misconfigured.
+/// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong configuration.
 pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Result<Vec<IpAddr>, Refused> {
     let found = lookup.lookup(name).await.map_err(|_| Refused::Unresolved)?;
     if found.is_empty() {
@@ -151,7 +151,7 @@ pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Re
 mod tests {
     use super::*;
 
-    /// Names that look alike and lead elsewhere.
+    /// Names that look like other hosts.
     #[derive(Debug)]
     struct Names;
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_address_of_version_4_leads_out_of_the_public_internet() {
+    async fn every_ipv4_address_outside_the_public_internet_is_refused() {
         for host in [
             // As it is written.
             "127.0.0.1",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_address_of_version_6_leads_out_of_the_public_internet() {
+    async fn every_ipv6_address_outside_the_public_internet_is_refused() {
         for host in [
             "[::]",
             "[::1]",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_name_leads_out_of_the_public_internet() {
+    async fn every_name_outside_the_public_internet_is_refused() {
         for (host, wanted) in [
             ("localhost", Refused::NotPublic),
             ("LOCALHOST", Refused::NotPublic),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_other_form_of_address_is_taken() {
+    async fn disguised_forms_of_an_address_are_refused() {
         let long = format!("https://example.com/{}", "x".repeat(LONGEST));
         for (url, wanted) in [
             ("http://example.com/", Refused::Scheme),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_url_is_not_taken() {
+    async fn an_invalid_url_is_refused() {
         for url in [
             "",
             "/hook",
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_public_internet_is_reached() {
+    async fn the_public_internet_is_allowed() {
         let longest = format!("https://example.com/{}", "x".repeat(LONGEST - 20));
         for (url, wanted) in [
             ("https://example.com", "https://example.com/"),
@@ -445,14 +445,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_machine_s_resolver_knows_the_machine() {
+    async fn the_resolver_finds_this_machine() {
         let found = SystemLookup.lookup("localhost").await.unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
         assert_eq!(Network::public().check("https://localhost/").await, Err(Refused::NotPublic));
     }
 
     #[test]
-    fn what_is_refused_has_a_word_for_programs_and_a_sentence_for_people() {
+    fn each_refusal_has_a_code_and_a_message() {
         for (refused, kind, sentence) in [
             (Refused::TooLong, "url_too_long", "URL should have at most 2048 characters"),
             (Refused::Malformed(url::ParseError::EmptyHost), "url_parsing", "Input should be a valid URL, empty host"),

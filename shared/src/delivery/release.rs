@@ -1,4 +1,4 @@
-//! What has become due is made ready, so that the stream hands it to whoever sends.
+//! Makes due deliveries ready, so that the consumer of the stream sends them.
 
 use futures_util::stream::{self, StreamExt as _};
 
@@ -8,23 +8,23 @@ use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
 use crate::table::keys::Key;
 
-/// Deliveries released at once.
+/// The most deliveries released at the same time.
 const CONCURRENT: usize = 16;
-/// Deliveries looked for in one go, of each partition of the index.
+/// The most due deliveries read in one round, from each partition of the index.
 const LIMIT: i32 = 500;
-/// Goes of one minute.
+/// The most rounds in one minute.
 const ROUNDS: usize = 20;
 
-/// Makes deliveries ready whose time has come, and those that nobody has sent.
+/// Makes every delivery ready that is due: its retry has come, or it was ready and was not sent.
 ///
 /// # Errors
-/// Whatever kept it from one of them; the others of its round are released all the same.
+/// The first error of a delivery; the others of the same round are released nevertheless.
 pub async fn release(cx: &EventContext<'_>) -> Result<()> {
     for _ in 0..ROUNDS {
         let due = cx.service.store.due(Due::Delivery, cx.service.clock.now(), LIMIT).await?;
         let under_way: Vec<_> = due.iter().map(|key| release_one(cx, key)).collect();
         let released: Vec<Result<bool>> = stream::iter(under_way).buffer_unordered(CONCURRENT).collect().await;
-        // One that cannot be released does not keep the others waiting; it is still due in the next minute.
+        // One that failed does not stop the others of its round, and is still due in the next minute.
         let released = released.into_iter().collect::<Result<Vec<bool>>>()?;
         if !released.contains(&true) {
             break;
@@ -35,9 +35,9 @@ pub async fn release(cx: &EventContext<'_>) -> Result<()> {
 
 /// Makes the delivery at `key` ready; false where it is no longer due.
 async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
-    let Some((tenant, endpoint, place)) = delivery_of(key) else { return Ok(false) };
+    let Some((tenant, endpoint, ordinal)) = delivery_of(key) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
-    let Some(was) = table.delivery_at(endpoint, place).await? else { return Ok(false) };
+    let Some(was) = table.delivery_at(endpoint, ordinal).await? else { return Ok(false) };
     let open = matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting);
     if !open || was.due_at.is_none_or(|due| now < due) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! One attempt to send an event to a customer's server, and how it ended. The only file with the HTTP client.
+//! Makes one attempt to send an event to a customer's server. The only file with the HTTP client.
 
 use std::fmt::Debug;
 use std::io;
@@ -17,9 +17,9 @@ use crate::records::agency::payment_provider::tls;
 use crate::request::error::{Error, Result, chain};
 use crate::values::time::Timestamp;
 
-/// A server that cannot be reached by then will not be.
+/// The time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The bytes of an answer that are kept; what came with the last of them is the end of what is read.
+/// The bytes of an answer that are kept. Reading stops after the chunk with the last of them.
 const ANSWER: usize = 1024;
 /// The longest wait that a receiver may ask for, in seconds: the last step of the schedule.
 const LONGEST_WAIT: u64 = 24 * 60 * 60;
@@ -32,17 +32,17 @@ impl Sender {
     /// The sender of `network`, which all its clones share.
     ///
     /// # Errors
-    /// [`Error::Internal`] where there is no cryptography for TLS, which there is.
+    /// [`Error::Internal`] where TLS has no cryptography. This binary links it, so this does not happen.
     pub fn of(network: &Network) -> Result<Self> {
         if network.client.get().is_none() {
             let client = Arc::new(Http::of(network).map_err(Error::Internal)?);
-            // Where another was faster, its client is as good.
+            // Where another thread was faster, its client is used.
             let _ = network.client.set(client);
         }
         network.client.get().cloned().map(Self).ok_or_else(|| Error::Internal("no HTTP client".into()))
     }
 
-    /// Sends `body`, which is JSON, with `headers` to `url`, once. `now` is what a date in the answer is compared with.
+    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with `now`.
     pub async fn post(
         &self,
         url: &str,
@@ -68,7 +68,7 @@ impl Http {
             .dns_resolver(resolver)
             .timeout(network.attempt)
             .connect_timeout(network.attempt.min(CONNECT))
-            // A connection that outlived the environment's sleep would fail the next attempt, and no one checked where it leads.
+            // An idle connection may be dead after Lambda has frozen the process, and its address was not checked for this attempt.
             .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -80,7 +80,7 @@ impl Http {
         Ok(Self { reach: network.reach, client })
     }
 
-    /// Writes down in `attempt` what comes back, up to where it fails.
+    /// Sends the request and fills `attempt` from the answer, up to the point where it fails.
     async fn exchange(
         &self,
         url: &str,
@@ -89,7 +89,7 @@ impl Http {
         now: Timestamp,
         attempt: &mut AttemptOutcome,
     ) -> Result<(), &'static str> {
-        // A host that is an address never comes before the resolver.
+        // A host that is an address is not passed to the resolver, so it is checked here.
         let url = endpoint(self.reach, url).map_err(word_of_refusal)?;
         let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
@@ -136,7 +136,7 @@ impl Client for Http {
     }
 }
 
-/// Resolves a name for the connection that is about to be made, which gets no other addresses than the ones checked here.
+/// Resolves the name for a connection. The client connects only to the addresses that were checked here.
 #[derive(Debug)]
 struct Guard {
     reach: Reach,
@@ -148,14 +148,14 @@ impl Resolve for Guard {
         let (reach, lookup) = (self.reach, Arc::clone(&self.lookup));
         Box::pin(async move {
             let found = resolve(reach, lookup.as_ref(), name.as_str()).await?;
-            // The port 0 stands for the one that the URL has.
+            // Port 0 means the port of the URL.
             let found: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(found)
         })
     }
 }
 
-/// What an owner reads of an attempt that failed: one of a few words, so that nothing of the URL or of the network gets into it.
+/// Why an attempt failed, in one of a few fixed texts: the owner reads it, so it must not contain anything of the URL or the network.
 fn word(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         return "timeout";
@@ -170,7 +170,7 @@ fn word(error: &reqwest::Error) -> &'static str {
         }
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => return "connection refused",
-            // What such an error wraps it does not call its source.
+            // `io::Error::source` skips the error that it wraps.
             Some(error) => error.get_ref().map(|inner| inner as _),
             None => error.source(),
         };
@@ -194,11 +194,11 @@ const fn word_of_refusal(refused: Refused) -> &'static str {
     }
 }
 
-/// How long `Retry-After` asks to wait, in either of its forms; a date that has passed asks for nothing.
+/// How long `Retry-After` asks to wait, in seconds or as a date. A date in the past means no wait.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number has are a long wait, too.
+        // A number that is too large for the type is a long wait.
         value.parse().unwrap_or(LONGEST_WAIT)
     } else {
         let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -207,7 +207,7 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))
 }
 
-/// What is kept of a body whose beginning is `bytes`: text, without what is left of a character that was cut through.
+/// The text of `bytes`, the beginning of a body, without a last character that was cut.
 fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text[..text.floor_char_boundary(ANSWER)].trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
@@ -228,23 +228,23 @@ mod tests {
     const PLENTY: Duration = Duration::from_secs(10);
     const LITTLE: Duration = Duration::from_secs(1);
 
-    /// Answers each look-up with the next of its turns, and the last one for ever.
+    /// Answers each look-up with the next answer, and every later one with the last.
     #[derive(Debug)]
-    struct Turns {
+    struct Scripted {
         answers: &'static [&'static [&'static str]],
         asked: AtomicUsize,
     }
 
-    impl Lookup for Turns {
+    impl Lookup for Scripted {
         fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-            let turn = self.asked.fetch_add(1, Ordering::SeqCst).min(self.answers.len() - 1);
-            let found = self.answers[turn].iter().map(|address| address.parse().unwrap()).collect();
+            let number = self.asked.fetch_add(1, Ordering::SeqCst).min(self.answers.len() - 1);
+            let found = self.answers[number].iter().map(|address| address.parse().unwrap()).collect();
             Box::pin(async { Ok(found) })
         }
     }
 
-    fn turns(answers: &'static [&'static [&'static str]]) -> Arc<Turns> {
-        Arc::new(Turns { answers, asked: AtomicUsize::new(0) })
+    fn scripted(answers: &'static [&'static [&'static str]]) -> Arc<Scripted> {
+        Arc::new(Scripted { answers, asked: AtomicUsize::new(0) })
     }
 
     fn now() -> Timestamp {
@@ -256,7 +256,8 @@ mod tests {
     }
 
     async fn post_here(port: u16, limit: Duration) -> AttemptOutcome {
-        post(&Network::new(Reach::Loopback, turns(&[&[]]), limit), &format!("http://127.0.0.1:{port}/hook?a=1")).await
+        post(&Network::new(Reach::Loopback, scripted(&[&[]]), limit), &format!("http://127.0.0.1:{port}/hook?a=1"))
+            .await
     }
 
     fn listen() -> (TcpListener, u16) {
@@ -278,7 +279,7 @@ mod tests {
                     _ => break,
                 }
             }
-            // Whoever has read enough hangs up.
+            // The client closes the connection when it has read enough.
             let _ = answer(&mut stream);
             String::from_utf8_lossy(&request).into_owned()
         });
@@ -290,7 +291,7 @@ mod tests {
         serve(move |stream| stream.write_all(&answer))
     }
 
-    fn nobody_came(listener: &TcpListener) -> bool {
+    fn no_connection(listener: &TcpListener) -> bool {
         listener.set_nonblocking(true).unwrap();
         listener.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_s_proxy_is_not_asked() {
+    fn the_proxy_of_the_environment_is_not_used() {
         let (dead, port) = listen();
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "delivery::sender::tests::an_event_arrives_as_it_was_given"]);
@@ -331,7 +332,7 @@ mod tests {
         }
         let output = String::from_utf8(child.output().unwrap().stdout).unwrap();
         assert!(output.contains("1 passed"), "{output}");
-        assert!(nobody_came(&dead));
+        assert!(no_connection(&dead));
     }
 
     #[tokio::test]
@@ -343,7 +344,7 @@ mod tests {
             let attempt = post_here(port, PLENTY).await;
             assert!(!attempt.succeeded());
             assert_eq!((attempt.status, attempt.error, attempt.answer.as_str()), (Some(status), None, "there"));
-            assert!(nobody_came(&other));
+            assert!(no_connection(&other));
         }
     }
 
@@ -353,32 +354,32 @@ mod tests {
         let url = format!("https://rebound.example.com:{port}/");
 
         // Public when it is checked, and this machine when it is connected to.
-        let lookup = turns(&[&[PUBLIC], &["127.0.0.1"]]);
+        let lookup = scripted(&[&[PUBLIC], &["127.0.0.1"]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
         assert!(network.check(&url).await.is_ok());
         let attempt = post(&network, &url).await;
         assert_eq!((attempt.status, attempt.error), (None, Some("address not allowed")));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 2);
 
-        // The other way round there is no second question whose answer could be better.
-        let lookup = turns(&[&["127.0.0.1"], &[PUBLIC]]);
+        // A forbidden address at the attempt is final: there is no second look-up.
+        let lookup = scripted(&[&["127.0.0.1"], &[PUBLIC]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
         assert_eq!(network.check(&url).await, Err(Refused::NotPublic));
         lookup.asked.store(0, Ordering::SeqCst);
         assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);
 
-        // One of several is enough.
+        // One forbidden address of several is enough.
         for answers in [&[&["127.0.0.1", PUBLIC] as &[_]], &[&[PUBLIC, "127.0.0.1"]], &[&[PUBLIC, "::ffff:127.0.0.1"]]]
         {
-            let network = Network::new(Reach::Public, turns(answers), PLENTY);
+            let network = Network::new(Reach::Public, scripted(answers), PLENTY);
             assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
         }
-        assert!(nobody_came(&listener));
+        assert!(no_connection(&listener));
 
-        // What was found is what is connected to: nothing asks again.
+        // The client connects to the address that was found: there is no second look-up.
         let (port, server) = say("HTTP/1.1 200 OK\r\n\r\n");
-        let lookup = turns(&[&["127.0.0.1"], &["10.0.0.1"]]);
+        let lookup = scripted(&[&["127.0.0.1"], &["10.0.0.1"]]);
         let network = Network::new(Reach::Loopback, lookup.clone(), PLENTY);
         assert!(post(&network, &format!("http://local.example.com:{port}/")).await.succeeded());
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);
@@ -386,9 +387,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_not_be_sent_to_is_not_connected_to_whoever_checked_it_before() {
+    async fn a_forbidden_url_is_refused_again_at_the_attempt() {
         let (listener, port) = listen();
-        let network = Network::new(Reach::Public, turns(&[&["127.0.0.1"]]), PLENTY);
+        let network = Network::new(Reach::Public, scripted(&[&["127.0.0.1"]]), PLENTY);
         for (url, error) in [
             (format!("https://127.0.0.1:{port}/"), "address not allowed"),
             (format!("https://0x7f.1:{port}/"), "address not allowed"),
@@ -404,7 +405,7 @@ mod tests {
         ] {
             assert_eq!(post(&network, &url).await.error, Some(error), "{url}");
         }
-        assert!(nobody_came(&listener));
+        assert!(no_connection(&listener));
     }
 
     #[tokio::test]
@@ -423,14 +424,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_made_one_and_gets_no_longer() {
+    fn bytes_that_are_not_utf_8_become_text_that_is_not_longer() {
         assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
         assert_eq!(text(b"caf\xc3"), "caf");
         assert!(text(&[b'x', 0xff].repeat(512)).len() <= ANSWER);
     }
 
     #[tokio::test]
-    async fn an_answer_that_never_ends_ends_with_the_attempt() {
+    async fn an_endless_answer_is_cut_by_the_time_limit() {
         let trickle = |head: &'static str| {
             serve(move |stream| {
                 stream.write_all(head.as_bytes())?;
@@ -449,13 +450,13 @@ mod tests {
             assert_eq!(attempt.succeeded(), status.is_some());
         }))
         .await;
-        // Nor does it end where nobody says anything.
+        // A server that never answers is the same.
         let (_silent, port) = listen();
         assert_eq!(post_here(port, LITTLE).await.error, Some("timeout"));
     }
 
     #[tokio::test]
-    async fn a_look_up_that_never_ends_ends_with_the_attempt() {
+    async fn an_endless_look_up_is_cut_by_the_time_limit() {
         #[derive(Debug)]
         struct Never;
         impl Lookup for Never {
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_failure_has_its_word() {
+    async fn every_failure_has_its_text() {
         // No test is given the port 1.
         assert_eq!(post_here(1, PLENTY).await.error, Some("connection refused"));
         for answer in ["", "HTTP/1.1 2", "SSH-2.0-OpenSSH_9.9\r\n"] {
@@ -480,7 +481,7 @@ mod tests {
         let wanted = (Some(200), Some("connection broken"), "half");
         assert_eq!((attempt.status, attempt.error, attempt.answer.as_str()), wanted);
 
-        let network = Network::new(Reach::Loopback, turns(&[&[]]), PLENTY);
+        let network = Network::new(Reach::Loopback, scripted(&[&[]]), PLENTY);
         assert_eq!(post(&network, "https://example.com/").await.error, Some("name not resolved"));
         let (listener, port) = listen();
         let plain = thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
@@ -493,7 +494,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_receiver_says_when_it_will_not_be() {
+    async fn retry_after_counts_for_429_and_5xx_of_a_busy_server() {
         for (status, wanted) in
             [(429, Some(7)), (502, Some(7)), (503, Some(7)), (504, Some(7)), (500, None), (200, None)]
         {
@@ -503,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_seconds_or_a_date_and_a_day_at_most() {
+    fn retry_after_is_seconds_or_a_date_and_at_most_a_day() {
         for (value, wanted) in [
             ("0", Some(0)),
             ("120", Some(120)),

@@ -1,4 +1,4 @@
-//! What proves to a receiver that an event is ours: the secrets and headers of Standard Webhooks 1.0.
+//! Signs events: the secrets and headers of Standard Webhooks 1.0.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHO
 use crate::request::error::{Error, Result};
 use crate::values::secret::Secret;
 
-/// The secret made of `bytes`, in the form in which its owner sees it once.
+/// The secret made of `bytes`, in the form that its owner sees once.
 pub fn new_secret(bytes: [u8; 32]) -> Secret {
     format!("whsec_{}", STANDARD.encode(bytes)).into()
 }
@@ -26,7 +26,7 @@ pub fn headers(
         return Err(Error::Internal("an event without a secret to sign it with".into()));
     }
     let sign = |secret: &&Secret| Webhook::new(secret.expose())?.sign(id, timestamp_seconds, body.as_bytes());
-    // The cause is left out: it would quote the secret.
+    // The cause is not kept: it would quote the secret.
     let signatures: Vec<_> = secrets
         .iter()
         .map(sign)
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unsigned_and_no_failure_tells_the_secret() {
+    fn signing_needs_a_secret_and_a_failure_does_not_show_it() {
         assert!(headers(&[], "msg_1", 0, BODY).is_err());
         let broken = Secret::from("whsec_not~base64".to_owned());
         let error = headers(&[&new_secret([1; 32]), &broken], "msg_1", 0, BODY).unwrap_err();

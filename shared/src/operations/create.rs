@@ -1,4 +1,4 @@
-//! Makes a record.
+//! Creates a record.
 
 use std::marker::PhantomData;
 
@@ -13,7 +13,7 @@ use crate::request::response::Created;
 use crate::table::rows::NewRow;
 use crate::table::stored::{Listed, Of};
 
-/// Makes an `R`. Where the path names a parent, it has to be there, and so do the records that the body names.
+/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names.
 #[derive(Debug)]
 pub struct Create<R>(PhantomData<R>);
 

@@ -8,7 +8,7 @@ use crate::request::page::{ListQuery, Page};
 use crate::request::pipeline::{Operation, Request};
 use crate::table::stored::{Listed, Of};
 
-/// A page of the list of `R`: of the rows that match the query's filters, of the parent that the path names, where it names one.
+/// Lists a page of `R`: the rows that match the query's filters, in the list of the parent if the path names one.
 #[derive(Debug)]
 pub struct List<R>(PhantomData<R>);
 
@@ -19,7 +19,7 @@ impl<R: Listed> Operation for List<R> {
     type Reply = Page<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        // Both, whether or not the parent is there: what a request costs must not tell.
+        // Both are read, also without the parent: the cost of a request must not tell whether it exists.
         let (parent, page) = futures_util::join!(
             cx.table.require_parent::<R>(request.path),
             cx.table.list(request.path, &request.query)

@@ -10,7 +10,7 @@ use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Updated;
 use crate::table::stored::Listed;
 
-/// Changes the `R` that the path names: an absent field keeps its value, null puts it back to its default.
+/// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default.
 #[derive(Debug)]
 pub struct Update<R>(PhantomData<R>);
 

@@ -1,4 +1,4 @@
-//! Agencies (resellers), their billing plans, and their webhook at the payment provider.
+//! Agencies (resellers), their billing plans, and their webhooks at the payment provider.
 
 pub mod payment_provider;
 
@@ -12,23 +12,23 @@ use crate::values::secret::Secret;
 crate::record! {
     /// An agency.
     pub struct Agency(AgencyId): listed("AGENCY") {
-        /// The organisation; the key's, if anything.
+        /// The organisation. If the body names one, it must be the caller's.
         org org_id: OrgId,
         /// Free-form.
         input branding: JsonObject = JsonObject::default(),
         /// Free-form.
         input domain: JsonObject = JsonObject::default(),
-        /// Free-form; `payment_api_key` in it opens the payment provider.
+        /// Free-form. `payment_api_key` in it is the key for the payment provider.
         input billing_plan: JsonObject = JsonObject::default(),
         /// Free-form.
         input user_auth: JsonObject = JsonObject::default(),
-        /// Its webhook at the payment provider, once that is set up.
+        /// Its webhook at the payment provider, after it was set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
     }
 }
 
 impl Agency {
-    /// The key that opens the payment provider, where the agency has one.
+    /// The key for the payment provider, if the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
         self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
     }
@@ -51,7 +51,7 @@ crate::record! {
         input voice_seconds: Count,
         /// Whether support is premium.
         input premium_support: bool,
-        /// Whether it is the plan that one starts with.
+        /// Whether it is the plan for new customers.
         input default_plan: bool = false,
         /// Whether our brand is hidden.
         input remove_branding: bool = false,
@@ -73,7 +73,7 @@ crate::record! {
 }
 
 crate::choice! {
-    /// What setting up the payment webhook came to.
+    /// The result of setting up the payment webhook.
     pub enum SetupStatus {
         Created = "created",
         Updated = "updated",
@@ -91,7 +91,7 @@ crate::object! {
         pub url: String,
         /// The events it sends.
         pub enabled_events: Vec<String>,
-        /// Whether it was made or brought up to date.
+        /// Whether it was created or updated.
         pub status: SetupStatus,
     }
 }
@@ -110,11 +110,11 @@ impl PaymentWebhook {
     }
 }
 
-/// What is kept of an agency's webhook at the payment provider. Stored, never answered.
+/// What is stored of an agency's webhook at the payment provider. It is never answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredPaymentWebhook {
     /// The provider's id of the endpoint.
     pub payment_webhook_id: String,
-    /// What the provider signs its events with; it tells it once.
+    /// The secret that the provider signs its events with. The provider answers it only once.
     pub secret: Secret,
 }

@@ -1,4 +1,4 @@
-//! API keys: what the database holds of them, and who a good one says the caller is.
+//! API keys: their form, what is stored of them, and which caller a valid one stands for.
 
 mod storage;
 
@@ -14,21 +14,21 @@ use crate::values::schema::{Schema, Value, extended};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
-/// Every key begins with this.
+/// The prefix of every key.
 pub const PREFIX: &str = "in-";
-/// Characters behind the prefix: 32 bytes in URL-safe base64 without padding.
+/// The characters after the prefix: 32 bytes in URL-safe base64 without padding.
 const SECRET_LENGTH: usize = 43;
 
-/// A key as a caller sends it: well-formed, nothing more. It prints as its prefix only.
+/// A well-formed key, which may be unknown. `Debug` shows its prefix only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// SHA-256 of a key, in hexadecimal: what the database knows a key by.
+/// SHA-256 of a key, in hexadecimal. The database has the hash, not the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash(String);
 
 impl ApiKey {
-    /// `text` as a key, where prefix, length and alphabet fit.
+    /// `text` as a key, if its prefix, length and alphabet are right.
     pub fn parse(text: &str) -> Option<Self> {
         let secret = text.strip_prefix(PREFIX)?;
         let fits = secret.len() == SECRET_LENGTH
@@ -41,17 +41,17 @@ impl ApiKey {
         Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret)))
     }
 
-    /// What may be shown of it.
+    /// The part of the key that may be shown.
     pub fn display_prefix(&self) -> &str {
         &self.0[..PREFIX.len() + 4]
     }
 
-    /// The whole key. For whoever it was made for, once.
+    /// The whole key, to show it once to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What the database knows it by.
+    /// The hash by which the database finds it.
     pub fn hash(&self) -> KeyHash {
         let digest = ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes());
         KeyHash(crate::hex(digest.as_ref()))
@@ -88,13 +88,13 @@ crate::choice! {
 }
 
 crate::object! {
-    /// What the database holds of a key.
+    /// The stored form of a key.
     pub struct ApiKeyRecord {
-        /// Identifier, for naming the key without showing it.
+        /// Identifier, which names the key without showing it.
         pub id: ApiKeyId,
-        /// The organisation it opens.
+        /// The organisation of the key.
         pub org_id: OrgId,
-        /// What may be shown of it.
+        /// The part of the key that may be shown.
         pub prefix: String,
         /// What people read.
         pub name: String,
@@ -102,33 +102,33 @@ crate::object! {
         pub role: Role,
         /// When it was made.
         pub created_at: Timestamp,
-        /// When it ends, if it does.
+        /// When it expires; null where it does not.
         pub expires_at: Option<Timestamp>,
-        /// When it was revoked, if it was.
+        /// When it was revoked; null where it was not.
         pub revoked_at: Option<Timestamp>,
     }
 }
 
 crate::input! {
-    /// What issue-api-key takes.
+    /// The input of issue-api-key.
     pub struct NewApiKey {
-        /// The organisation it opens; a new one, if none is named.
+        /// The organisation of the key; a new one if none is named.
         pub org_id: Option<OrgId> = None,
         /// What people read.
         pub name: String,
         /// What it may do.
         pub role: Role = Role::Full,
-        /// When it ends, if it does.
+        /// When it expires; null where it does not.
         pub expires_at: Option<Timestamp> = None,
     }
 }
 
-/// What issue-api-key answers: the key itself, this once.
+/// The answer of issue-api-key, with the key itself, which is shown only here.
 #[derive(Debug, Serialize)]
 pub struct IssuedApiKey {
-    /// The key. It is kept nowhere.
+    /// The key. It is not stored.
     pub api_key: Secret,
-    /// What is kept of it.
+    /// What is stored of it.
     #[serde(flatten)]
     pub record: ApiKeyRecord,
 }
@@ -141,10 +141,10 @@ impl Schema for IssuedApiKey {
 }
 
 impl ApiKeyRecord {
-    /// What is to be kept of `key`.
+    /// The record of a new `key`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it would have ended before it begins.
+    /// [`Error::Invalid`] where it would expire in the past.
     pub fn new(id: ApiKeyId, org_id: OrgId, key: &ApiKey, new: NewApiKey, now: Timestamp) -> Result<Self> {
         if new.expires_at.is_some_and(|end| end <= now) {
             let at = Location::body().name("expires_at");
@@ -162,7 +162,7 @@ impl ApiKeyRecord {
         })
     }
 
-    /// Whether the key opens anything at `now`.
+    /// Whether the key is valid at `now`.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_prints_itself() {
+    fn debug_does_not_show_a_key() {
         let key = ApiKey::of_secret([7; 32]);
         assert_eq!(format!("{key:?}"), "ApiKey(in-BwcH…)");
     }

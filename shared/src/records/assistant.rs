@@ -1,4 +1,4 @@
-//! Assistants: kind, language model, voice, and what they may use.
+//! Assistants: their kind, language model, voice, and tools.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// The language models. A model is added by a line here.
+    /// The language models. To add a model, add a line here.
     pub enum LlmModel {
         Gpt4Preview0125 = "gpt-4-0125-preview",
         Gpt35Turbo0125 = "gpt-3.5-turbo-0125",
@@ -82,15 +82,15 @@ crate::record! {
         input description: Option<String> = None,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// What the language model is told first.
+        /// The system prompt of the language model.
         input system_prompt: String = String::new(),
         /// Whether it speaks.
         input voice: bool = false,
-        /// Whether it speaks with a voice of the customer's.
+        /// Whether it uses the customer's own voice.
         input custom_voice: bool = false,
         /// Locales it speaks.
         input voice_languages: Vec<Locale> = Vec::new(),
-        /// The organisation; the key's, if anything.
+        /// The organisation. If the body names one, it must be the caller's.
         org org_id: OrgId,
         /// Whether it shows images.
         input show_images: bool = false,

@@ -32,14 +32,14 @@ use crate::values::time::Timestamp;
 /// The most contacts of one run.
 pub const MAX_CONTACTS: usize = 10_000;
 
-/// The most characters of a campaign's message: of four bytes each they fit an item, with all else that is in it.
+/// The most characters of a campaign's message. With four bytes each, they fit into an item beside the other fields.
 pub const MAX_MESSAGE: usize = 65_536;
 
-/// Seconds within which a repeated request to run a campaign is a retry, and not another run.
+/// Seconds within which a repeated request to run a campaign is a retry.
 pub const SAME_RUN: i64 = 600;
 
 crate::choice! {
-    /// How far a campaign is.
+    /// The status of a campaign.
     pub enum CampaignStatus {
         NotStarted = "not_started",
         ToBeRun = "to_be_run",
@@ -52,7 +52,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// What became of one contact of a campaign.
+    /// The status of one contact of a campaign.
     pub enum ContactStatus {
         Queued = "queued",
         Sent = "sent",
@@ -87,7 +87,7 @@ impl Schema for ContactIds {
     }
 }
 
-/// What is written to the contacts.
+/// The message to the contacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CampaignMessage(String);
 
@@ -104,11 +104,11 @@ impl Schema for CampaignMessage {
 }
 
 crate::input! {
-    /// What run-campaign takes.
+    /// The input of run-campaign.
     pub struct NewCampaign {
         /// The contacts that receive it.
         pub contact_ids: ContactIds,
-        /// What is written; a call ignores it.
+        /// The message; a call ignores it.
         pub message: Option<CampaignMessage> = None,
         /// Whether a new thread begins; a call always begins one.
         pub start_new_conversation: bool = false,
@@ -149,11 +149,11 @@ crate::record! {
         own widget_id: WidgetId,
         /// The widget's assistant.
         own assistant_id: Option<AssistantId> = None,
-        /// What is written; none for calls.
+        /// The message; null for calls.
         own message: Option<String> = None,
         /// Whether a new thread begins.
         own start_new_conversation: bool = false,
-        /// How far it is.
+        /// The status.
         own status: CampaignStatus = CampaignStatus::NotStarted,
         /// Its contacts by state.
         own counts: Counts = Counts::default(),
@@ -161,15 +161,15 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// The place of the contact that comes next.
+        /// The place of the next contact to dispatch.
         hidden next_place: u32 = 0,
-        /// When a function may take it, while there is something left to send.
+        /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
     }
 }
 
 impl NewCampaign {
-    /// SHA-256 of all that makes another request the same as this one.
+    /// SHA-256 of the request: requests with the same hash are the same.
     pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         context.update(widget.0.as_bytes());
@@ -202,7 +202,7 @@ impl Campaign {
     /// A queued campaign of `contacts` contacts through `widget`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at the body's `message` where a chat would begin with silence.
+    /// [`Error::Invalid`] at the body's `message` where a chat would have no first message.
     pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
         let calls = widget.widget_type.calls();
         let said = new.message.as_ref().map(|message| &message.0);
@@ -228,7 +228,7 @@ impl Campaign {
 }
 
 impl Campaign {
-    /// The item by which a contact's campaign is found.
+    /// The pointer by which a contact's campaign is found.
     fn run_pointer(&self, tenant: &Tenant) -> Vec<Key> {
         vec![run_pointer(tenant, self.id.run())]
     }
@@ -238,7 +238,7 @@ impl Campaign {
         self.due_at.map(|_| Due::Campaign.partition(self.id.0))
     }
 
-    /// The answer to whoever wants to stop a campaign that has nothing left to send.
+    /// The answer to a cancellation where nothing is left to send.
     pub fn cannot_be_cancelled(&self) -> Error {
         let at = Location::path().name("campaign_id");
         if self.status == CampaignStatus::Cancelled {
@@ -247,7 +247,7 @@ impl Campaign {
         Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
     }
 
-    /// This campaign as it is seen: one that has nothing left to send is completed.
+    /// This campaign as it is answered: completed, if nothing is left to send.
     #[must_use]
     pub fn seen(mut self) -> Self {
         let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
@@ -258,23 +258,23 @@ impl Campaign {
     }
 }
 
-/// What the id of a campaign and those of its contacts have in common: all but the last 32 bits. There the campaign has its ordinal in
-/// the list of campaigns, and a contact its place in the campaign.
+/// A run: what the id of a campaign and the ids of its contacts have in common, which is all but the last 32 bits. There the campaign has
+/// its ordinal in the list of campaigns, and a contact has its place in the campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// The run of a fresh id.
+    /// The run of a new id.
     pub fn fresh(id: Uuid) -> Self {
         Self(with_ordinal(id, 0))
     }
 
-    /// The id of its campaign, before that has its ordinal.
+    /// The id of its campaign, still without the ordinal.
     pub fn campaign(self) -> CampaignId {
         CampaignId(self.0)
     }
 
-    /// The id of the contact at `place`, counted from 0. It carries its run and its place, so that its item is found by it alone.
+    /// The id of the contact at `place`, counted from 0. It contains the run and the place, so the item is found by the id alone.
     pub fn contact(self, place: u32) -> CampaignContactId {
         CampaignContactId(with_ordinal(self.0, place + 1))
     }
@@ -314,9 +314,9 @@ crate::object! {
         pub campaign_id: CampaignId,
         /// The contact.
         pub contact_id: ContactId,
-        /// What became of it.
+        /// The status.
         pub status: ContactStatus,
-        /// The conversation that came of it.
+        /// The conversation with the contact, after it was dispatched.
         pub conversation_id: Option<ConversationId>,
         /// Why it failed.
         pub error: Option<String>,
@@ -328,8 +328,8 @@ crate::object! {
 }
 
 impl CampaignContact {
-    /// This contact as it is answered: with the id of its campaign, which the stored one lacks the ordinal of; and what a campaign had
-    /// not sent when it was cancelled is cancelled with it.
+    /// This contact as it is answered: with the id of its campaign, whose ordinal the stored contact does not have; and as cancelled, if it
+    /// was queued when its campaign was cancelled.
     #[must_use]
     pub fn seen_in(mut self, campaign: &Campaign) -> Self {
         self.campaign_id = campaign.id;
@@ -357,7 +357,7 @@ impl CampaignContact {
 }
 
 crate::object! {
-    /// What run-campaign answers.
+    /// The answer of run-campaign.
     pub struct CampaignRun {
         /// The campaign.
         pub campaign_id: CampaignId,
@@ -368,7 +368,7 @@ crate::object! {
     }
 }
 
-/// That a request to run a campaign has been carried out: the same request finds its campaign here instead of running another.
+/// The marker of a request to run a campaign: a repeat finds the campaign here and does not run another one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunMarker {
     /// The campaign.

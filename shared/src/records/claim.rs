@@ -1,4 +1,4 @@
-//! Claims: that an idempotency key has been used, for what, and how far that has come.
+//! Claims: which request uses an idempotency key, and its answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,33 +12,33 @@ use crate::values::time::Timestamp;
 
 /// Seconds after which a key may be used for another request.
 pub const KEPT: i64 = 24 * 60 * 60;
-/// Seconds for which marks of a keyed request must be kept: as long as it may be carried out again, and until that has ended for sure.
+/// Seconds for which the markers of a keyed request are kept: as long as it may be executed again, and until that execution has ended.
 pub const MARKED: i64 = KEPT + 60 * 60;
 
-/// That a key has been used, for what, and how far that has come.
+/// The claim of an idempotency key: its request, the execution that owns it, and the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// SHA-256 of the request.
     pub fingerprint: Bytes,
-    /// What the ids of the execution are made of, the first one's and every further one's.
+    /// The seed of the ids, the same for every execution.
     pub nonce: Bytes,
-    /// Which execution has it: random, another one with each.
+    /// The execution that owns the claim: random bytes of its own.
     pub holder: Bytes,
-    /// When the first execution began; it stays the time of the further ones.
+    /// When the first execution began. It is the time of every further one too.
     pub started_at: Timestamp,
-    /// When the holder is dead, if it has not answered.
+    /// When the lease of the holder expires.
     pub lease_until: Timestamp,
-    /// The answer, once there is one.
+    /// The answer, encrypted; `None` until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Bytes>,
-    /// Seconds since 1970 began, after which the key is as good as new.
+    /// Seconds since 1970 began, after which the key may be used anew.
     pub ttl: i64,
 }
 
 crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::hex(&key)), "IDEMPOTENCY");
 
 impl Table {
-    /// Puts `claim` at `key` where none is, or one that has had its time; returns the one that is in the way.
+    /// Puts `claim` at `key` if there is none, or only an expired one. Otherwise returns the existing claim.
     ///
     /// # Errors
     /// [`TableError`].
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// Puts `claim` in the place of one that `holder` holds; false where that one is no longer there.
+    /// Replaces the claim of `holder` by `claim`. Returns false where `holder` no longer owns it.
     ///
     /// # Errors
     /// [`TableError`].
@@ -60,7 +60,7 @@ impl Table {
         let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
         match self.store.put_if(&self.item(key, claim)?, "holder = :holder", &values).await {
             Ok(()) => Ok(true),
-            // Where an attempt's answer was lost, what is in the way may be this very claim.
+            // Where the answer of an attempt was lost, the existing claim may be this one.
             Err(Cancelled::Condition(_, stood)) => {
                 Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
             }

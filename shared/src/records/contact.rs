@@ -1,4 +1,4 @@
-//! Contacts: whom campaigns write to and call.
+//! Contacts: the people to whom campaigns send messages or make calls.
 
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;

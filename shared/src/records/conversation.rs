@@ -1,4 +1,4 @@
-//! Conversations of an assistant with somebody, and their messages.
+//! Conversations of an assistant with a person, and their messages.
 
 pub(crate) mod storage;
 
@@ -23,7 +23,7 @@ use crate::values::schema::{Schema, Value, extended};
 use crate::values::time::Timestamp;
 
 crate::choice! {
-    /// Whether a conversation still takes messages.
+    /// The status of a conversation: only an open one accepts messages.
     pub enum ConversationStatus {
         Open = "open",
         Closed = "closed",
@@ -31,7 +31,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Who speaks.
+    /// The side that speaks.
     pub enum SenderType {
         Bot = "bot",
         Agent = "agent",
@@ -41,7 +41,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How it was said.
+    /// The medium of the message.
     pub enum MessageType {
         Voice = "voice",
         Text = "text",
@@ -51,7 +51,7 @@ crate::choice! {
 crate::record! {
     /// A conversation.
     pub struct Conversation(ConversationId): listed("CONVERSATION", pointers Conversation::thread) {
-        /// Whether it still takes messages.
+        /// Whether it is open: only then it accepts messages.
         own(filter except ConversationStatus::Open) status: ConversationStatus = ConversationStatus::Open,
         /// How many messages it has.
         own chat_count: u64 = 0,
@@ -65,9 +65,9 @@ crate::record! {
         fixed(filter) assistant_id: AssistantId => Assistant,
         /// The widget it speaks through.
         fixed widget_id: Option<WidgetId> = None => Widget,
-        /// Whom it speaks with.
+        /// The contact on the other side.
         fixed contact_id: Option<ContactId> = None => Contact,
-        /// What the other side speaks from.
+        /// The kind of device on the other side.
         fixed device_type: Option<String> = None,
         /// Free-form.
         fixed attributes: JsonObject = JsonObject::default(),
@@ -75,7 +75,7 @@ crate::record! {
 }
 
 impl Conversation {
-    /// A conversation with a contact that begins `now`; its id has no ordinal yet.
+    /// A new conversation with a contact; its id has no ordinal yet.
     pub fn through(widget: WidgetId, assistant: AssistantId, contact: ContactId, id: Uuid, now: Timestamp) -> Self {
         Self {
             id: ConversationId(id),
@@ -92,13 +92,13 @@ impl Conversation {
         }
     }
 
-    /// This conversation at its ordinal.
+    /// This conversation with its ordinal.
     #[must_use]
     pub fn at(&self, ordinal: u32) -> Self {
         Self { id: ConversationId(with_ordinal(self.id.0, ordinal)), ..self.clone() }
     }
 
-    /// Whether it still takes messages.
+    /// Whether it is open: only then it accepts messages.
     pub fn is_open(&self) -> bool {
         self.status == ConversationStatus::Open
     }
@@ -116,7 +116,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The answer to a request that only an open conversation allows.
+    /// The answer to a request that needs an open conversation.
     pub fn is_closed_already() -> Error {
         Error::Conflict {
             at: Location::path().name("conversation_id"),
@@ -125,7 +125,7 @@ impl Conversation {
         }
     }
 
-    /// The item that leads from a contact and a widget to their conversation, while it is open.
+    /// The pointer from a contact and a widget to their open conversation.
     fn thread(&self, tenant: &Tenant) -> Vec<Key> {
         let between = self.widget_id.zip(self.contact_id).filter(|_| self.is_open());
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
@@ -133,14 +133,14 @@ impl Conversation {
 }
 
 crate::input! {
-    /// What add-message takes.
+    /// The input of add-message.
     #[derive(Clone)]
     pub struct NewMessage {
-        /// Who speaks.
+        /// The side that speaks.
         pub sender_type: SenderType,
-        /// How it was said.
+        /// The medium of the message.
         pub message_type: MessageType = MessageType::Text,
-        /// What is said.
+        /// The text.
         pub text: String,
     }
 }
@@ -152,11 +152,11 @@ crate::object! {
         pub id: MessageId,
         /// The conversation.
         pub conversation_id: ConversationId,
-        /// Who speaks.
+        /// The side that speaks.
         pub sender_type: SenderType,
-        /// How it was said.
+        /// The medium of the message.
         pub message_type: MessageType,
-        /// What is said.
+        /// The text.
         pub text: String,
         /// Its length in characters.
         pub char_count: u64,
@@ -168,7 +168,7 @@ crate::object! {
 }
 
 impl NewMessage {
-    /// The message that has `ordinal` others before it.
+    /// The message with `ordinal` others before it.
     pub fn message(&self, id: MessageId, conversation: ConversationId, ordinal: u32, now: Timestamp) -> Message {
         Message {
             id: MessageId(with_ordinal(id.0, ordinal)),
@@ -189,7 +189,7 @@ pub struct Transcribed {
     /// The conversation.
     #[serde(flatten)]
     pub conversation: Conversation,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub transcript: Page<Message>,
 }
 

@@ -8,7 +8,7 @@ use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
 crate::choice! {
-    /// What a data source is made of.
+    /// The kind of content.
     pub enum DatasourceType {
         Pdf = "pdf",
         Doc = "doc",
@@ -21,7 +21,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How far its contents have been taken in.
+    /// The state of the import of its content.
     pub enum DatasourceStatus {
         Empty = "empty",
         Initialized = "initialized",
@@ -38,9 +38,9 @@ crate::record! {
         input name: Option<String> = None,
         /// What is in it.
         input description: Option<String> = None,
-        /// What it is made of.
+        /// The kind of its content.
         input ds_type: DatasourceType,
-        /// How far its contents have been taken in.
+        /// The state of the import of its content.
         input ds_status: DatasourceStatus = DatasourceStatus::Empty,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
@@ -62,7 +62,7 @@ crate::record! {
         input name: Option<String> = None,
         /// What is in it.
         input description: Option<String> = None,
-        /// What it is made of.
+        /// The kind of its content.
         input ds_type: DatasourceType = DatasourceType::Doc,
         /// Bytes.
         fixed size_bytes: i64,
@@ -87,7 +87,7 @@ crate::object! {
     }
 }
 
-// The links of a data source share a partition; the whole of a link is its key.
+// The links of a data source share a partition. The key of a link is its whole content.
 impl Stored for DatasourceLink {
     type Id = (DatasourceId, AssistantId);
     const PARAMETER: &'static str = AssistantId::PARAMETER;

@@ -1,5 +1,5 @@
-//! `record!` declares a record once. The struct, its JSON, its item, the body of its create, the body of its update, its filters, its
-//! schema and its place in the table follow from the declaration.
+//! `record!` declares a record once. From the declaration follow its struct, its JSON, its stored item, the bodies of create and update, its
+//! filters, its schema and its place in the table.
 //!
 //! ```text
 //! record! {
@@ -27,14 +27,19 @@
 //! | `fixed` | yes | no | the caller's |
 //! | `org` | yes | no | the caller's organisation; a body that names another one is 403 |
 //! | `parent` | yes | no | the record that the path names; a body that names another one is 422 |
-//! | `own` | no | no | the service's, from the default on |
+//! | `own` | no | no | the service's; it begins with the default |
 //! | `hidden` | no | no | the service's; stored, and never answered |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
-//! The place is `listed("TAG")`, a list of the organisation; `listed("PLAN" of AgencyId => Agency)`, a list of each parent, whose id
-//! the path names as well; or `listed("FILE" within DatasourceId => Datasource)`, the same, where the id of the row carries the
-//! ordinal of its parent and so suffices. `, pointers f` names the function that tells which items lead to it, `, due f` the one that
-//! tells its partition in the index of what becomes due.
+//! The place is one of three:
+//!
+//! - `listed("TAG")`: one list per organisation.
+//! - `listed("PLAN" of AgencyId => Agency)`: one list per parent. A path to the record names the parent too.
+//! - `listed("FILE" within DatasourceId => Datasource)`: one list per parent. The record's id contains the ordinal of the parent, so a
+//!   path needs the record's id only.
+//!
+//! `, pointers f` names the function that returns the pointers of a record. `, due f` names the function that returns its partition in
+//! the index `Due`.
 
 mod macros;
 
@@ -60,10 +65,10 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
     /// The members, with the role that each has.
     fn members() -> Vec<(FieldRole, Member)>;
 
-    /// Reads the body of a create. What the service sets has its default, the id is nil.
+    /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
     fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
 
-    /// The record, made `now` under `id`.
+    /// The new record with `id`, made `now`.
     #[must_use]
     fn begun(self, id: Uuid, org: OrgId, parent: Uuid, now: Timestamp) -> Self;
 
@@ -76,7 +81,7 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
     /// Notes that the record changed `now`.
     fn touch(&mut self, now: Timestamp);
 
-    /// The records that its fields name, which have to exist.
+    /// The records that its fields name. They must exist.
     fn references(&self, tenant: &Tenant) -> Vec<Reference>;
 
     /// The filters that the record matches.
@@ -85,17 +90,17 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
     /// Reads the filters of a list from its query.
     fn read_terms(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
 
-    /// The query's members that are filters.
+    /// The filters among the members of a query.
     fn filter_members() -> Vec<Member>;
 
-    /// Adds the attributes that are stored and never answered.
+    /// Adds the attributes that are stored but never answered.
     ///
     /// # Errors
     /// [`TableError::Broken`] where one cannot be an attribute.
     fn hide(&self, item: &mut Item) -> Result<(), TableError>;
 }
 
-/// What a caller may do with a field that is answered: see the table above.
+/// Who sets a field that is answered: see the table above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldRole {
     /// Create and update take it.
@@ -104,13 +109,13 @@ pub enum FieldRole {
     Fixed,
     /// Create takes the caller's own organisation.
     Org,
-    /// Create takes the record that the path names.
+    /// Create takes the parent that the path names.
     Parent,
     /// The service sets it.
     Own,
 }
 
-/// What a body names that the service knows already.
+/// What a body names although the service knows it already.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Named {
     /// The organisation, with its field.
@@ -124,9 +129,9 @@ pub struct Named {
 pub struct Reference {
     /// The field.
     pub field: &'static str,
-    /// Where the named record is.
+    /// The key of the named record.
     pub key: Key,
-    /// The id that the item there must have.
+    /// The id that this item must have.
     pub proof: Option<Uuid>,
 }
 
@@ -176,7 +181,7 @@ pub struct New<R> {
 }
 
 impl<R: Declared> New<R> {
-    /// The record, ready to be made: the organisation and the parent that the body names, if any, have to be these.
+    /// The record, after a check: if the body names an organisation or a parent, they must be these.
     ///
     /// # Errors
     /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent.
@@ -206,7 +211,7 @@ impl<R: Declared> Input for New<R> {
     }
 }
 
-/// The body of an update: an absent field keeps its value, null puts it back to its default.
+/// The body of an update: an absent field keeps its value, null sets it to its default.
 #[derive(Debug)]
 pub struct Changes<R: Declared>(pub R::Changes);
 

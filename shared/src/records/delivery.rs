@@ -1,4 +1,4 @@
-//! Deliveries: an event on its way to an endpoint, attempt after attempt; and how an endpoint fares.
+//! Deliveries, each of one event to one endpoint, and the circuit breaker of an endpoint.
 
 pub(crate) mod storage;
 
@@ -7,26 +7,26 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::records::conversation::Conversation;
-use crate::records::delivery::storage::{Due, held_partition};
+use crate::records::delivery::storage::{Due, deferred_partition};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, DeliveryId, EndpointId, MessageId};
 use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
-/// Seconds from each attempt to the next; jitter comes on top. After the last one there is no further.
+/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.
 const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-/// How much longer than its delay an attempt may wait.
+/// The most jitter, as a part of the delay that it is added to.
 const JITTER: f64 = 0.1;
-/// Seconds after which a delivery that nobody has sent is made ready once more.
+/// Seconds after which a ready delivery that was not sent is made ready once more.
 const UNSENT: i64 = 300;
-/// Failures in a row from which on an endpoint's deliveries are no longer tried with everybody else's.
-const HELD_FROM: u64 = 3;
+/// Failures in a row that open the circuit of an endpoint.
+const OPENS_AFTER: u64 = 3;
 /// Seconds without a success after which a webhook is disabled.
 const DISABLED_AFTER: i64 = 5 * 86_400;
-/// Seconds after which the index surely shows what was held back.
-const SETTLED: i64 = 300;
-/// Seconds for which it is enough to have noted once that something is held back: far fewer than [`SETTLED`].
-const NOTED: i64 = 30;
-/// The most attempts that are kept in full.
+/// Seconds after which the index certainly shows a deferred delivery.
+const INDEX_LAG: i64 = 300;
+/// Seconds for which one note of a deferral is enough: far fewer than [`INDEX_LAG`].
+const NOTE_VALID: i64 = 30;
+/// The most attempts that a delivery lists.
 const LOG: usize = 20;
 
 crate::choice! {
@@ -40,20 +40,21 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How far a delivery is.
+    /// The state of a delivery.
     pub enum DeliveryState {
         /// To be sent now.
         Ready = "ready",
-        /// To be sent at a time.
+        /// To be sent later, at a certain time.
         Waiting = "waiting",
-        /// The endpoint has it.
+        /// The endpoint has answered with a 2xx.
         Delivered = "delivered",
-        /// Given up.
+        /// Given up: there are no more attempts.
         Dead = "dead",
     }
 }
 
-/// An event: `evt_` and the id of what it is about, in 32 hexadecimal digits. So an event has one id, however often it is noticed.
+/// The id of an event: `evt_` and the id of the record that it is about, in 32 hexadecimal digits. So a change that the stream
+/// delivers twice is one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventId(pub Uuid);
 
@@ -88,19 +89,19 @@ crate::object! {
     pub struct Attempt {
         /// When it began.
         pub at: Timestamp,
-        /// The HTTP status; none where no answer came.
+        /// The HTTP status; `None` without an answer.
         pub status: Option<u64>,
         /// How long it took.
         pub milliseconds: u64,
         /// Why there was no answer.
         pub error: Option<String>,
-        /// How the answer began: 1 KB at most.
+        /// The beginning of the answer, at most 1 KB.
         pub answer: Option<String>,
     }
 }
 
 impl Attempt {
-    /// Whether the endpoint has it.
+    /// Whether the endpoint has answered with a 2xx.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
@@ -108,67 +109,67 @@ impl Attempt {
 
 crate::choice! {
     /// Who sends a delivery when it becomes due.
-    pub enum Lane {
-        /// The stream, with everybody else's.
-        Open = "open",
-        /// The tick that looks after its endpoint.
-        Held = "held",
+    pub enum SentBy {
+        /// The consumer of the stream, as soon as it is made ready.
+        Stream = "stream",
+        /// The tick, every minute, which drains what is deferred.
+        Tick = "tick",
     }
 }
 
 crate::record! {
-    /// An event on its way to an endpoint.
+    /// One event that is sent to one endpoint, with its attempts.
     pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId, due Delivery::partition) {
         /// The event's id, which is the `webhook-id` of every attempt.
         own event_id: EventId,
         /// What happened.
         own event: EventKind,
-        /// How far it is.
+        /// The state.
         own state: DeliveryState,
-        /// How often it was tried.
+        /// The number of attempts.
         own attempts: u64 = 0,
         /// The last attempt's HTTP status.
         own status: Option<u64> = None,
         /// How long the last attempt took.
         own milliseconds: Option<u64> = None,
-        /// Why the last attempt had no answer, or why there was none.
+        /// Why the last attempt had no answer, or why there was no attempt.
         own error: Option<String> = None,
-        /// When it is tried again.
+        /// The time of the next attempt.
         own next_attempt_at: Option<Timestamp> = None,
-        /// The attempts, the oldest first; of many, the latest.
+        /// The latest attempts, the oldest first.
         own log: Vec<Attempt> = Vec::new(),
         /// The conversation it is about.
         own conversation_id: Option<ConversationId> = None,
-        /// The contact of a campaign that it is for.
+        /// The campaign's contact that it is for.
         own campaign_contact_id: Option<CampaignContactId> = None,
-        /// When it happened.
+        /// When the event happened.
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// Attempts since it was last asked for: where in the schedule it is.
+        /// The attempts since it was first sent or redelivered: its place in the backoff.
         hidden tries: u64 = 0,
-        /// The campaign of the contact that it is for.
+        /// The campaign of that contact.
         hidden campaign_id: Option<CampaignId> = None,
-        /// The message it hands over.
+        /// The message that it delivers.
         hidden message_id: Option<MessageId> = None,
-        /// The request that last asked for it.
+        /// The last request that redelivered it.
         hidden asked_by: Option<Uuid> = None,
         /// Who sends it when it becomes due.
-        hidden lane: Lane = Lane::Open,
+        hidden sent_by: SentBy = SentBy::Stream,
         /// When it becomes due.
         hidden due_at: Option<Timestamp> = None,
     }
 }
 
 impl Delivery {
-    /// Why it did not arrive, where it did not.
+    /// Why it has failed; `None` where it has arrived.
     pub fn failure(&self) -> Option<String> {
         let answered = || self.status.map(|status| format!("the connector answered {status}"));
         if self.state == DeliveryState::Delivered { None } else { self.error.clone().or_else(answered) }
     }
 }
 
-/// What is to be delivered.
+/// What a new delivery is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct NewDelivery {
     /// The event's id.
@@ -177,18 +178,18 @@ pub struct NewDelivery {
     pub event: EventKind,
     /// The conversation it is about.
     pub conversation_id: Option<ConversationId>,
-    /// The contact of a campaign that it is for.
+    /// The campaign's contact that it is for.
     pub campaign_contact_id: Option<CampaignContactId>,
     /// The campaign of that contact.
     pub campaign_id: Option<CampaignId>,
-    /// The message it hands over.
+    /// The message that it delivers.
     pub message_id: Option<MessageId>,
     /// When it happened.
     pub at: Timestamp,
 }
 
 impl NewDelivery {
-    /// An event that tells nothing but that it arrives.
+    /// A test event: its arrival is all that it tells.
     pub const fn test(event_id: EventId, at: Timestamp) -> Self {
         let event = EventKind::WebhookTest;
         Self {
@@ -202,7 +203,7 @@ impl NewDelivery {
         }
     }
 
-    /// That `conversation` was closed.
+    /// The event that `conversation` was closed.
     pub fn closed(conversation: &Conversation) -> Self {
         Self {
             event_id: EventId(conversation.id.0),
@@ -215,7 +216,7 @@ impl NewDelivery {
         }
     }
 
-    /// That a contact of a campaign is to get its message, or its call.
+    /// The event that a contact of a campaign is to get its message, or its call.
     pub fn of_campaign(campaign: CampaignId, contact: CampaignContactId, calls: bool, at: Timestamp) -> Self {
         Self {
             event_id: EventId(contact.0),
@@ -251,48 +252,49 @@ impl Delivery {
             campaign_id: new.campaign_id,
             message_id: new.message_id,
             asked_by: None,
-            lane: Lane::Open,
+            sent_by: SentBy::Stream,
             due_at: None,
         }
         .ready(now)
     }
 
-    /// To be sent now. Where nobody does, it becomes due.
+    /// To be sent now. It becomes due where the stream does not send it.
     #[must_use]
     pub fn ready(mut self, now: Timestamp) -> Self {
         self.state = DeliveryState::Ready;
         self.next_attempt_at = None;
-        self.due(Lane::Open, now.plus_seconds(UNSENT), now)
+        self.due(SentBy::Stream, now.plus_seconds(UNSENT), now)
     }
 
-    /// To be sent now, from the beginning of the schedule.
+    /// To be sent now, with the backoff from its beginning: `by` is the request that asks for it.
     #[must_use]
     pub fn again(self, by: Uuid, now: Timestamp) -> Self {
         Self { tries: 0, asked_by: Some(by), ..self }.ready(now)
     }
 
-    /// Left to the schedule of its endpoint, without an attempt.
+    /// Left to the tick, without an attempt.
     #[must_use]
-    pub fn held(mut self, now: Timestamp) -> Self {
+    pub fn deferred(mut self, now: Timestamp) -> Self {
         self.state = DeliveryState::Waiting;
         self.next_attempt_at = Some(now);
-        self.due(Lane::Held, now, now)
+        self.due(SentBy::Tick, now, now)
     }
 
     /// Given up, for `reason`.
     #[must_use]
     pub fn dead(mut self, reason: &str, now: Timestamp) -> Self {
         self.error = Some(reason.to_owned());
-        self.over(DeliveryState::Dead, now)
+        self.ended(DeliveryState::Dead, now)
     }
 
-    /// After `attempt`. The next one waits as long as the schedule says, or the endpoint, in this `lane`. `jitter` is from 0 to 1.
+    /// The delivery after `attempt`. The next one waits for the backoff or for `retry_after`, whichever is longer, and is made by
+    /// `sent_by`. `jitter` is from 0 to 1.
     #[must_use]
     pub fn after(
         mut self,
         attempt: Attempt,
         retry_after: Option<i64>,
-        lane: Lane,
+        sent_by: SentBy,
         jitter: f64,
         now: Timestamp,
     ) -> Self {
@@ -307,7 +309,7 @@ impl Delivery {
         let delay = usize::try_from(self.tries).ok().and_then(|tries| DELAYS.get(tries)).copied();
         self.tries += 1;
         match delay {
-            _ if succeeded => self.over(DeliveryState::Delivered, now),
+            _ if succeeded => self.ended(DeliveryState::Delivered, now),
             Some(delay) if !gone => {
                 let delay = retry_after.unwrap_or(0).max(delay) * 1000;
                 #[expect(
@@ -319,35 +321,35 @@ impl Delivery {
                 let at = Timestamp::from_unix_millis(now.unix_millis() + delay + jitter);
                 self.state = DeliveryState::Waiting;
                 self.next_attempt_at = Some(at);
-                self.due(lane, at, now)
+                self.due(sent_by, at, now)
             }
-            _ => self.over(DeliveryState::Dead, now),
+            _ => self.ended(DeliveryState::Dead, now),
         }
     }
 
-    fn over(mut self, state: DeliveryState, now: Timestamp) -> Self {
+    fn ended(mut self, state: DeliveryState, now: Timestamp) -> Self {
         self.state = state;
         self.next_attempt_at = None;
         self.updated_at = now;
         Self { due_at: None, ..self }
     }
 
-    fn due(mut self, lane: Lane, at: Timestamp, now: Timestamp) -> Self {
+    fn due(mut self, sent_by: SentBy, at: Timestamp, now: Timestamp) -> Self {
         self.updated_at = now;
-        Self { lane, due_at: Some(at), ..self }
+        Self { sent_by, due_at: Some(at), ..self }
     }
 
     /// Its partition in the index of what becomes due.
     fn partition(&self, (endpoint, id): (EndpointId, DeliveryId)) -> Option<String> {
         self.due_at?;
-        Some(match self.lane {
-            Lane::Open => Due::Delivery.partition(id.0),
-            Lane::Held => held_partition(endpoint),
+        Some(match self.sent_by {
+            SentBy::Stream => Due::Delivery.partition(id.0),
+            SentBy::Tick => deferred_partition(endpoint),
         })
     }
 }
 
-/// How an endpoint fares that does not fare well; of the others nothing is kept.
+/// The circuit breaker of an endpoint: what it needs to know of the attempts. A healthy endpoint has no such record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointHealth {
     /// Webhook or widget.
@@ -356,11 +358,11 @@ pub struct EndpointHealth {
     pub failures: u64,
     /// When the first of them was.
     pub failing_since: Option<Timestamp>,
-    /// Whether it last answered so late that others would have had to wait.
+    /// Whether its last answer was slow.
     pub slow: bool,
-    /// When a delivery was last held back from it.
-    pub held_at: Option<Timestamp>,
-    /// Whether it is a widget's connector, and no webhook: what is known of it must be told even while no delivery is there to tell.
+    /// When a delivery was last deferred.
+    pub deferred_at: Option<Timestamp>,
+    /// Whether it is a widget's connector and no webhook. A delivery tells this too, but there may be none.
     #[serde(default)]
     pub connector: bool,
 }
@@ -369,79 +371,79 @@ crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{i
 
 impl EndpointHealth {
     /// A healthy endpoint.
-    pub const fn good(id: EndpointId) -> Self {
-        Self { id, failures: 0, failing_since: None, slow: false, held_at: None, connector: false }
+    pub const fn healthy(id: EndpointId) -> Self {
+        Self { id, failures: 0, failing_since: None, slow: false, deferred_at: None, connector: false }
     }
 
-    /// Whether it fares well.
-    pub const fn is_good(&self) -> bool {
+    /// Whether nothing is wrong with it.
+    pub const fn is_healthy(&self) -> bool {
         !self.slow && self.failures == 0
     }
 
-    /// Whether something may be held back from it that the index does not show yet.
-    pub fn may_be_held_from(&self, now: Timestamp) -> bool {
-        self.held_at.is_some_and(|held| now <= held.plus_seconds(SETTLED))
+    /// Whether a deferred delivery may exist that the index does not show yet.
+    pub fn may_have_deferred(&self, now: Timestamp) -> bool {
+        self.deferred_at.is_some_and(|at| now <= at.plus_seconds(INDEX_LAG))
     }
 
-    /// Whether it was noted so lately that something is held back from it that it need not be noted again.
-    pub fn is_known_to_be_held_from(&self, now: Timestamp) -> bool {
-        self.held_at.is_some_and(|held| now <= held.plus_seconds(NOTED))
+    /// Whether a deferral was noted so recently that another note is not needed.
+    pub fn has_noted_deferral(&self, now: Timestamp) -> bool {
+        self.deferred_at.is_some_and(|at| now <= at.plus_seconds(NOTE_VALID))
     }
 
-    /// Whether its deliveries are left to the schedule instead of being tried with everybody else's.
-    pub const fn is_held(&self) -> bool {
-        self.slow || self.failures >= HELD_FROM
+    /// Whether the circuit is open: the stream sends nothing to this endpoint, and the tick probes it.
+    pub const fn circuit_is_open(&self) -> bool {
+        self.slow || self.failures >= OPENS_AFTER
     }
 
-    /// Whether it has failed for so long that it is disabled.
-    pub fn is_hopeless(&self, now: Timestamp) -> bool {
+    /// Whether it has failed for so long that its webhook is to be disabled.
+    pub fn has_failed_too_long(&self, now: Timestamp) -> bool {
         self.failing_since.is_some_and(|since| since.plus_seconds(DISABLED_AFTER) <= now)
     }
 
-    /// With what was observed since.
+    /// This health, with what was observed since.
     #[must_use]
     pub fn with(&self, observed: &Observed) -> Self {
-        let earlier = if observed.succeeded { Self::good(self.id) } else { self.clone() };
+        let earlier = if observed.succeeded { Self::healthy(self.id) } else { self.clone() };
         Self {
             id: self.id,
             failures: earlier.failures + observed.failures,
             failing_since: earlier.failing_since.or(observed.failing_since),
             slow: observed.slow.unwrap_or(self.slow),
-            held_at: observed.held_at.or(self.held_at),
+            deferred_at: observed.deferred_at.or(self.deferred_at),
             connector: self.connector,
         }
     }
 }
 
-/// What was observed of an endpoint. Others observe it at the same time, and what they did is added up.
+/// What was observed of an endpoint. Several functions observe it at the same time; the table adds it up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Whether something arrived: what was before it is over.
+    /// Whether an attempt succeeded: this closes the circuit, and the failures before it no longer count.
     pub succeeded: bool,
-    /// Failures, since then.
+    /// The failures since then.
     pub failures: u64,
     /// When the first of them was.
     pub failing_since: Option<Timestamp>,
-    /// Whether it last answered late.
+    /// Whether its last answer was slow.
     pub slow: Option<bool>,
-    /// When a delivery was held back from it.
-    pub held_at: Option<Timestamp>,
+    /// When a delivery was deferred.
+    pub deferred_at: Option<Timestamp>,
 }
 
 impl Observed {
-    /// That it was mended, as its owner says.
-    pub const fn mended() -> Self {
-        Self { succeeded: true, failures: 0, failing_since: None, slow: Some(false), held_at: None }
+    /// The owner says that the endpoint works again: the circuit is closed.
+    pub const fn reset() -> Self {
+        Self { succeeded: true, failures: 0, failing_since: None, slow: Some(false), deferred_at: None }
     }
 
-    /// What came of an attempt, which was slow from `slow_from` milliseconds on.
+    /// The result of an attempt, which is slow if it took `slow_from` milliseconds or more.
     pub fn of(attempt: &Attempt, slow_from: u64) -> Self {
         let (succeeded, slow) = (attempt.succeeded(), Some(attempt.milliseconds >= slow_from));
         let failing_since = Some(attempt.at).filter(|_| !succeeded);
-        Self { succeeded, failures: u64::from(!succeeded), failing_since, slow, held_at: None }
+        Self { succeeded, failures: u64::from(!succeeded), failing_since, slow, deferred_at: None }
     }
 
-    /// This, and what was observed after it.
+    /// This, followed by what was observed `later`.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let earlier = if later.succeeded { Self::default() } else { self };
@@ -450,7 +452,7 @@ impl Observed {
             failures: earlier.failures + later.failures,
             failing_since: earlier.failing_since.or(later.failing_since),
             slow: later.slow.or(self.slow),
-            held_at: later.held_at.or(self.held_at),
+            deferred_at: later.deferred_at.or(self.deferred_at),
         }
     }
 }
@@ -472,13 +474,13 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn to_note_all_at_once_is_to_note_one_after_another(attempts in prop::collection::vec(attempt(), 0..8), cut in 0..8_usize) {
-            let good = EndpointHealth::good(EndpointId(Uuid::nil()));
-            let one_by_one = attempts.iter().fold(good.clone(), |health, seen| health.with(seen));
+        fn observations_add_up_alike_at_once_and_one_by_one(attempts in prop::collection::vec(attempt(), 0..8), cut in 0..8_usize) {
+            let healthy = EndpointHealth::healthy(EndpointId(Uuid::nil()));
+            let one_by_one = attempts.iter().fold(healthy.clone(), |health, seen| health.with(seen));
             let (first, second) = attempts.split_at(cut.min(attempts.len()));
             let together = |seen: &[Observed]| seen.iter().fold(Observed::default(), |all, one| all.then(*one));
-            prop_assert_eq!(&good.with(&together(first)).with(&together(second)), &one_by_one);
-            prop_assert_eq!(&good.with(&together(first).then(together(second))), &one_by_one);
+            prop_assert_eq!(&healthy.with(&together(first)).with(&together(second)), &one_by_one);
+            prop_assert_eq!(&healthy.with(&together(first).then(together(second))), &one_by_one);
             let since_success = attempts.iter().rev().take_while(|seen| !seen.succeeded).count();
             prop_assert_eq!(one_by_one.failures, since_success as u64);
         }

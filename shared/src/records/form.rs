@@ -1,4 +1,4 @@
-//! Forms: what an assistant asks for, field by field.
+//! Forms, which an assistant fills in with a person, field by field.
 
 use crate::records::webhook::Webhook;
 use crate::values::id::{FormId, OrgId, WebhookId};
@@ -28,7 +28,7 @@ crate::record! {
         input attributes: JsonObject = JsonObject::default(),
         /// Free-form fields, in their order.
         input fields: JsonArray = JsonArray::default(),
-        /// Where what was filled in goes.
+        /// The address that a filled-in form is sent to.
         input webhook_id: Option<WebhookId> = None => Webhook,
         /// When it was made.
         created created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Intents: what an assistant recognises that a person wants.
+//! Intents: the wishes of a person that an assistant recognises.
 
 use crate::values::id::IntentId;
 use crate::values::json::JsonObject;
@@ -13,9 +13,9 @@ crate::record! {
         input description: Option<String> = None,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// Whether it is looked for.
+        /// Whether the assistant looks for it.
         input is_active: bool = true,
-        /// `user`, or a word of the caller's.
+        /// `user`, or another word that the caller chose.
         input intent_type: String = "user".to_owned(),
         /// When it was made.
         created created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Tags, and their links to what they mark.
+//! Tags, and the links between tags and other records.
 
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
@@ -28,7 +28,7 @@ crate::record! {
 }
 
 crate::choice! {
-    /// What a tag can mark.
+    /// The kinds of entities that a tag can be linked to.
     pub enum EntityType {
         Widget = "widget",
         Assistant = "assistant",
@@ -60,27 +60,27 @@ crate::record! {
 }
 
 impl Link {
-    /// The item by which the links of the tag are found.
+    /// The pointer by which the links of a tag are found.
     fn of_its_tag(&self, tenant: &Tenant) -> Vec<Key> {
         vec![tag_link(tenant, self.tag_id, ordinal(self.id.0))]
     }
 }
 
-/// A link of a tag, in a partition of the tag's own: that is how all links of a tag are found.
+/// The key of a pointer to a link. A tag's pointers share a partition, so that one query finds them.
 fn tag_link(tenant: &Tenant, tag: TagId, ordinal: u32) -> Key {
     Key::of(tenant, format_args!("TAG_LINKS#{tag}"), format_args!("{ordinal:010}"))
 }
 
-/// The link that a pointer leads to, and the key of the pointer.
+/// The link that a pointer item leads to, and the pointer's key.
 fn pointer(item: &Item) -> Option<(LinkId, Key)> {
     Some((LinkId(made_id(item).ok()?), key_of(item)?))
 }
 
 impl Table {
-    /// Removes all links of a tag from the link list, some at a time. Done again, it does nothing.
+    /// Removes all links of a tag from the link list, some at a time. It is idempotent.
     ///
     /// # Errors
-    /// [`TableError`]: some may be left, and the next time goes on with them.
+    /// [`TableError`]: some links may be left. The next call continues with them.
     pub async fn remove_links_of(&self, tag: TagId) -> Result<(), TableError> {
         loop {
             let first = tag_link(&self.tenant, tag, 0);
@@ -96,7 +96,7 @@ impl Table {
                     continue;
                 }
             }
-            // Another request has removed one of them: now each by itself, and of that one what still leads to it.
+            // Another request has removed one of the links. So each is removed alone; of the missing one, only its pointer.
             for (id, key) in ids.iter().zip(&keys) {
                 match self.remove_all::<Link>((), &[*id], std::slice::from_ref(key)).await {
                     Err(TableError::Missing) => match self.store.delete(key).await {

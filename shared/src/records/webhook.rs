@@ -1,4 +1,4 @@
-//! Webhooks: where an organisation wants its events sent, and the secrets that sign them.
+//! Webhooks: the addresses that an organisation's events are sent to, and the secrets that sign them.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,39 +10,39 @@ use crate::values::schema::{Schema, Value, extended};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a replaced secret goes on signing beside the new one.
+/// Seconds for which a replaced secret still signs beside the new one.
 const ROTATION: i64 = 86_400;
-/// The most secrets that sign at once: a header has to hold a signature of each, and an item all of them.
+/// The most secrets that sign at the same time: one header contains all signatures, and one item all secrets.
 const MOST_SECRETS: usize = 10;
 
 crate::choice! {
-    /// Why a webhook was disabled without its owner's doing.
+    /// Why the service has disabled a webhook.
     pub enum DisabledReason {
         /// It answered 410.
         Gone = "gone",
-        /// Nothing arrived there for five days.
+        /// All attempts failed for five days.
         Failing = "failing",
     }
 }
 
 crate::record! {
-    /// A webhook: where an organisation wants its events sent.
+    /// A webhook: an address that an organisation's events are sent to.
     pub struct Webhook(WebhookId): listed("WEBHOOK") {
         /// Address that events are sent to.
         input endpoint: String,
         /// Name.
         input name: Option<String> = None,
-        /// Whether events are sent. To enable it forgets why it was disabled.
+        /// Whether events are sent. Setting it clears `disabled_reason`.
         input enabled: bool = true,
-        /// Why it was disabled, where its owner has not done it.
+        /// Why the service has disabled it; null where its owner has.
         own disabled_reason: Option<DisabledReason> = None,
-        /// When that was.
+        /// When the service has disabled it.
         own disabled_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// What signs its events, the newest first.
+        /// The secrets that sign its events, the newest first.
         hidden secrets: Vec<SigningSecret> = Vec::new(),
     }
 }
@@ -52,11 +52,11 @@ crate::record! {
 pub struct SigningSecret {
     /// `whsec_` and base64.
     pub secret: Secret,
-    /// When it ceases to sign; none for the newest.
+    /// When it stops signing; `None` for the newest.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A webhook with its newest secret, which is told only when it is made.
+/// A webhook with its newest secret. A secret is answered only when it is made.
 #[derive(Debug, Serialize)]
 pub struct WebhookWithSecret {
     /// The webhook.
@@ -74,23 +74,23 @@ impl Schema for WebhookWithSecret {
 }
 
 impl Webhook {
-    /// With its first secret.
+    /// This webhook with its first secret.
     #[must_use]
     pub fn with_secret(self, secret: Secret) -> Self {
         Self { secrets: vec![SigningSecret { secret, expires_at: None }], ..self }
     }
 
-    /// Refuses what only a webhook does that is enabled.
+    /// Checks that it is enabled.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where it is not.
+    /// [`Error::Conflict`] where it is disabled.
     pub fn require_enabled(&self) -> Result<()> {
         let at = Location::path().name("webhook_id");
         let (kind, message) = ("webhook_disabled", "The webhook is disabled");
         if self.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
     }
 
-    /// Makes the changes of an update. Who sets `enabled` has decided anew: why it was disabled is forgotten.
+    /// Makes the changes of an update. Setting `enabled` clears the reason for which it was disabled.
     pub fn update(&mut self, changes: &<Self as Declared>::Changes, now: Timestamp) {
         self.apply(changes);
         if changes.enabled != Patch::Absent {
@@ -99,7 +99,7 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Gives it a new secret. The one that it replaces signs beside it for a day, unless it is replaced over and over.
+    /// Gives it a new secret. The replaced one also signs for a day, unless so many rotations follow that a newer one needs its place.
     pub fn rotate(&mut self, secret: &Secret, now: Timestamp) {
         if self.secrets.iter().any(|known| known.secret == *secret) {
             return;
@@ -114,7 +114,7 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Disables it without its owner's doing.
+    /// Disables it for a reason of the service.
     pub fn disable(&mut self, reason: DisabledReason, now: Timestamp) {
         (self.enabled, self.disabled_reason, self.disabled_at) = (false, Some(reason), Some(now));
         self.touch(now);

@@ -1,4 +1,4 @@
-//! Widgets: the channels through which an assistant writes and calls.
+//! Widgets: the channels through which an assistant sends messages and makes calls.
 
 use crate::records::assistant::Assistant;
 use crate::values::id::{AssistantId, OrgId, WidgetId};
@@ -6,7 +6,7 @@ use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
 crate::choice! {
-    /// The channel. The calling kinds are those that [`WidgetType::calls`] names.
+    /// The kind of channel. [`WidgetType::calls`] says which kinds make calls.
     pub enum WidgetType {
         Chat = "chat",
         Html = "html",
@@ -28,7 +28,7 @@ crate::choice! {
 }
 
 impl WidgetType {
-    /// Whether this channel calls; the others write.
+    /// Whether this channel makes calls. The others send messages.
     pub const fn calls(self) -> bool {
         match self {
             Self::Phone
@@ -62,9 +62,9 @@ crate::record! {
         input assistant_id: Option<AssistantId> = None => Assistant,
         /// The channel.
         input widget_type: WidgetType,
-        /// What a chat begins with, where a campaign brings no message.
+        /// The first message of a chat, if a campaign has no message.
         input opening_message: Option<String> = None,
-        /// Where messages and calls are handed over.
+        /// The connector: the address that messages and calls are sent to.
         input connector_url: Option<String> = None,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),

@@ -1,4 +1,4 @@
-//! From an API key to a caller.
+//! Authentication: finds the caller of a request by its API key.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -12,14 +12,14 @@ use crate::request::tenant::{Caller, Tenant};
 use crate::table::store::Store;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a warm function trusts a good key without asking again: as long can a revoked key live on.
+/// Seconds for which a process trusts a good key without asking again. A revoked key may work for as long.
 const TRUST_GOOD: i64 = 30;
 /// Seconds for which a bad key is refused without asking again.
 const TRUST_BAD: i64 = 5;
-/// Keys remembered per process; the least recently used one makes room.
+/// The keys that a process remembers. The least recently used one is forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
-/// What is remembered of the keys seen lately: their hashes, never the keys.
+/// The keys that were seen recently, by their hashes: the keys themselves are not kept.
 #[derive(Debug)]
 pub struct KeyCache(Mutex<LruCache<KeyHash, Remembered>>);
 
@@ -48,7 +48,7 @@ impl KeyCache {
     }
 }
 
-/// The caller whose key `request` carries: in the query, or else as a bearer token.
+/// The caller of `request`, by the key in its query, or else by its bearer token.
 ///
 /// # Errors
 /// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
@@ -59,7 +59,7 @@ pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest,
     let record = if let Some(remembered) = keys.get(&hash, now) {
         remembered.record
     } else {
-        // In a box: the requests whose key is known need not make room for the call.
+        // Boxed, so that requests with a known key do not carry the memory of this call.
         let record = Box::pin(store.api_key(&hash)).await?;
         keys.put(hash, record.clone(), now);
         record

@@ -21,45 +21,45 @@ use crate::table::store::Store;
 use crate::values::id::uuid_v7;
 use crate::values::time::Timestamp;
 
-/// What lives as long as the process.
+/// The service: what lives as long as the process.
 #[derive(Debug)]
 pub struct Service {
     /// The configuration.
     pub config: Config,
-    /// The table, for nobody in particular yet.
+    /// The calls of the table, without an organisation.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Fresh ids.
     pub ids: Ids,
-    /// The keys seen lately.
+    /// The keys that were seen recently.
     pub keys: KeyCache,
-    /// What lies outside: where events are sent.
+    /// The network that events are sent to.
     pub network: Network,
 }
 
-/// What lives as long as a request.
+/// The context: what lives as long as a request.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Who calls.
     pub caller: Caller,
-    /// The caller's part of the table.
+    /// The table of the caller's organisation.
     pub table: Table,
     /// Where the API answers, up to and without `/api/v1`.
     pub base_url: String,
-    /// The process's own.
+    /// The service of this process.
     pub service: &'a Service,
     clock: Clock,
     ids: Ids,
 }
 
 impl<'a> Context<'a> {
-    /// The context of a request that is carried out once.
+    /// The context of a request that is executed once.
     pub fn new(caller: Caller, table: Table, base_url: String, service: &'a Service) -> Self {
         Self { caller, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
     }
 
-    /// The context of a request with an idempotency key, which may be carried out again: at the same time, with the same ids.
+    /// The context of a request with an idempotency key, which may be executed again: with the same time and the same ids.
     #[must_use]
     pub(crate) fn repeatable(self, started_at: Timestamp, seed: Seed) -> Self {
         Self { clock: Clock::at(started_at), ids: Ids::Seeded(seed), ..self }
@@ -67,47 +67,46 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
-    /// The time. With an idempotency key it stands still at the first execution's beginning.
+    /// The time. With an idempotency key it is always the time at which the first execution began.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// A fresh id, of whatever kind is wanted. With an idempotency key the n-th id is the same in every execution of the request.
+    /// A new id of any type. With an idempotency key the n-th id is the same in every execution of the request.
     pub fn new_id<Id: From<Uuid>>(&self) -> Id {
         self.ids.fresh(self.now()).into()
     }
 
-    /// A fresh id that no other execution of the request has: for what is written before it counts, and must not be written over once
-    /// it does.
+    /// A new id that no other execution of the request has: for staged items, which another execution must not overwrite.
     pub fn new_attempt<Id: From<Uuid>>(&self) -> Id {
         self.service.ids.fresh(self.now()).into()
     }
 
-    /// 32 bytes that nobody can guess. With an idempotency key they are the same in every execution of the request.
+    /// 32 random bytes for a secret. With an idempotency key they are the same in every execution of the request.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the machine has no random bytes to give.
+    /// [`Error::Internal`] where the machine has no random bytes.
     pub fn secret(&self) -> Result<[u8; 32]> {
         self.ids.secret()
     }
 
-    /// The id by which what is made of [`Context::new_id`] can be found again, where the request may be carried out more than once:
-    /// `Some(id)` with an idempotency key, `None` without.
+    /// The origin of a write: the id under which its marker is found, where the request may be executed more than once. `Some(id)` with
+    /// an idempotency key, `None` without.
     ///
     /// A write that must not be done twice, such as an append to a list, puts a marker under this id in the same transaction, on
-    /// condition that there is none. Where there is one, an earlier execution of this very request has done the write. Markers are
+    /// condition that there is none. If there is one, an earlier execution of the same request has done the write. Markers are
     /// needed for [`MARKED`] seconds.
     pub fn origin(&self, id: Uuid) -> Option<Uuid> {
         matches!(self.ids, Ids::Seeded(_)).then_some(id)
     }
 
-    /// `new`, made now under `id` for the caller.
+    /// The record of the body `new`, with `id`, for the caller's organisation.
     pub fn begun<R: Declared>(&self, new: R, id: impl Into<Uuid>) -> R {
         new.begun(id.into(), self.caller.tenant.org(), Uuid::nil(), self.now())
     }
 
-    /// What a repeat of this request is recognised by, and for how many seconds. Without an idempotency key every request of
-    /// `fingerprint` is a repeat for `seconds`; with one, those with the key, for as long as it is kept.
+    /// How a repeat of this request is recognised, and for how many seconds: by the idempotency key, for as long as it is kept; without
+    /// a key by `fingerprint`, for `seconds`.
     pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> (Fingerprint, i64) {
         match &self.ids {
             Ids::Seeded(seed) => (seed.derive("recognised by", &fingerprint), MARKED),
@@ -115,7 +114,7 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses an address, in the body's field `name`, that events must not be sent to.
+    /// Refuses the address in the body's field `name` if events must not be sent to it.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -126,29 +125,29 @@ impl Context<'_> {
     }
 }
 
-/// Where the time comes from.
+/// The source of the time.
 #[derive(Debug, Clone)]
 pub enum Clock {
     /// The machine.
     System,
-    /// A hand that sets it, in milliseconds since 1970 began.
+    /// A test sets it, in milliseconds since 1970 began.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// A clock that stands still until it is set.
+    /// A clock that shows the same time until it is set.
     pub fn at(time: Timestamp) -> Self {
         Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
     }
 
-    /// Sets a manual clock; the machine's goes its own way.
+    /// Sets a manual clock; does nothing to the machine's.
     pub fn set(&self, time: Timestamp) {
         if let Self::Manual(millis) = self {
             millis.store(time.unix_millis(), Ordering::SeqCst);
         }
     }
 
-    /// Waits until `time`; a manual clock is set to it.
+    /// Waits until `time`. A manual clock does not wait; it is set to `time`.
     pub async fn sleep_until(&self, time: Timestamp) {
         match self {
             Self::System => {
@@ -171,18 +170,18 @@ impl Clock {
     }
 }
 
-/// Where the random part of ids comes from.
+/// The source of the random part of ids.
 #[derive(Debug, Clone)]
 pub enum Ids {
     /// The machine.
     Random,
-    /// A count, so that a test knows what comes.
+    /// A counter, so that a test knows the next id.
     Counted(Arc<AtomicU64>),
-    /// A secret: of the same one come the same ids.
+    /// A secret: the same secret gives the same ids.
     Seeded(Seed),
 }
 
-/// A secret, and how much has been made of it. `Debug` does not show it.
+/// A secret, and how many ids were derived from it. `Debug` does not show it.
 #[derive(Debug, Clone)]
 pub struct Seed {
     key: hmac::Key,
@@ -195,7 +194,7 @@ impl Seed {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), next: Arc::default() }
     }
 
-    /// What follows from the secret for one `purpose` and `input`.
+    /// The bytes that are derived from the secret for one `purpose` and `input`.
     fn derive(&self, purpose: &str, input: &[u8]) -> [u8; 32] {
         let mut derived = [0; 32];
         derived.copy_from_slice(hmac::sign(&self.key, &[purpose.as_bytes(), &[0], input].concat()).as_ref());
@@ -209,7 +208,7 @@ impl Seed {
 }
 
 impl Ids {
-    /// Ids whose random part is 0, 1, 2 and so on, in its upper half; the lower one is left to ordinals.
+    /// Ids whose random part counts 0, 1, 2 and so on in its upper half. The lower half is left to ordinals.
     pub fn counted() -> Self {
         Self::Counted(Arc::default())
     }
@@ -217,7 +216,7 @@ impl Ids {
     /// The secret of a new key.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the machine has no random bytes to give.
+    /// [`Error::Internal`] where the machine has no random bytes.
     pub fn secret(&self) -> Result<[u8; 32]> {
         let mut secret = [0; 32];
         match self {
@@ -250,7 +249,7 @@ mod tests {
     use crate::values::id::with_ordinal;
 
     #[test]
-    fn of_one_seed_come_the_same_ids_and_secrets_and_no_two_are_alike() {
+    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
         let now = Timestamp::from_unix_millis(1_700_000_000_000);
         let made = |secret: [u8; 32]| {
             let ids = Ids::Seeded(Seed::new(&secret));
@@ -260,7 +259,7 @@ mod tests {
         let (uuids, first, second) = made([1; 32]);
         assert_eq!(made([1; 32]), (uuids.clone(), first, second));
         assert_ne!(first, second);
-        // The last 32 bits are an ordinal's: ids have to differ in what is before them.
+        // The last 32 bits belong to an ordinal, so ids must differ before them.
         let mut distinct: Vec<_> = uuids.iter().map(|id| with_ordinal(*id, 0)).collect();
         assert!(distinct.iter().all(|id| id.get_version_num() == 7));
         distinct.sort();
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_never_prints_itself() {
+    fn debug_does_not_show_a_seed() {
         assert!(!format!("{:?}", Seed::new(&[171; 32])).contains("171"));
     }
 }

@@ -1,6 +1,6 @@
-//! Everything that can go wrong with a request, as one enum with one status match.
+//! Every failure of a request, as one enum with one match for the status.
 //!
-//! What a caller may know is in the variant; what only an operator may know is a *cause*, which is logged and never sent.
+//! A variant has what a caller may know. What only an operator may know is a *cause*, which is logged and never sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::table::TableError;
 
-/// The result of everything a handler does.
+/// The result of a handler and of what it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a request failed.
@@ -18,10 +18,10 @@ pub enum Error {
     /// No key, or an empty one.
     #[error("no API key")]
     MissingKey,
-    /// A malformed, unknown, expired or revoked key: the caller is not told which.
+    /// A malformed, unknown, expired or revoked key. The caller is not told which.
     #[error("invalid API key")]
     InvalidKey,
-    /// The key is good, and may not do this.
+    /// The key is valid, but may not do this.
     #[error("forbidden")]
     Forbidden(Location, &'static str),
     /// No such route, or no such record in the caller's organisation.
@@ -32,7 +32,7 @@ pub enum Error {
     Conflict {
         /// The input that names the record.
         at: Location,
-        /// A word for the cause, for programs.
+        /// A short code of the cause, for programs.
         kind: &'static str,
         /// A sentence for people.
         message: &'static str,
@@ -43,10 +43,10 @@ pub enum Error {
     /// The input is not valid; every issue is listed.
     #[error("invalid input")]
     Invalid(Issues),
-    /// The idempotency key came with another request before.
+    /// The idempotency key was used with another request before.
     #[error("idempotency key reused")]
     IdempotencyKeyReused,
-    /// The first request with this idempotency key is still being carried out.
+    /// The first request with this idempotency key is still being executed.
     #[error("idempotency key in use")]
     IdempotencyKeyInUse,
     /// The database did not answer in time, or throttled, after all retries.
@@ -67,12 +67,12 @@ pub struct Issue {
     pub loc: Location,
     /// A sentence for people.
     pub msg: Cow<'static, str>,
-    /// A word for programs.
+    /// A short code for programs.
     #[serde(rename = "type")]
     pub kind: &'static str,
 }
 
-/// All that is wrong with one input, in the order in which it was found.
+/// All issues of one input, in the order in which they were found.
 pub type Issues = Vec<Issue>;
 
 /// The body of every failure.
@@ -82,7 +82,7 @@ pub struct Detail {
     pub detail: Issues,
 }
 
-/// Place of an input: `["body", "contact_ids", 0]`.
+/// The location of an input, such as `["body", "contact_ids", 0]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Location(Vec<Step>);
 
@@ -118,13 +118,13 @@ impl Location {
         Self::nowhere().name("body")
     }
 
-    /// The member `name` of this place.
+    /// The member `name` of this location.
     #[must_use]
     pub fn name(&self, name: impl Into<Cow<'static, str>>) -> Self {
         self.with(Step::Name(name.into()))
     }
 
-    /// The item `index`, counted from 0, of this place.
+    /// The element `index`, counted from 0, of this location.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.with(Step::Index(index))
@@ -139,7 +139,7 @@ impl Location {
         Self(self.0.iter().cloned().chain([step]).collect())
     }
 
-    /// An issue at this place.
+    /// An issue at this location.
     pub fn issue(&self, kind: &'static str, msg: impl Into<Cow<'static, str>>) -> Issue {
         Issue { loc: self.clone(), msg: msg.into(), kind }
     }
@@ -176,7 +176,7 @@ impl Error {
         }
     }
 
-    /// The header that goes with this failure, if one does.
+    /// The header of this failure, if it has one.
     pub const fn header(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::MissingKey | Self::InvalidKey => Some(("www-authenticate", "Bearer")),
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// What the caller is told: never a cause.
+    /// The body of the failure, without the cause.
     pub fn detail(self) -> Detail {
         let key = || Location::query().name("api_key");
         let idempotency_key = || Location::header("idempotency-key");
@@ -219,12 +219,12 @@ impl Error {
         Self::Invalid(vec![issue])
     }
 
-    /// The body's field `name` names a record that is not there.
+    /// The body's field `name` names a record that does not exist.
     pub fn unknown_in_body(name: &'static str) -> Self {
         Self::invalid(Location::body().name(name).issue("not_found", "Not found"))
     }
 
-    /// The request names an organisation that is not the key's.
+    /// The request names another organisation than that of the key.
     pub fn other_organisation(at: Location) -> Self {
         Self::Forbidden(at, "The API key belongs to another organisation")
     }
@@ -241,18 +241,18 @@ impl From<TableError> for Error {
     }
 }
 
-/// Turns a record that is not there into the answer that fits the place where the caller named it.
+/// Turns a missing record into 404 or 422, depending on where the caller named it.
 pub trait OnMissing<T> {
     /// 404 at the path parameter `name`.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where the record is missing, and whatever else the table reports.
+    /// [`Error::NotFound`] where the record is missing, and the other errors of the table.
     fn on_missing(self, name: &'static str) -> Result<T>;
 
     /// 422 `not_found` at the field `name` of the body.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the record is missing, and whatever else the table reports.
+    /// [`Error::Invalid`] where the record is missing, and the other errors of the table.
     fn on_missing_in_body(self, name: &'static str) -> Result<T>;
 }
 
@@ -272,7 +272,7 @@ impl<T> OnMissing<T> for Result<T, TableError> {
     }
 }
 
-/// An error's messages from the outermost to the root, without `Debug`, which could print what was being written.
+/// The messages of an error, from the outermost to the root. Not by `Debug`, which could print the item that was written.
 pub fn chain(error: &dyn std::error::Error) -> String {
     use fmt::Write as _;
     let mut text = error.to_string();

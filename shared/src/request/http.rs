@@ -1,7 +1,7 @@
-//! API Gateway's two event formats as one request, and the answer as the response both accept.
+//! Reads both event formats of API Gateway as one request, and writes the response that both accept.
 //!
-//! `lambda_http` reads the events; its further step, to an `http::Request`, is left out because it panics on a path that is no
-//! valid URI, and API Gateway hands over paths already decoded.
+//! `lambda_http` reads the events. Its next step, to an `http::Request`, is not used: it panics on a path that is no valid URI, and API
+//! Gateway passes on decoded paths.
 
 use lambda_http::request::LambdaRequest;
 use serde::Serialize;
@@ -19,17 +19,17 @@ pub struct HttpRequest {
     pub query: Vec<(String, String)>,
     /// The `Authorization` header.
     pub authorization: Option<String>,
-    /// The `Idempotency-Key` header. What is not text in it is replaced by a character that no key has.
+    /// The `Idempotency-Key` header. Bytes that are not text are replaced by a character that no key has.
     pub idempotency_key: Option<String>,
     /// As sent; `None` where there was none.
     pub body: Option<Vec<u8>>,
-    /// API Gateway's id of the request; it answers with the same one.
+    /// API Gateway's id of the request, which it also puts into its answer.
     pub request_id: String,
-    /// Where this API answers as the gateway itself tells, up to and without `/api/v1`; no caller can forge it.
+    /// The address of this API without `/api/v1`, from the gateway's own fields: a caller cannot forge it.
     pub base_url: String,
 }
 
-/// What the gateway is told to answer.
+/// The response that the gateway sends.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpResponse {
@@ -41,7 +41,7 @@ pub struct HttpResponse {
     pub body: String,
     /// Always false: the body is text.
     pub is_base64_encoded: bool,
-    /// What answering took of the database; not sent.
+    /// What the answer took of the database; not sent.
     #[serde(skip)]
     pub cost: Cost,
 }
@@ -55,13 +55,13 @@ impl std::fmt::Debug for HttpRequest {
 }
 
 impl HttpRequest {
-    /// The request in `event`. `fallback_id` serves where the event names no request.
+    /// The request in `event`. `fallback_id` is used where the event has no request id.
     pub fn from_event(event: LambdaRequest, fallback_id: &str) -> Self {
         match event {
             LambdaRequest::ApiGatewayV1(event) => {
                 let context = event.request_context;
                 let path = event.path.unwrap_or_default();
-                // The several values of a name are a superset of the single ones, where both are there.
+                // The multi-value map contains the single-value one, where the event has both.
                 let query = if event.multi_value_query_string_parameters.is_empty() {
                     event.query_string_parameters
                 } else {
@@ -82,7 +82,7 @@ impl HttpRequest {
             LambdaRequest::ApiGatewayV2(event) => {
                 let context = event.request_context;
                 let path = event.raw_path.unwrap_or_default();
-                // The decoded map of this format joins repeated values with commas; the raw string does not.
+                // The decoded map of this format joins repeated values with commas, so the raw string is read.
                 let query = match event.raw_query_string.as_deref().map(str::parse) {
                     Some(Ok(query)) => query,
                     _ => event.query_string_parameters,
@@ -113,7 +113,7 @@ fn authorization(headers: &lambda_http::http::HeaderMap) -> Option<String> {
     headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// A value that is no text is malformed, which is not the same as absent: the caller has asked for something.
+/// A value that is not text is malformed, not absent.
 fn idempotency_key(headers: &lambda_http::http::HeaderMap) -> Option<String> {
     headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
@@ -123,11 +123,11 @@ fn bytes(is_base64: bool, text: String) -> Vec<u8> {
     if !is_base64 {
         return text.into_bytes();
     }
-    // What is no base64 cannot come from the gateway; passed on as it is, it fails as JSON, with a place.
+    // The gateway never sends invalid base64. Passed on unchanged, it fails as JSON, with a location.
     base64::engine::general_purpose::STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes())
 }
 
-/// A stage or a custom domain's mapping is what the gateway's own path has in front of the API's.
+/// The stage, or the base path of a custom domain: what the gateway's path has before the path of the API.
 fn base_url(domain: Option<&str>, full_path: Option<&str>, path: &str) -> String {
     let prefix = full_path.and_then(|full| full.strip_suffix(path)).unwrap_or_default();
     format!("https://{}{prefix}", domain.unwrap_or("localhost"))
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_never_prints_its_headers() {
+    fn debug_does_not_show_the_headers_of_a_request() {
         let request = HttpRequest { idempotency_key: Some("hidden".into()), ..HttpRequest::default() };
         assert!(!format!("{request:?}").contains("hidden"));
     }

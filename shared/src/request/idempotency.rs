@@ -1,12 +1,13 @@
 //! `Idempotency-Key`: a repeated request gets the first answer again, and has no second effect.
 //!
-//! Before its handler runs, such a request *claims* its key with an item. Afterwards the item keeps the answer. Whoever comes with a
-//! claimed key is given that answer; or is told that the first request is still running; or, where that one has died, takes the claim
-//! over and carries the request out again. Again it is the same execution: the claim holds what its time and its ids are made of, so
-//! that the same items are written. What a handler cannot write twice it marks with [`Context::origin`].
+//! Before its handler runs, such a request *claims* its key with an item. Afterwards the item keeps the answer. A later request with the
+//! same key gets that answer. If there is no answer yet, it is told that the first request is still running. If the lease of the first
+//! request has expired, it takes the claim over and executes the request again. This is the same execution: the claim keeps what its
+//! time and its ids are derived from, so the same items are written. A handler marks what it must not write twice with
+//! [`Context::origin`].
 //!
-//! The header's value is a secret of its caller and is kept nowhere: the item is found by its SHA-256, and the answer is sealed with a
-//! key that is made of it. `docs/adr/0009-idempotency-key.md` says why it is done this way.
+//! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is encrypted with a
+//! key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -24,9 +25,9 @@ use crate::request::response::Response;
 use crate::table::keys::Fingerprint;
 use crate::values::bytes::Bytes;
 
-/// Seconds after which a request without an answer is dead: Lambda ends a function after 28, and the gateway gives up after 29.
+/// Seconds after which the lease expires: Lambda ends a function after 28, and the gateway gives up after 29.
 const LEASE: i64 = 30;
-/// The most bytes of a sealed answer: an item may have 400 KB, its key and the rest of the claim included.
+/// The most bytes of an encrypted answer: an item may have 400 KB, including its key and the rest of the claim.
 const SEALED_LIMIT: usize = 380 * 1024;
 /// The most characters of a key.
 const LENGTH: usize = 255;
@@ -39,7 +40,7 @@ impl IdempotencyKey {
     /// The key that `text` is.
     ///
     /// # Errors
-    /// The issue with it, where it is none.
+    /// The issue with a value that is no valid key.
     pub fn parse(text: &str) -> Result<Self, Issue> {
         if (1..=LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(Self(text.to_owned()));
@@ -48,17 +49,17 @@ impl IdempotencyKey {
         Err(at.issue(words::PATTERN, format!("String should match pattern '{PATTERN}'")))
     }
 
-    /// What the claim is found by.
+    /// The hash by which the claim is found.
     fn hash(&self) -> Fingerprint {
         bytes32(digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref())
     }
 
-    /// What follows from this key, in the caller's organisation, for one `purpose`; `salt` is stored, and worth nothing without the key.
+    /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is useless without the key.
     fn derive(&self, cx: &Context<'_>, salt: &Bytes, purpose: &str) -> [u8; 32] {
         let org = cx.caller.tenant.org().0;
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, salt.expose()));
         for part in [purpose.as_bytes(), org.as_bytes(), self.0.as_bytes()] {
-            // None of the parts may run over into the next one.
+            // Each part is hashed with its length, so that no two lists of parts give the same bytes.
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
         }
@@ -72,14 +73,13 @@ impl std::fmt::Debug for IdempotencyKey {
     }
 }
 
-/// A handler with its input, which is valid: what is left to do once it is certain that it is to be done.
+/// A handler with its valid input, ready to run.
 pub type Work =
     Box<dyn for<'a> FnOnce(&'a Context<'a>) -> Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>> + Send>;
 
-/// SHA-256 of all that makes another request the same as this one: two requests are compared as they were sent, since what they mean
-/// is not known here.
+/// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same request.
 pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
-    // An event's parameters come in no particular order; several of one name keep theirs. How the key is sent does not matter.
+    // Parameters come in no fixed order; those with one name keep theirs. It does not matter how the API key is sent.
     let mut query: Vec<_> = request.query.iter().filter(|(name, _)| name != "api_key").collect();
     query.sort_by_key(|(name, _)| name);
     let path = request.path.strip_suffix('/').unwrap_or(&request.path);
@@ -94,10 +94,10 @@ pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
     bytes32(framed.finish().as_ref())
 }
 
-/// Answers the request of `fingerprint` as it was answered before, or has `work` done and remembers what comes of it.
+/// Answers the request of `fingerprint` as it was answered before, or runs `work` and keeps its answer.
 ///
 /// # Errors
-/// Whatever keeps it from finding out, and [`Error::IdempotencyKeyReused`] and [`Error::IdempotencyKeyInUse`].
+/// [`Error::IdempotencyKeyReused`], [`Error::IdempotencyKeyInUse`], or an error of the table.
 pub async fn once(
     cx: Context<'_>,
     key: &IdempotencyKey,
@@ -116,30 +116,30 @@ pub async fn once(
         Ok(body) => Response::new(success, body),
         Err(error) => error.into(),
     };
-    // A failure of ours is no answer: the next request with this key begins where this one ended, and need not wait. It is the same
-    // where an answer is too large for an item. Only a run-campaign with thousands of unknown contacts has one, and it does nothing.
+    // A failure of ours is not kept: the lease ends, and a repeat executes the request at once. The same is true of an answer that is too
+    // large for an item. Only the refusal of thousands of unknown contacts by run-campaign is as large, and it has no effect.
     let ours = answer.status >= 500;
     let sealed = if ours { None } else { seal(&answer, &key.derive(&again, &claim.holder, "answer")) };
     let lease_until = if sealed.is_some() { claim.lease_until } else { clock.now() };
     let holder = claim.holder.clone();
     let settled = again.table.replace_claim(key.hash(), &Claim { lease_until, sealed, ..claim }, &holder).await;
-    // What was done is done, and its caller waits: a repeat will come to the same answer when the lease is over.
+    // The work is done and its caller waits, so this is only logged: a repeat makes the same answer after the lease has expired.
     if let Err(error) = settled {
         tracing::warn!(error = chain(&error), "the answer to an idempotency key was not kept");
     }
     Ok(answer)
 }
 
-/// How far a key has got.
+/// What was found under a key.
 enum Claimed {
     /// The request has been answered.
     Done(Response),
-    /// It is to be carried out, here and now.
+    /// This process executes the request.
     Mine(Claim),
 }
 
 async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint) -> Result<Claimed> {
-    // The machine's time: leases are compared between processes.
+    // The time of the machine, not that of the execution: processes compare leases.
     let now = cx.service.clock.now();
     let (hash, fingerprint) = (key.hash(), Bytes::from(fingerprint));
     let random = Bytes::from(cx.service.ids.secret()?);
@@ -154,7 +154,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     };
     let found = match cx.table.claim(hash, &first, now).await? {
         None => return Ok(Claimed::Mine(first)),
-        // An attempt's answer was lost, and the next attempt found the claim that it had made.
+        // The answer of an attempt was lost, and the retry found the claim that this attempt had made.
         Some(found) if found.holder == random => return Ok(Claimed::Mine(found)),
         Some(found) => found,
     };
@@ -169,7 +169,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     }
     let dead = found.holder.clone();
     let mine = Claim { holder: random, lease_until: now.plus_seconds(LEASE), ..found };
-    // Of several who find it dead, one takes it over.
+    // Several may find an expired lease. One of them takes the claim over.
     if cx.table.replace_claim(hash, &mine, &dead).await? {
         Ok(Claimed::Mine(mine))
     } else {
@@ -177,7 +177,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     }
 }
 
-/// What `future` comes to; a panic is a defect of ours like any other, and still no reason to leave things lying about.
+/// The result of `future`. A panic becomes an internal error, so that the claim is settled nevertheless.
 pub async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let outcome = AssertUnwindSafe(future).catch_unwind().await;
     outcome.unwrap_or_else(|panic| {
@@ -186,7 +186,7 @@ pub async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     })
 }
 
-/// Status and body, for whoever has `secret`; `None` where that is too much for an item.
+/// Status and body, encrypted with `secret`; `None` where they are too large for an item.
 fn seal(answer: &Response, secret: &[u8; 32]) -> Option<Bytes> {
     let mut bytes = [&answer.status.to_be_bytes(), answer.body.as_bytes()].concat();
     let (key, nonce) = cipher(secret).ok()?;
@@ -203,7 +203,7 @@ fn open(sealed: &Bytes, secret: &[u8; 32]) -> Result<Response> {
     Ok(Response::new(u16::from_be_bytes(*status), body))
 }
 
-/// Each holder has a key of its own and seals one answer with it, so that the nonce may always be the same.
+/// Each holder has a key of its own and encrypts one answer with it, so the nonce may be constant.
 fn cipher(secret: &[u8; 32]) -> Result<(LessSafeKey, Nonce)> {
     let key = UnboundKey::new(&AES_256_GCM, secret).map_err(broken)?;
     Ok((LessSafeKey::new(key), Nonce::assume_unique_for_key([0; 12])))
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_answer_opens_with_its_own_secret_only() {
+    fn only_its_own_secret_decrypts_an_answer() {
         let answer = Response::new(201, r#"{"message":"é"}"#.into());
         let sealed = seal(&answer, &[1; 32]).unwrap();
         let opened = open(&sealed, &[1; 32]).unwrap_or_else(|error| panic!("{error}"));
@@ -239,9 +239,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_an_item_is_not_kept() {
+    fn an_answer_that_is_too_large_for_an_item_is_not_kept() {
         let of = |bytes: usize| seal(&Response::new(200, "x".repeat(bytes)), &[1; 32]);
-        // Two bytes of status, and sixteen by which a change would be noticed.
+        // Two bytes for the status, and sixteen for the authentication tag.
         assert!(of(SEALED_LIMIT - 18).is_some());
         assert!(of(SEALED_LIMIT - 17).is_none());
     }
@@ -263,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_prints_itself() {
+    fn debug_does_not_show_a_key() {
         assert_eq!(format!("{:?}", IdempotencyKey::parse("hidden").unwrap()), "IdempotencyKey(…)");
     }
 
     #[test]
-    fn no_two_requests_are_taken_for_one() {
+    fn different_requests_have_different_fingerprints() {
         let request = |method: &str, path: &str, query: &[(&str, &str)], body: Option<&str>| HttpRequest {
             method: method.into(),
             path: path.into(),

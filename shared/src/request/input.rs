@@ -1,4 +1,4 @@
-//! Reads path, query and body as pydantic 2 does in lax mode: every issue at once, in pydantic's words.
+//! Reads path, query and body as pydantic 2 does in lax mode: it reports all issues at once, in the words of pydantic.
 //!
 //! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](crate::input) declares a set once and derives the struct,
 //! the reader and the JSON schema. The words themselves are the constants of [`words`].
@@ -26,16 +26,16 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Text values, of the path or the query. Of several with one name the last counts.
+    /// The text values of the path or the query. The last value of a name counts.
     pub fn text(place: Location, values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (Cow::Borrowed(name), Raw::Text(value))).collect();
         Self { place, values }
     }
 
-    /// The members of a JSON object. Of several with one name the last counts.
+    /// The members of a JSON object. The last member of a name counts.
     ///
     /// # Errors
-    /// One issue: no body, no JSON, or no object.
+    /// One issue: the body is missing, is not JSON, or is not an object.
     pub fn body(bytes: Option<&'a [u8]>) -> Result<Self, Issue> {
         let place = Location::body();
         let because = |(kind, msg): words::Words| place.issue(kind, msg);
@@ -46,7 +46,7 @@ impl<'a> Source<'a> {
         if text.is_empty() {
             return Err(because(words::MISSING));
         }
-        // Nearly every body is an object, and read once. What does not begin like one is not tried: serde would quote all of it in an error.
+        // Nearly every body is an object, and is read once. Another body is not tried: serde would quote all of it in an error.
         let object =
             text.trim_start().starts_with('{').then(|| serde_json::from_str::<Members<'_>>(text).ok()).flatten();
         let members = object.ok_or_else(|| match serde_json::from_str::<&RawValue>(text) {
@@ -61,7 +61,7 @@ impl<'a> Source<'a> {
         self.values.iter().rev().find(|(given, _)| given == name).map(|(_, raw)| *raw)
     }
 
-    /// The value `name`, which must be there.
+    /// The value `name`, which is required.
     pub fn required<T: Parse>(&self, name: &'static str, issues: &mut Issues) -> Option<T> {
         let at = self.place.name(name);
         match self.find(name) {
@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The change of `name` that an update asks for. Null is one where the field has a default to go back to.
+    /// The change of `name` that an update asks for. Null is allowed where the field has a default.
     pub fn change<T: Parse>(&self, name: &'static str, issues: &mut Issues, has_default: bool) -> Option<Patch<T>> {
         match self.find(name) {
             None => Some(Patch::Absent),
@@ -93,13 +93,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// `before` is what was good.
+/// `before` is the part of the text before the error.
 fn json_invalid(before: &[u8]) -> Issue {
     let characters = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
     Location::body().index(characters).issue(words::JSON.0, words::JSON.1)
 }
 
-/// The byte at which `serde_json` gave up: it counts lines from 1, and columns in bytes from 1 with 0 for the line's start.
+/// The byte at which `serde_json` failed. It counts lines from 1, and columns in bytes from 1, with 0 for the start of a line.
 fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     if error.is_eof() {
         return text.len();
@@ -109,14 +109,14 @@ fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     while !text.is_char_boundary(offset) {
         offset -= 1;
     }
-    // Of a word that is none, such as `nope`, its beginning is the place, and not the first letter that fits no literal.
+    // The location of an unknown word, such as `nope`, is its beginning, and not its first wrong letter.
     if error.to_string().starts_with("expected ident") {
         offset = text[..offset].trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
     }
     offset
 }
 
-/// An object's members as written, none of them interpreted.
+/// The members of an object as they were written, not interpreted.
 struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'de> serde::Deserialize<'de> for Members<'de> {
@@ -131,7 +131,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                // A name is read as written first: one with half of a surrogate pair is nobody's field, and no reason to fail.
+                // A name is first read as it was written: a name with half of a surrogate pair is an unknown field, and not an error.
                 while let Some(name) = map.next_key::<&RawValue>()? {
                     let value: &RawValue = map.next_value()?;
                     members.push((string(name.get()).unwrap_or_default(), Raw::Json(value.get())));
@@ -145,7 +145,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 
 /// A set of named values, declared by [`input!`](crate::input).
 pub trait Input: Sized + Send + 'static {
-    /// Whether there is anything to read at all; where not, a body is not even looked at.
+    /// Whether the set has any values. If it has none, the body is not read.
     const EXPECTED: bool = true;
 
     /// Reads every value; `None` after at least one issue was added.
@@ -167,7 +167,7 @@ impl Input for () {
     }
 }
 
-/// Where the issues are, else the value.
+/// The value, or an error with all issues.
 ///
 /// # Errors
 /// [`Error::Invalid`] with all issues.
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_that_is_no_object_says_so_and_where() {
+    fn a_body_that_is_no_object_is_one_issue_with_its_location() {
         let issue = |bytes: &[u8]| {
             let issue = Source::body(Some(bytes)).unwrap_err();
             serde_json::to_string(&issue).unwrap()
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_values_with_one_name_the_last_counts() {
+    fn the_last_value_of_a_name_counts() {
         let source = Source::body(Some(br#"{"a":1,"a":2,"\ud800":3}"#)).unwrap();
         assert_eq!(source.required::<i64>("a", &mut Issues::new()), Some(2));
     }

@@ -21,7 +21,7 @@ crate::input! {
     }
 }
 
-/// Which page of a list, and of which of its rows.
+/// Which page of a list, filtered by which terms.
 #[derive(Debug)]
 pub struct ListQuery<R> {
     /// The page.
@@ -55,9 +55,9 @@ pub struct Page<R> {
     pub size: u64,
     /// How many pages there are; 0 where there is no record.
     pub pages: u64,
-    /// The page before; none on the first.
+    /// The page before; `None` on the first.
     pub previous_page: Option<u64>,
-    /// The page behind; none from the last on.
+    /// The next page; `None` on the last one and after it.
     pub next_page: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl PageQuery {
 }
 
 impl<R> Page<R> {
-    /// The same page of what `of` makes of each record.
+    /// This page with each record replaced by what `of` makes of it.
     pub fn map<S>(self, of: impl FnMut(R) -> S) -> Page<S> {
         let Self { items, total, page, size, pages, previous_page, next_page } = self;
         Page { items: items.into_iter().map(of).collect(), total, page, size, pages, previous_page, next_page }

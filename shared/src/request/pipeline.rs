@@ -1,7 +1,7 @@
-//! The pipeline that every request goes through, and the trait that says what is particular to an operation.
+//! The pipeline of every request, and the trait that an operation implements.
 //!
-//! Only reading the input, the handler and printing the reply are generic. [`Handler`] erases the type behind one function pointer,
-//! so that everything else is compiled once, here, and not once per binary.
+//! Only three steps are generic: reading the input, the handler, and printing the reply. [`Handler`] hides the type behind one function
+//! pointer, so that everything else is compiled once, and not once per operation.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -25,14 +25,14 @@ use crate::table::Table;
 pub trait Operation: Sized + 'static {
     /// The path's parameters.
     type Path: Input;
-    /// The query's parameters, the key's aside.
+    /// The query's parameters, without the key's.
     type Query: Input;
     /// The body; `()` where it takes none.
     type Body: Input;
     /// What it answers.
     type Reply: Reply;
 
-    /// What is particular to it. The caller is known, may do this, and has sent valid input.
+    /// The handler. The caller is known and may do this, and the input is valid.
     fn handle(cx: &Context<'_>, request: Request<Self>) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
@@ -55,7 +55,7 @@ pub struct Handler {
     prepare: fn(&Sources<'_>) -> Result<Work>,
 }
 
-/// What a request brought, not yet read.
+/// The input of a request, not yet read.
 struct Sources<'a> {
     path: Source<'a>,
     query: Source<'a>,
@@ -69,7 +69,7 @@ struct Sources<'a> {
 pub struct Description {
     /// The path's parameters.
     pub path: Value,
-    /// The query's parameters, the key's aside.
+    /// The query's parameters, without the key's.
     pub query: Value,
     /// The body, where it takes one.
     pub body: Option<Value>,
@@ -78,8 +78,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// The schemas of `O`, from the declarations that the pipeline itself uses. A handler does not lead here, so that no binary links
-    /// what only tests and documents need.
+    /// The schemas of `O`, from the declarations that the pipeline uses. They are separate from [`Handler`], so that no deployed binary
+    /// links what only tests and documents need.
     pub fn of<O: Operation>() -> Self {
         Self {
             path: O::Path::schema(),
@@ -91,7 +91,7 @@ impl Description {
 }
 
 impl Handler {
-    /// `O`, without its type, at its place in the API.
+    /// `O` without its type, with its route.
     pub const fn of<O: Operation>(route: &'static Route) -> Self {
         Self {
             route,
@@ -102,10 +102,10 @@ impl Handler {
         }
     }
 
-    /// Answers `request`, whatever it is, and logs one line about it.
+    /// Answers `request` and logs one line about it. It never fails.
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter) = (Instant::now(), Meter::default());
-        // A panic is a defect, and still no reason to leave the caller without the body that it can parse.
+        // A panic is a defect, but the caller gets a body in the usual form nevertheless.
         let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Response::from);
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
@@ -152,7 +152,7 @@ impl Handler {
         }
         let decoded: Vec<_> =
             parameters.into_iter().map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect();
-        // The other methods need no key: what they do, they may do twice.
+        // The other methods need no idempotency key: they are idempotent.
         let key = request.idempotency_key.as_deref().filter(|_| self.route.method == "POST");
         let (key, header) = match key.map(IdempotencyKey::parse).transpose() {
             Ok(key) => (key, None),
@@ -173,7 +173,7 @@ impl Handler {
         let success = self.route.success;
         match key {
             None => Ok(Response::new(success, work(&cx).await?)),
-            // In a box, so that a request without a key does not have to make room for it.
+            // Boxed, so that a request without an idempotency key does not carry its memory.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
         }
     }
@@ -182,13 +182,13 @@ impl Handler {
 fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
-    // With a proxy integration the gateway adds no headers: the function has to.
+    // With a proxy integration the function, and not the gateway, adds these headers.
     headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
     headers.extend(answer.header.map(|(name, value)| (name, value.to_owned())));
     HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
 }
 
-/// Path, query and body, with all issues in one answer, those of the headers before the body's.
+/// Reads path, query and body, and reports all issues in one answer, those of the headers before those of the body.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     let mut issues = Issues::new();
     let path = O::Path::read(&sources.path, &mut issues);

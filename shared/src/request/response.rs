@@ -7,12 +7,12 @@ use crate::request::error::{Error, Result};
 use crate::request::page::Page;
 use crate::values::schema::{Member, Schema, object};
 
-/// What a handler answers: the data, and the fixed text that goes with what was done.
+/// What a handler answers: the data, and a fixed message.
 pub trait Reply: Send {
     /// What `data` is.
     type Data: Serialize + Schema;
 
-    /// The fixed text.
+    /// The fixed message.
     fn message(&self) -> &'static str;
 
     /// The data.
@@ -42,11 +42,11 @@ macro_rules! replies {
 }
 
 replies! {
-    /// Something was made.
+    /// A record was created.
     Created "Data created successfully";
-    /// Something was removed; the data is what it was.
+    /// A record was deleted; the data is the record before.
     Deleted "Data deleted successfully";
-    /// Something changed.
+    /// A record was updated.
     Updated "Data updated successfully";
     /// One record was read.
     Retrieved "Data retrieved successfully";
@@ -64,7 +64,7 @@ impl<R: Serialize + Schema + Send> Reply for Page<R> {
     }
 }
 
-/// One of two replies that have the same data.
+/// One of two replies with the same kind of data.
 #[derive(Debug)]
 pub enum Either<A, B> {
     /// The one.
@@ -91,20 +91,20 @@ impl<A: Reply, B: Reply<Data = A::Data>> Reply for Either<A, B> {
     }
 }
 
-/// What a request is answered, before the gateway's headers are put on. It does not print itself: the body may tell a secret.
+/// The answer to a request, before the gateway's headers are added. It has no `Debug`: the body may contain a secret.
 pub struct Response {
     /// HTTP status.
     pub status: u16,
     /// JSON.
     pub body: String,
-    /// The header that goes with a failure, if one does.
+    /// The header of a failure, if it has one.
     pub header: Option<(&'static str, &'static str)>,
     /// Why it failed, for the log.
     pub cause: Option<String>,
 }
 
 impl Response {
-    /// An answer with nothing but status and body.
+    /// An answer with a status and a body only.
     pub const fn new(status: u16, body: String) -> Self {
         Self { status, body, header: None, cause: None }
     }
@@ -120,7 +120,7 @@ impl From<Error> for Response {
 /// The envelope around `reply`, as JSON.
 ///
 /// # Errors
-/// [`Error::Internal`] where the data cannot be printed, which no record of ours does.
+/// [`Error::Internal`] where the data cannot be printed. Every record can be.
 pub fn envelope<R: Reply>(reply: &R) -> Result<String> {
     #[derive(Serialize)]
     struct Envelope<'a, T> {

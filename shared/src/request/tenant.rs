@@ -1,27 +1,28 @@
-//! The organisation whose records may be touched. Without one no key of the table can be built.
+//! The organisation whose records code may touch. Without a [`Tenant`] no key of the table can be built.
 
 use crate::records::api_key::{ApiKeyRecord, Role};
 use crate::values::id::OrgId;
 
 /// The organisation whose records a request may touch.
 ///
-/// There is no public constructor but [`Tenant::operator`]: handlers get theirs from the key, functions on the stream from what changed.
+/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, functions on the stream from the
+/// changed item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
 impl Tenant {
-    /// The organisation that a key opens. Whether the key is good is for [`auth`](crate::request::authentication) to say.
+    /// The organisation of a key. [`authentication`](crate::request::authentication) checks the key before.
     pub(crate) const fn of_key(record: &ApiKeyRecord) -> Self {
         Self(record.org_id)
     }
 
-    /// The organisation that an operator names: for what runs without a key, such as loading the demo set. `clippy.toml` forbids it
+    /// The organisation that an operator names, for code that runs without an API key, such as loading the demo set. `clippy.toml` forbids it
     /// elsewhere.
     pub const fn operator(org: OrgId) -> Self {
         Self(org)
     }
 
-    /// The organisation whose item has the partition key `pk`: for what follows from a change that the organisation itself has made.
+    /// The organisation whose item has the partition key `pk`, for reactions to a change of that item.
     pub(crate) fn of_partition_key(pk: &str) -> Option<Self> {
         let org = pk.strip_prefix("ORG#")?.split('#').next()?;
         org.parse().ok().map(|org| Self(OrgId(org)))

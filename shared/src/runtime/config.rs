@@ -1,23 +1,23 @@
-//! Every environment variable that the functions read, once, at their start.
+//! Reads every environment variable of the functions, once, at their start.
 
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
-/// What the environment says.
+/// The configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `TABLE_NAME`: the DynamoDB table.
     pub table_name: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
-    /// `SENDS_PER_SECOND`: what a widget's campaigns may send.
+    /// `SENDS_PER_SECOND`: the rate limit of a widget.
     pub sends_per_second: u32,
-    /// `CORS_ALLOW_ORIGIN`: whose pages may read the answers; unset, nobody's.
+    /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, none may.
     pub cors_allow_origin: Option<String>,
-    /// `API_BASE_URL`: where the API answers, without a trailing slash and without `/api/v1`. Unset, the gateway's own word counts.
+    /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the gateway's event tells it.
     pub api_base_url: Option<String>,
 }
 
-/// How lines are logged, as Lambda's own settings of the function say.
+/// The log settings, from Lambda's own settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Logging {
     /// `AWS_LAMBDA_LOG_LEVEL`: the least severe line that is written.
@@ -36,18 +36,18 @@ impl Logging {
     }
 }
 
-/// The level that Lambda calls `name`; `FATAL` is one that it has and `tracing` has not.
+/// The level that Lambda calls `name`. `tracing` has no `FATAL`, so this is its error level.
 fn level_of(name: &str) -> LevelFilter {
     if name == "FATAL" { LevelFilter::ERROR } else { name.parse().unwrap_or(LevelFilter::INFO) }
 }
 
-/// A variable that must be set is not, or not to what it must be.
+/// A required variable is missing or has an invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("the environment variable {0} is not set as it must be")]
 pub struct Unset(&'static str);
 
 impl Config {
-    /// What a widget's campaigns may send in a second: at least one, or they would never end.
+    /// Reads the rate limit of a widget, per second. It is at least one, or campaigns would never end.
     pub fn rate(&self) -> u32 {
         self.sends_per_second.max(1)
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lambda_s_levels_are_known_and_anything_else_is_info() {
+    fn the_levels_of_lambda_are_known_and_any_other_is_info() {
         for (name, wanted) in [
             ("TRACE", LevelFilter::TRACE),
             ("DEBUG", LevelFilter::DEBUG),

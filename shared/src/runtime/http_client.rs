@@ -1,7 +1,7 @@
-//! The HTTP client under the SDK: hyper over rustls, HTTP/1.1 alone, trusting the roots it is given.
+//! The HTTP client of the SDK: hyper over rustls, HTTP/1.1 only, with the root certificates that it is given.
 //!
-//! The SDK's own brings HTTP/2, which DynamoDB does not speak, and parses its roots from PEM; both are paid for at every start, and one
-//! in every zip. `docs/adr/0013-http-client.md` has the figures.
+//! The SDK's own client has HTTP/2, which DynamoDB does not speak, and parses its roots from PEM. Both cost time at every start, and HTTP/2
+//! makes every zip larger. `docs/adr/0013-http-client.md` has the figures.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The roots that AWS's own certificates end in, as DER: reading these five takes a hundredth of what the machine's hundreds take.
+/// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a machine has.
 const AMAZON_ROOTS: [&[u8]; 5] = [
     include_bytes!("roots/amazon-root-ca-1.der"),
     include_bytes!("roots/amazon-root-ca-2.der"),
@@ -29,18 +29,18 @@ const AMAZON_ROOTS: [&[u8]; 5] = [
     include_bytes!("roots/starfield-services-root-g2.der"),
 ];
 
-/// The roots that AWS's own certificates end in.
+/// The root certificates of AWS.
 ///
 /// # Errors
-/// Where one of them is no certificate, which a test rules out.
+/// Where one of them is no certificate. A test excludes this.
 pub fn amazon_roots() -> Result<RootCertStore, rustls::Error> {
     let mut roots = RootCertStore::empty();
     AMAZON_ROOTS.into_iter().try_for_each(|root| roots.add(CertificateDer::from(root)))?;
     Ok(roots)
 }
 
-/// A client for the SDK that talks to whom one of `roots` vouches for, and to addresses of `http:`. The only time limits are the SDK's own,
-/// of an attempt as a whole: those of connecting and reading are not looked at.
+/// A client for the SDK that trusts `roots`, and also connects to `http:` addresses. Its only time limit is that of the SDK for a whole
+/// attempt; the settings for connecting and reading are ignored.
 pub fn client(roots: RootCertStore) -> SharedHttpClient {
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let mut tcp = TcpConnector::new();
@@ -61,7 +61,7 @@ impl HttpConnector for Connector {
             Ok(request) => request,
             Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
         };
-        // The SDK gives up a connection over which a server failed; this tells it which one it was.
+        // The SDK closes a connection after a failure of the server. This tells it which connection it was.
         if let Some(wanted) = request.extensions().get::<CaptureSmithyConnection>().cloned() {
             let used = capture_connection(&mut request);
             wanted.set_connection_retriever(move || {
@@ -79,7 +79,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// What became of a request, in the kinds by which the SDK decides whether to try again.
+/// The kind of a failure, by which the SDK decides whether to retry.
 fn failure(error: ClientError) -> ConnectorError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     let (mut broken, mut incomplete, mut ours) = (error.is_connect(), false, false);

@@ -1,4 +1,4 @@
-//! Runs a handler under Lambda: the one place where logging, configuration and clients are set up.
+//! Runs a function under Lambda: sets up logging, configuration and clients, and serves events.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ use crate::runtime::schedule::{EventContext, Scheduled};
 use crate::runtime::stream::{BatchOrTick, BatchOutcome, Consumer, StreamEvent};
 use crate::table::store::Store;
 
-/// What keeps a function from starting at all.
+/// Why a function cannot start.
 pub type Fatal = lambda_runtime::Error;
 
 /// Serves `handler` until Lambda ends the process.
 ///
 /// # Errors
-/// Whatever keeps it from starting.
+/// Why it cannot start.
 pub fn run(handler: Handler) -> Result<(), Fatal> {
     serve(&async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
@@ -45,7 +45,7 @@ pub fn run(handler: Handler) -> Result<(), Fatal> {
 /// Serves `task` until Lambda ends the process.
 ///
 /// # Errors
-/// Whatever keeps it from starting.
+/// Why it cannot start.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
     serve(&async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
         let answer = task.invoke(service, event.payload.get().as_bytes()).await;
@@ -58,7 +58,7 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
 /// Serves `consumer` until Lambda ends the process: batches of the stream, and the ticks of its schedule where it has one.
 ///
 /// # Errors
-/// Whatever keeps it from starting.
+/// Why it cannot start.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
     serve(&async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
         let cx = EventContext { service };
@@ -72,14 +72,14 @@ pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
 /// Serves `scheduled` until Lambda ends the process.
 ///
 /// # Errors
-/// Whatever keeps it from starting.
+/// Why it cannot start.
 pub fn run_scheduled(scheduled: Scheduled) -> Result<(), Fatal> {
     serve(&async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
         scheduled.tick(&EventContext { service }).await.map_err(Fatal::from)
     })
 }
 
-/// Sets everything up, and has `handle` answer each event.
+/// Sets everything up and calls `handle` for each event.
 fn serve<E, R, X>(handle: &impl AsyncFn(&Service, LambdaEvent<E>) -> Result<R, X>) -> Result<(), Fatal>
 where
     E: DeserializeOwned,
@@ -87,17 +87,17 @@ where
     X: Into<Diagnostic> + std::fmt::Debug,
 {
     log();
-    // One request at a time is all that Lambda sends; more threads would only cost memory and start-up.
+    // Lambda sends one request at a time, so more threads would only cost memory and time at the start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = &start().await?;
-        // In a box: the runtime's layers hand the future on, and each would copy all of it.
+        // Boxed: each layer of the runtime would copy the whole future.
         lambda_runtime::run(service_fn(|event: LambdaEvent<E>| Box::pin(handle(service, event)))).await
     })
 }
 
-/// Lines of JSON or text on standard output. The runtime's own subscriber would do the same with a filter language that nobody here
-/// speaks, and a regular expression engine for it in every binary.
+/// Logs lines of JSON or text to standard output. The runtime's own subscriber does the same, but brings a filter language that is not used
+/// here, with a regular expression engine, into every binary.
 fn log() {
     let Logging { level, json } = Logging::from_env();
     if json {
@@ -116,12 +116,12 @@ where
     lines.json().with_span_list(false).with_writer(writer).finish()
 }
 
-/// The service of this process, with its connection to the table already open.
+/// The service of this process, with an open connection to the table.
 async fn start() -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk_config().await?), config.table_name.clone());
-    // Initialisation has the full processor and is not waited for; a connection opened here is one that no caller waits for. Where it
-    // fails, the first request tries again and answers for itself.
+    // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. Where this fails, the first
+    // request opens it and reports its own failure.
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
@@ -135,12 +135,12 @@ async fn start() -> Result<Service, Fatal> {
     })
 }
 
-/// Region, credentials and endpoint as every AWS tool finds them; time limits below the functions' own.
+/// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions.
 ///
 /// # Errors
 /// Where the trust store cannot be read.
 pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
-    // An attempt's limit holds for its connection as well.
+    // The time limit of an attempt includes connecting.
     let timeouts = TimeoutConfig::builder()
         .operation_attempt_timeout(Duration::from_secs(1))
         .operation_timeout(Duration::from_secs(3))
@@ -149,8 +149,7 @@ pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
         .http_client(http_client::client(http_client::amazon_roots()?))
         .timeout_config(timeouts)
         .retry_config(RetryConfig::standard().with_max_attempts(3));
-    // Lambda hands credentials over in the environment. To set up all the other places where some may lie would be work at
-    // every start for nothing.
+    // Lambda passes credentials in the environment. Setting up the other sources would cost time at every start.
     let environment = EnvironmentVariableCredentialsProvider::new();
     let config = match environment.provide_credentials().await {
         Ok(_) => config.credentials_provider(environment),

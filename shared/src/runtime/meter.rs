@@ -1,13 +1,13 @@
-//! Counts what one request takes of the database: calls, how many of them had to wait for one another, and capacity units.
+//! Counts what one request costs: calls of the database, the longest chain of them, and capacity units.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a request took of the database.
+/// What a request cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Cost {
-    /// Calls, a retry of the SDK's not counted again.
+    /// Calls, without the retries of the SDK.
     pub calls: u32,
-    /// The longest chain of calls of which each began after the one before had ended.
+    /// The longest chain of calls in which each began after the one before had ended.
     pub depth: u32,
     /// Read capacity units.
     pub read_units: f64,
@@ -15,7 +15,7 @@ pub struct Cost {
     pub write_units: f64,
 }
 
-/// A request's running account; clones share it.
+/// The counters of a running request. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Mutex<Cost>>);
 
@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 impl Meter {
-    /// A call begins. The depth it returns belongs to [`Meter::end`].
+    /// Counts the beginning of a call. Returns its depth, for [`Meter::end`].
     #[must_use]
     pub fn begin(&self) -> u32 {
         let mut cost = self.lock();
@@ -37,7 +37,7 @@ impl Meter {
         cost.depth + 1
     }
 
-    /// The call that began with `depth` has ended, and consumed `units`.
+    /// Counts the end of the call with this `depth`, which consumed `units`.
     pub fn end(&self, depth: u32, unit: Unit, units: f64) {
         let mut cost = self.lock();
         cost.depth = cost.depth.max(depth);
@@ -47,7 +47,7 @@ impl Meter {
         }
     }
 
-    /// The account so far.
+    /// The counts so far.
     pub fn cost(&self) -> Cost {
         *self.lock()
     }

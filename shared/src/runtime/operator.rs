@@ -1,4 +1,4 @@
-//! Functions without a route: tasks that an operator invokes, who needs no key but the permission to invoke them.
+//! Functions without a route: tasks of an operator, who needs no API key but the permission to invoke them.
 
 use std::pin::Pin;
 
@@ -13,19 +13,19 @@ use crate::values::schema::Schema;
 pub trait OperatorTask: Sized + 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
-    /// What it is invoked with.
+    /// Its input.
     type Input: Input;
     /// What it answers.
     type Output: Serialize + Schema + Send;
 
-    /// What is particular to it.
+    /// The handler.
     fn run(cx: &OperatorContext<'_>, input: Self::Input) -> impl Future<Output = Result<Self::Output>> + Send;
 }
 
-/// What a task may touch.
+/// The context of a task.
 #[derive(Debug)]
 pub struct OperatorContext<'a> {
-    /// The process's own: its table is no organisation's in particular.
+    /// The service of this process. Its table belongs to no organisation.
     pub service: &'a Service,
 }
 
@@ -39,7 +39,7 @@ pub struct Task {
 
 type Run = for<'a> fn(&'a OperatorContext<'a>, &'a [u8]) -> Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
-/// What the invoker is told of a failure: each faulty field with what is wrong with it.
+/// The failure that the invoker gets: each invalid field with its issue.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -66,7 +66,7 @@ impl Task {
         }
     }
 
-    /// Carries out the task with the JSON object `payload`.
+    /// Runs the task with the JSON object `payload`.
     ///
     /// # Errors
     /// [`Refusal`].

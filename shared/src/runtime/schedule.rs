@@ -1,4 +1,4 @@
-//! Functions on a schedule: what becomes due is looked for every minute.
+//! Functions on a schedule, which run every minute.
 
 use std::pin::Pin;
 
@@ -7,24 +7,24 @@ use crate::request::error::Result;
 use crate::request::tenant::Tenant;
 use crate::table::Table;
 
-/// A function that runs every minute. Two may run at once, and one may die half way: what is done is done once all the same.
+/// A function that runs every minute. Two invocations may overlap, and one may die in the middle; each effect must happen once nevertheless.
 pub trait ScheduledTask: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
 
-    /// What is particular to it.
+    /// The handler.
     fn tick(cx: &EventContext<'_>) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What a function without a caller may touch.
+/// The context of a function without a caller.
 #[derive(Debug)]
 pub struct EventContext<'a> {
-    /// The process's own.
+    /// The service of this process.
     pub service: &'a Service,
 }
 
 impl EventContext<'_> {
-    /// The part of the table of the organisation whose item changed, or became due.
+    /// The table of the organisation whose item has changed or is due.
     pub fn table(&self, tenant: Tenant) -> Table {
         Table::new(self.service.store.clone(), tenant)
     }
@@ -38,7 +38,7 @@ pub struct Scheduled {
     tick: Tick,
 }
 
-/// What happens every minute.
+/// The handler, every minute.
 pub(crate) type Tick = for<'a> fn(&'a EventContext<'a>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 impl Scheduled {
@@ -47,10 +47,10 @@ impl Scheduled {
         Self { name: T::NAME, tick: |cx| Box::pin(T::tick(cx)) }
     }
 
-    /// Does what it does every minute.
+    /// Runs the handler of the tick.
     ///
     /// # Errors
-    /// Whatever kept it from it: what is still due is so in the next minute too.
+    /// The failure of the handler. What is still due will be due in the next minute too.
     pub async fn tick(&self, cx: &EventContext<'_>) -> Result<()> {
         log(self.name, (self.tick)(cx).await)
     }

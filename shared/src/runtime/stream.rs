@@ -1,4 +1,4 @@
-//! Functions on the table's stream: what one sees of a change, and the answer that says how far a batch has come.
+//! Functions on the table's stream: a change as they see it, and the answer that says which change a batch failed at.
 
 use std::pin::Pin;
 
@@ -10,24 +10,24 @@ use crate::request::error::{Error, Result, chain};
 use crate::runtime::schedule::EventContext;
 use crate::table::keys::{Key, PK, RECORD, SK};
 
-/// A function that handles changes of the table. A change may come more than once: handling it again changes nothing.
+/// A function that handles changes of the table. A change may come more than once, so handling it again must change nothing.
 pub trait StreamConsumer: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
 
-    /// What is particular to it. The changes stand in the order of the stream.
+    /// The handler. The changes are in the order of the stream.
     fn handle(cx: &EventContext<'_>, batch: &[Change]) -> impl Future<Output = Handled> + Send;
 
-    /// What it does every minute, where the template gives it a schedule as well.
+    /// The handler of the tick, where the template gives it a schedule too.
     fn tick(_: &EventContext<'_>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// Whether all of a batch was handled.
+/// Whether a batch was handled as a whole.
 pub type Handled = Result<(), Unhandled>;
 
-/// Where a batch stopped: this change, and all behind it, come again.
+/// The change at which a batch failed. The stream repeats this change and all after it.
 #[derive(Debug)]
 pub struct Unhandled {
     /// Its place in the batch.
@@ -37,12 +37,12 @@ pub struct Unhandled {
 }
 
 impl Unhandled {
-    /// The batch stopped at the change `at`.
+    /// The batch failed at the change `at`.
     pub fn at(at: usize, cause: impl Into<Error>) -> Self {
         Self { at, cause: cause.into() }
     }
 
-    /// The first place at which a batch stopped, of several: everything from there on comes again.
+    /// The first of several failures: the stream repeats everything from there.
     ///
     /// # Errors
     /// [`Unhandled`] where there is one.
@@ -51,7 +51,7 @@ impl Unhandled {
     }
 }
 
-/// A batch, as Lambda hands it over.
+/// A batch, as Lambda passes it.
 #[derive(Debug, Deserialize)]
 pub struct StreamEvent {
     /// In the order of the stream.
@@ -59,7 +59,7 @@ pub struct StreamEvent {
     pub records: Vec<Change>,
 }
 
-/// What a function on the stream is invoked with: a batch, or the tick of its schedule, which has no records.
+/// The event of a function on the stream: a batch, or the tick of its schedule, which has no records.
 #[derive(Debug, Deserialize)]
 pub struct BatchOrTick {
     /// In the order of the stream.
@@ -86,7 +86,7 @@ struct Images {
 }
 
 impl Change {
-    /// Whether the item is gone.
+    /// Whether the item was removed.
     pub fn is_removal(&self) -> bool {
         self.event_name == "REMOVE"
     }
@@ -97,33 +97,33 @@ impl Change {
         Key { pk: text(PK), sk: text(SK) }
     }
 
-    /// The record that the item now holds; none where it is gone.
+    /// The record in the item after the change; `None` where it was removed.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the item holds something else.
+    /// [`Error::Internal`] where the item is another record.
     pub fn record<R: DeserializeOwned>(&self) -> Result<Option<R>> {
         read(self.dynamodb.new_image.as_ref())
     }
 
-    /// The record that the item held before the change; none where it is new.
+    /// The record in the item before the change; `None` where it is new.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the item held something else.
+    /// [`Error::Internal`] where the item was another record.
     pub fn record_before<R: DeserializeOwned>(&self) -> Result<Option<R>> {
         read(self.dynamodb.old_image.as_ref())
     }
 
-    /// The name of the record that the item holds, or held: those of lists say it.
+    /// The name of the record in the item, before or after the change. Only rows of lists have it.
     pub fn record_name(&self) -> Option<&str> {
         self.text(RECORD).or_else(|| self.text_before(RECORD))
     }
 
-    /// The text of an attribute, as it is now.
+    /// The text of an attribute after the change.
     pub fn text(&self, name: &str) -> Option<&str> {
         text(self.dynamodb.new_image.as_ref()?, name)
     }
 
-    /// The text of an attribute, as it was before the change.
+    /// The text of an attribute before the change.
     pub fn text_before(&self, name: &str) -> Option<&str> {
         text(self.dynamodb.old_image.as_ref()?, name)
     }
@@ -141,15 +141,15 @@ fn read<R: DeserializeOwned>(image: Option<&Item>) -> Result<Option<R>> {
     record.map_err(|error| Error::Internal(chain(&error)))
 }
 
-/// What is answered of a batch: the first change that has to come again, if any.
+/// The answer to a batch: the first change to repeat, if any.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchOutcome {
-    /// At most one: Lambda sends everything from the lowest one on again.
+    /// At most one: Lambda repeats everything from the lowest one.
     pub batch_item_failures: Vec<ItemFailure>,
 }
 
-/// A change that has to come again.
+/// A change to repeat.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemFailure {
@@ -174,7 +174,7 @@ impl Consumer {
         Self { name: C::NAME, handle: |cx, batch| Box::pin(C::handle(cx, batch)), tick: |cx| Box::pin(C::tick(cx)) }
     }
 
-    /// Handles a batch, as far as it goes.
+    /// Handles a batch and says what to repeat.
     pub async fn handle(&self, cx: &EventContext<'_>, event: &StreamEvent) -> BatchOutcome {
         let Err(Unhandled { at, cause }) = (self.handle)(cx, &event.records).await else {
             tracing::info!(consumer = self.name, changes = event.records.len(), "batch");
@@ -186,10 +186,10 @@ impl Consumer {
         BatchOutcome { batch_item_failures: vec![ItemFailure { item_identifier }] }
     }
 
-    /// Does what it does every minute.
+    /// Runs the handler of the tick.
     ///
     /// # Errors
-    /// Whatever kept it from it.
+    /// The failure of the handler.
     pub async fn tick(&self, cx: &EventContext<'_>) -> Result<()> {
         crate::runtime::schedule::log(self.name, (self.tick)(cx).await)
     }

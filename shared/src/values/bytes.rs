@@ -1,8 +1,8 @@
-//! Bytes that are stored as bytes, and not as a list of numbers.
+//! Bytes that are stored as DynamoDB's binary type, and not as a list of numbers.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Bytes. `Debug` shows how many, and not which.
+/// Bytes. `Debug` shows their number only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bytes(Vec<u8>);
 

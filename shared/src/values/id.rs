@@ -1,4 +1,4 @@
-//! Identifiers: UUIDs, a type for each kind of record, so that one cannot be given for another.
+//! Identifiers: UUIDs with a type for each kind of record, so that one cannot be used for another.
 
 use std::fmt::Display;
 
@@ -12,11 +12,11 @@ use crate::request::input::{Input, Parse, Raw, Source, member};
 use crate::values::schema::{Schema, object};
 use crate::values::time::Timestamp;
 
-/// An identifier. As the path of a request it is read from the parameter that has its name.
+/// An identifier. It is also the input of a path that has its parameter.
 pub trait Id:
     Copy + Ord + Display + From<Uuid> + Into<Uuid> + Parse + Schema + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// The path's parameter that holds it.
+    /// The name of its parameter in a path.
     const PARAMETER: &'static str;
 }
 
@@ -30,7 +30,7 @@ impl<T: Id> Input for T {
     }
 }
 
-/// Two identifiers, as the path names them: the outer one first.
+/// Two identifiers of a path, the outer one first.
 impl<A: Id, B: Id> Input for (A, B) {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let (outer, inner) = (A::read(source, issues), B::read(source, issues));
@@ -106,7 +106,7 @@ ids! {
     ContactId "contact_id";
     /// A conversation.
     ConversationId "conversation_id";
-    /// A conversation flow; flows are kept elsewhere.
+    /// A conversation flow, which another service keeps.
     ConversationFlowId "conversation_flow_id";
     /// A data source.
     DatasourceId "datasource_id";
@@ -114,7 +114,7 @@ ids! {
     DatasourceFileId "datasourcefile_id";
     /// A delivery.
     DeliveryId "delivery_id";
-    /// What events are delivered to: a webhook, or a widget's connector.
+    /// An endpoint of events: a webhook, or a widget's connector.
     EndpointId "endpoint_id";
     /// A form.
     FormId "form_id";
@@ -150,25 +150,25 @@ impl From<WidgetId> for EndpointId {
     }
 }
 
-/// A UUID of version 7 (RFC 9562) for something that happened at `now`, so that the order of ids is the order of creation.
+/// A UUID of version 7 (RFC 9562) for the time `now`, so that the order of ids is the order of creation.
 pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(now.unix_millis().unsigned_abs(), &random).into_uuid()
 }
 
-/// `id` with its last 32 bits replaced by `ordinal`, its place in a list. RFC 9562 lets a counter stand there; 42 random bits stay.
+/// `id` with its last 32 bits replaced by `ordinal`. RFC 9562 allows a counter there; 42 random bits remain.
 pub fn with_ordinal(id: Uuid, ordinal: u32) -> Uuid {
     Uuid::from_u128(id.as_u128() & !u128::from(u32::MAX) | u128::from(ordinal))
 }
 
-/// The place that [`with_ordinal`] wrote.
+/// The ordinal that [`with_ordinal`] wrote.
 pub const fn ordinal(id: Uuid) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "the last 32 bits are what is wanted")]
     let ordinal = id.as_u128() as u32;
     ordinal
 }
 
-/// `id` with two ordinals: in its last 32 bits its own, before them that of its parent's row. Ten random bits stay: no two rows of an
-/// organisation have the same two ordinals.
+/// `id` with two ordinals: its own in the last 32 bits, and before them that of its parent's row. Ten random bits remain, which is enough:
+/// no two rows of an organisation have the same two ordinals.
 pub fn with_ordinals(id: Uuid, parent: u32, own: u32) -> Uuid {
     let (low, high) = (u128::from(parent & PARENT_LOW), u128::from(parent >> PARENT_LOW_BITS));
     let cleared = with_ordinal(id, own).as_u128() & !(u128::from(PARENT_LOW) << 32) & !(0b11 << 64);
@@ -182,7 +182,7 @@ pub const fn parent_ordinal(id: Uuid) -> u32 {
     high << PARENT_LOW_BITS | low
 }
 
-/// Bits of the parent's ordinal that fit between the variant and the row's own ordinal; the other two stand before the variant.
+/// The bits of the parent's ordinal between the variant and the row's own ordinal. The other two bits are before the variant.
 const PARENT_LOW_BITS: u32 = 30;
 const PARENT_LOW: u32 = (1 << PARENT_LOW_BITS) - 1;
 

@@ -1,7 +1,7 @@
-//! Free-form JSON, kept as the text that was sent.
+//! Free-form JSON, stored as the text that was sent.
 //!
-//! DynamoDB's own maps refuse empty keys, more than 32 levels and more than 38 digits. One string attribute takes all of them, and
-//! what comes back is equal to the byte; nothing is parsed on the way.
+//! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of them, and the answer is
+//! equal to the input, byte by byte. Nothing is parsed in between.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ pub struct JsonObject(Box<RawValue>);
 pub struct JsonArray(Box<RawValue>);
 
 impl JsonObject {
-    /// The member `name`, where it is there and text.
+    /// The member `name`, if it exists and is text.
     pub fn text(&self, name: &'static str) -> Option<String> {
         let source = Source::body(Some(self.0.get().as_bytes())).ok()?;
         source.required(name, &mut Issues::new())
@@ -35,7 +35,7 @@ macro_rules! json_text {
             }
         }
 
-        // What is free-form may be secret: an agency's payment key is.
+        // Free-form JSON may contain a secret, such as an agency's payment key.
         impl std::fmt::Debug for $Name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(formatter, concat!(stringify!($Name), "({} bytes)"), self.0.get().len())
@@ -48,7 +48,7 @@ macro_rules! json_text {
             }
         }
 
-        // As JSON this prints the value itself. As an item it becomes a map with one odd key, which `table::store` replaces by the text.
+        // As JSON this prints the value itself. As an item it becomes a map with one special key, which `table::store` replaces by the text.
         impl Serialize for $Name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.0.serialize(serializer)
@@ -57,7 +57,7 @@ macro_rules! json_text {
 
         impl<'de> Deserialize<'de> for $Name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                // Text is what an item holds; anything else is the value itself, as the demo set writes it.
+                // An item has text; anything else is the value itself, as in the demo set.
                 let text = match Value::deserialize(deserializer)? {
                     Value::String(text) => text,
                     value => value.to_string(),

@@ -1,9 +1,9 @@
-//! JSON schemas, read off the same declarations that parse and print.
+//! JSON schemas, made from the same declarations that parse and print.
 
 pub use serde_json::Value;
 use serde_json::{Map, json};
 
-/// A type that can say what its JSON looks like.
+/// A type with a JSON schema.
 pub trait Schema {
     /// The JSON schema (draft 2020-12, as OpenAPI 3.1 uses it).
     fn schema() -> Value;
@@ -14,7 +14,7 @@ pub trait Schema {
 pub struct Member {
     /// Its name.
     pub name: &'static str,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
     /// Its schema.
     pub schema: Value,

@@ -1,10 +1,10 @@
-//! Text that is stored and sent, and never printed by accident.
+//! Secret text, which is stored and sent, and not shown by `Debug`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::values::schema::{Schema, Value};
 
-/// A secret. `Debug` shows that there is one, and not what it is.
+/// A secret. `Debug` does not show its text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);

@@ -13,7 +13,7 @@ use crate::values::schema::Schema;
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
-    /// Later than all others of the calendar's first ten thousand years.
+    /// The last instant of the year 9999.
     pub const MAX: Self = Self(DateTime::from_timestamp_millis(253_402_300_799_999).unwrap());
 
     /// The instant `millis` milliseconds after 1970 began.
@@ -31,7 +31,7 @@ impl Timestamp {
         self.0.timestamp()
     }
 
-    /// This instant and `seconds` more.
+    /// This instant plus `seconds`.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0 + TimeDelta::seconds(seconds))

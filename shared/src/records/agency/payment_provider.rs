@@ -23,7 +23,7 @@ pub const EVENTS: [&str; 9] = [
     "invoice.payment_failed",
 ];
 
-/// Long enough for a slow provider, short enough that two attempts end before the gateway's 29 seconds do.
+/// The time limit of an attempt: long enough for a slow provider, and two of them fit into the gateway's 29 seconds.
 const ATTEMPT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 
@@ -39,13 +39,13 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
         .map_err(|error| chain(&error))
 });
 
-/// The same for every repeat of one set-up, however it ended: another endpoint is wanted only where the `replaced` one is gone.
+/// The idempotency key for the provider, the same for every repeat of one set-up. It changes only when the `replaced` endpoint is gone.
 pub fn idempotency_key(agency: AgencyId, replaced: Option<&str>, url: &str) -> String {
     let what = format!("{agency} {} {url}", replaced.unwrap_or_default());
     format!("setup-{}", crate::hex(ring::digest::digest(&ring::digest::SHA256, what.as_bytes()).as_ref()))
 }
 
-/// The provider, opened with an agency's key.
+/// The provider, with an agency's key.
 pub struct PaymentProvider<'a> {
     base: &'a str,
     key: &'a str,
@@ -54,7 +54,7 @@ pub struct PaymentProvider<'a> {
 /// TLS with the public roots.
 ///
 /// # Errors
-/// Where the cryptography at hand has none of the protocol's versions, which it has.
+/// Where the cryptography supports no version of TLS. The linked one does.
 pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
@@ -62,16 +62,16 @@ pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// What the provider answers of an endpoint.
+/// An endpoint, as the provider answers it.
 #[derive(Deserialize)]
 struct ProviderEndpoint {
     id: String,
-    /// Told once, when the endpoint is made.
+    /// Answered only when the endpoint is made.
     secret: Option<Secret>,
 }
 
 impl<'a> PaymentProvider<'a> {
-    /// The provider at the address `base`, opened with `key`.
+    /// The provider at the address `base`, with `key`.
     pub const fn new(base: &'a str, key: &'a str) -> Self {
         Self { base, key }
     }
@@ -87,7 +87,7 @@ impl<'a> PaymentProvider<'a> {
         Ok(StoredPaymentWebhook { payment_webhook_id: endpoint.id, secret })
     }
 
-    /// Brings the endpoint `id` up to date; false where the provider no longer knows it.
+    /// Updates the endpoint `id`. Returns false where the provider no longer knows it.
     ///
     /// # Errors
     /// [`Error::PaymentProvider`].
@@ -99,7 +99,7 @@ impl<'a> PaymentProvider<'a> {
         endpoint(response).await.map(|_| true)
     }
 
-    /// Both calls may be repeated: the one has its idempotency key, the other says what is to be, not what is to change.
+    /// Sends a call, with one retry. Both calls are idempotent: one has its idempotency key, the other sets fixed values.
     async fn post(&self, path: &str, url: &str, idempotency_key: Option<&str>) -> Result<reqwest::Response> {
         let client = CLIENT.as_ref().map_err(|error| Error::Internal(error.clone()))?;
         let form: Vec<_> =

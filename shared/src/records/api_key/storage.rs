@@ -1,4 +1,4 @@
-//! API keys in the table: each under its hash, and in the listing of its organisation.
+//! How API keys are stored: each under its hash, and in the listing of its organisation.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -11,10 +11,10 @@ use crate::table::transaction::Write;
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::time::Timestamp;
 
-/// Where the listing of an organisation's keys says under which hash a key is found.
+/// An entry in the listing of an organisation's keys. It says the hash under which the key is found.
 const KEY_HASH: &str = "key_hash";
 impl Store {
-    /// What the database holds of an API key.
+    /// The stored form of an API key.
     ///
     /// # Errors
     /// [`TableError`].
@@ -22,7 +22,7 @@ impl Store {
         self.get(&api_key(hash)).await?.map(from_item).transpose()
     }
 
-    /// Adds an API key, under its hash for whoever calls with it, and to the listing of its organisation.
+    /// Adds an API key, under its hash and to the listing of its organisation.
     ///
     /// # Errors
     /// [`TableError`].
@@ -33,7 +33,7 @@ impl Store {
         Ok(self.transact(&[Write::put(found), Write::put(listed)]).await?)
     }
 
-    /// Ends the API key `id` at `now`, unless it ended before, and returns what is kept of it.
+    /// Revokes the API key `id` at `now`, unless it was revoked before, and returns what is stored of it.
     ///
     /// # Errors
     /// [`TableError::Missing`] where the organisation has no such key.

@@ -1,5 +1,5 @@
-//! Campaigns under way: each contact gets its conversation, its message, and its delivery to the widget's connector, at the rate that
-//! a widget is allowed.
+//! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
+//! rate limit.
 
 use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
@@ -18,19 +18,19 @@ use crate::values::id::{AssistantId, MessageId, WidgetId};
 use crate::values::time::Timestamp;
 use futures_util::future::join_all;
 
-/// Seconds that a tick works for: the next one comes after sixty.
+/// Seconds for which a tick works. The next one begins after sixty.
 const BUDGET: i64 = 50;
-/// Campaigns looked for at once, of each partition of the index.
+/// The most due campaigns read at once, from each partition of the index.
 const LIMIT: i32 = 100;
-/// Contacts between two notes of how far a campaign has come.
+/// Contacts between two renewals of the lease.
 const CHUNK: u32 = 25;
-/// Times that a conversation may change under a message that is to go on in it.
+/// The most attempts to add a message to a conversation that others change at the same time.
 const ATTEMPTS: usize = 5;
 
-/// Goes on with all campaigns that are due, for as long as a tick may take.
+/// Dispatches contacts of all due campaigns, for the time of a tick.
 ///
 /// # Errors
-/// Whatever kept it from one of them; the others go on all the same.
+/// The first error of a campaign; the others are dispatched nevertheless.
 pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
     let now = cx.service.clock.now();
     let due = cx.service.store.due(Due::Campaign, now, LIMIT).await?;
@@ -38,11 +38,11 @@ pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
         let table = cx.table(tenant);
         async move { send(cx, &table, key, now.plus_seconds(BUDGET)).await }
     });
-    // One that cannot be sent does not keep the others waiting.
+    // A campaign that fails does not stop the others.
     join_all(sends).await.into_iter().collect()
 }
 
-/// Sends what is left of a campaign, until `deadline`; the next tick sends the rest.
+/// Dispatches contacts of one campaign until `deadline`. The next tick continues.
 async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timestamp) -> Result<()> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
@@ -71,7 +71,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     Ok(())
 }
 
-/// The widget that a campaign runs through, and the assistant that speaks through it; or why nobody does.
+/// The widget of a campaign and its assistant, or why it cannot be sent.
 async fn channel(table: &Table, id: WidgetId) -> Result<Result<(Widget, AssistantId), &'static str>, TableError> {
     let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Err("the widget is gone")) };
     let Some(assistant) = widget.assistant_id else { return Ok(Err("the widget has no assistant")) };
@@ -79,7 +79,7 @@ async fn channel(table: &Table, id: WidgetId) -> Result<Result<(Widget, Assistan
     Ok(if found.is_some() { Ok((widget, assistant)) } else { Err("the widget's assistant is gone") })
 }
 
-/// Gives one contact what it is to get, or notes why it gets nothing.
+/// Dispatches one contact, or notes why it fails.
 async fn dispatch(
     cx: &EventContext<'_>,
     table: &Table,

@@ -1,4 +1,4 @@
-//! The lease of a campaign: one function at a time sends it, and another takes over where that one is not heard of any more.
+//! The lease of a campaign: one function at a time sends it, and another one continues after the lease has expired.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -9,7 +9,7 @@ use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
 use crate::values::time::Timestamp;
 
-/// Seconds for which a lease holds; a function renews it after every few contacts.
+/// Seconds after which a lease expires. A function renews it after every few contacts.
 const LEASE: i64 = 90;
 
 /// A campaign that this function sends, until the lease expires.
@@ -17,13 +17,13 @@ const LEASE: i64 = 90;
 pub struct Lease {
     /// The campaign, as it was when the lease began.
     pub campaign: Campaign,
-    /// The place of the contact that comes next.
+    /// The place of the next contact to dispatch.
     pub next: u32,
     expires_at: Timestamp,
 }
 
 impl Table {
-    /// Leases the campaign at `key`, which has become due; `None` where another function has it, or nothing is left to do.
+    /// Takes a lease on the due campaign at `key`; `None` where another function has one, or nothing is left to do.
     ///
     /// # Errors
     /// [`TableError`].
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// Renews the lease, and notes which contact comes next; false where the lease is lost.
+    /// Renews the lease and saves the next place. Returns false where the lease is lost.
     ///
     /// # Errors
     /// [`TableError`].
@@ -69,7 +69,7 @@ impl Table {
         self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
     }
 
-    /// Ends the lease of a campaign that has no contact left: it is due no more.
+    /// Ends the lease of a campaign without a contact left: it is no longer due.
     ///
     /// # Errors
     /// [`TableError`].
@@ -77,7 +77,7 @@ impl Table {
         self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await
     }
 
-    /// Updates the campaign, unless another function has leased it meanwhile; whether it did.
+    /// Updates the campaign, unless another function has a lease on it by now. Returns whether it was updated.
     async fn while_leased(
         &self,
         lease: &Lease,

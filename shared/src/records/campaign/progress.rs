@@ -1,4 +1,4 @@
-//! What becomes of the contacts of a campaign: each gets its conversation, is sent, fails, and counts in its campaign.
+//! The states of a campaign's contacts: each change of one is a transaction that also changes the counts of the campaign.
 
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::conversation::{Conversation, NewMessage};
@@ -13,13 +13,13 @@ use crate::values::time::Timestamp;
 /// What a contact of a campaign gets.
 #[derive(Debug)]
 pub struct Dispatch {
-    /// The open conversation that goes on; none where a new one begins.
+    /// The open conversation to continue; `None` where a new one begins.
     pub thread: Option<Conversation>,
-    /// What the new one is, but for its place.
+    /// The new conversation, without its ordinal.
     pub opening: Conversation,
-    /// What is said in it.
+    /// The message in it.
     pub message: Option<(MessageId, NewMessage)>,
-    /// The connector it is handed over to, where the widget has one.
+    /// The connector that gets the delivery, if the widget has one.
     pub connector: Option<(EndpointId, NewDelivery)>,
 }
 
@@ -28,21 +28,21 @@ pub struct Dispatch {
 pub enum Dispatched {
     /// It has its conversation.
     Done,
-    /// It was deleted or cancelled, or has one already.
+    /// It was deleted or cancelled, or was dispatched before.
     Stopped,
-    /// The conversation that was to go on has changed meanwhile.
+    /// The conversation to continue has changed since it was read.
     ThreadMoved,
 }
 
 impl Table {
-    /// The part of a transaction that moves a contact, seen as `from`, to another state in its campaign's counts, or out of them.
+    /// The action that moves a contact, seen as `from`, to another state in the counts of its campaign, or removes it from them.
     pub(super) fn count(&self, campaign: &Campaign, from: ContactStatus, to: Option<ContactStatus>) -> Write {
         let from_name = from.as_str();
         let add = to.map(|to| format!(", counts.#{to} = counts.#{to} + :one", to = to.as_str())).unwrap_or_default();
         Write::Update {
             key: self.key::<Campaign>(campaign.id),
             expression: format!("SET counts.#{from_name} = counts.#{from_name} - :one{add} ADD version :one").into(),
-            // Those that are queued become cancelled all at once.
+            // The queued contacts of a cancelled campaign are counted as cancelled.
             condition: match from {
                 ContactStatus::Queued => Some("#status <> :cancelled"),
                 ContactStatus::Cancelled => Some("#status = :cancelled"),
@@ -57,7 +57,7 @@ impl Table {
         }
     }
 
-    /// Gives a queued contact its conversation, its message and its delivery, in one transaction: all of it, or nothing.
+    /// Dispatches a queued contact: its conversation, its message and its delivery, in one transaction.
     ///
     /// # Errors
     /// [`TableError`].
@@ -125,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Notes what became of a queued contact without a delivery.
+    /// Sets the final status of a queued contact that has no delivery.
     ///
     /// # Errors
     /// [`TableError`].
@@ -141,7 +141,7 @@ impl Table {
             self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Failed)),
         ];
         match self.store.transact(&writes).await {
-            // Deleted or cancelled meanwhile.
+            // Deleted or cancelled since it was read.
             Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
             Err(cancelled) => Err(cancelled.into()),
         }
@@ -161,8 +161,8 @@ impl Table {
         }
     }
 
-    /// Replaces a campaign's delivery, unless it has changed since it was read, and notes with its contact and its campaign what came
-    /// of it; whether it was replaced.
+    /// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact and the counts of its
+    /// campaign. Returns whether it was replaced.
     ///
     /// # Errors
     /// [`TableError`].
@@ -189,9 +189,9 @@ impl Table {
             match self.store.transact(&writes).await {
                 Ok(()) => return Ok(true),
                 Err(Cancelled::Condition(0, _)) => return Ok(false),
-                // Deleted, or told already.
+                // The contact is deleted, or has its final status already.
                 Err(Cancelled::Condition(1, _)) => return self.replace_delivery(endpoint, was, is).await,
-                // Cancelled since it was read: what was sent was sent all the same.
+                // Cancelled since it was read: a message that was sent counts as sent.
                 Err(Cancelled::Condition(..)) => {}
                 Err(cancelled) => return Err(cancelled.into()),
             }

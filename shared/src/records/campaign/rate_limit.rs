@@ -1,4 +1,4 @@
-//! The rate limit of a widget: how many contacts its campaigns turn into conversations a second, and how many its connector is sent.
+//! The rate limits of a widget: contacts dispatched per second, and deliveries to its connector per second.
 
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
@@ -8,22 +8,22 @@ use crate::table::{ATTEMPTS, Table, TableError};
 use crate::values::id::WidgetId;
 use crate::values::time::Timestamp;
 
-/// What a widget does at a limited rate.
+/// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
-    /// Turning contacts of campaigns into conversations.
+    /// Dispatching the contacts of campaigns.
     Dispatch,
-    /// Handing them over to its connector.
+    /// Sending deliveries to the connector.
     Send,
 }
 
-/// When a widget may do next what is limited.
+/// The next free time of a rate limit.
 fn slot(tenant: &Tenant, widget: WidgetId, what: Limited) -> Key {
     Key::of(tenant, format_args!("RATE_LIMIT#{widget}"), format_args!("{what:?}"))
 }
 
 impl Table {
-    /// When `widget` may do each of `count` more of what is limited, at `per_second`: nobody else gets these times. None where the first
+    /// Reserves times for `count` more of what is limited, at `per_second`. No other caller gets these times. Returns no time where the first
     /// would be after `latest`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Table {
             if from > latest.unix_millis() {
                 return Ok(Vec::new());
             }
-            // A part of a millisecond is a whole one: the rate is not exceeded, whatever it is.
+            // Rounded up to a whole millisecond, so that the rate is never exceeded.
             let rate = i64::from(per_second);
             let at = |turn: u32| from + (i64::from(turn) * 1000 + rate - 1) / rate;
             let to = at(count);

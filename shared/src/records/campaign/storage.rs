@@ -1,7 +1,7 @@
-//! Campaigns and their contacts.
+//! How campaigns and their contacts are stored.
 //!
-//! A contact's key follows from its campaign and its place, so a page of them is read without an index; only the places that were
-//! deleted are noted, with the campaign. How many contacts are in each state is counted by the transactions that change one.
+//! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the deleted places are
+//! stored, with the run. The transactions that change a contact also change the counts of its campaign.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -23,9 +23,9 @@ use crate::table::{ATTEMPTS, Fingerprint, Table, TableError, is_proven, readable
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
-/// Batches under way at once: enough to hide their latency, few enough for a small function's memory.
+/// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
-/// Contacts of one campaign in one partition: a partition takes a thousand writes a second, and a run wants to write ten thousand.
+/// Contacts of one campaign in one partition: a partition allows a thousand writes a second, and a run may write ten thousand.
 const CONTACTS_PER_PARTITION: u32 = 1000;
 
 impl Stored for CampaignContact {
@@ -39,17 +39,17 @@ impl Stored for CampaignContact {
 
 impl Single for CampaignContact {}
 
-/// Which of its campaign's partitions a contact stands in.
+/// The number of a contact's partition in its campaign.
 fn partition(id: CampaignContactId) -> u32 {
     id.place().unwrap_or_default() / CONTACTS_PER_PARTITION
 }
 
-/// The item by which the campaign of a run is found.
+/// The pointer that leads from a run to its campaign.
 pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
 }
 
-/// The places that were deleted from a partition of a campaign's contacts, behind the item by which the campaign is found.
+/// The key of the deleted places of a partition of contacts. It has the partition key of the run's pointer.
 fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("DELETED#{:02}", partition(id)))
 }
@@ -59,19 +59,19 @@ pub fn campaign_of(key: &Key) -> Option<Tenant> {
     row_of(key).filter(|(_, list, _)| *list == Campaign::list(())).map(|(tenant, ..)| tenant)
 }
 
-/// What must be known before a campaign runs.
+/// What is read before a campaign runs.
 #[derive(Debug)]
 pub struct CampaignPreconditions {
     /// The widget it runs through.
     pub widget: Widget,
-    /// What the same request has made already.
+    /// The campaign that the same request has made before.
     pub earlier: Option<RunMarker>,
-    /// The contacts that are not there.
+    /// The contacts that do not exist.
     pub missing: HashSet<ContactId>,
 }
 
 impl Table {
-    /// All that must be known before a campaign runs, in one round trip.
+    /// Reads what a campaign needs before it runs, in one round trip.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such widget.
@@ -82,7 +82,7 @@ impl Table {
         contacts: &[ContactId],
         now: Timestamp,
     ) -> Result<CampaignPreconditions, TableError> {
-        // Not `try_join!`: what a request costs must not depend on which of them fails first.
+        // Not `try_join!`: the cost of a request must not depend on which call fails first.
         let (widget, marker, missing, head) = futures_util::join!(
             self.get::<Widget>(widget),
             self.find::<RunMarker>(fingerprint),
@@ -96,15 +96,15 @@ impl Table {
         Ok(CampaignPreconditions { widget, earlier, missing: missing? })
     }
 
-    /// The contacts of `wanted` that are not there.
+    /// The contacts of `wanted` that do not exist.
     async fn missing_contacts(&self, wanted: &[ContactId]) -> Result<HashSet<ContactId>, TableError> {
         let missing = self.absent(wanted, false).await?;
-        // A read at half the price may miss what was written a moment ago. Only what it missed is asked for again.
+        // An eventually consistent read has half the price and may miss a recent write. Only what it missed is read again.
         self.absent(&missing, true).await.map(HashSet::from_iter)
     }
 
     async fn absent(&self, wanted: &[ContactId], consistent: bool) -> Result<Vec<ContactId>, TableError> {
-        // Collected first: a stream over a lazy iterator of borrowing futures is not `Send` in the compiler's eyes.
+        // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
         let batches: Vec<_> =
             wanted.chunks(BATCH_GET_LIMIT).map(|batch| self.absent_in_batch(batch, consistent)).collect();
         let absent: Vec<Vec<_>> = stream::iter(batches).buffered(CONCURRENT_BATCHES).try_collect().await?;
@@ -117,7 +117,7 @@ impl Table {
         Ok(batch.iter().filter(|id| !found.contains(&id.0)).copied().collect())
     }
 
-    /// Writes the contacts of a campaign that nothing refers to yet.
+    /// Stages the contacts of a campaign: nothing refers to them yet.
     ///
     /// # Errors
     /// [`TableError`]: some may have been written. Without [`Table::commit_campaign`] they are never sent.
@@ -131,8 +131,8 @@ impl Table {
         self.store.put_batch(items).await
     }
 
-    /// Makes a staged campaign exist, unless the same request has made one in the meantime: then that one is the answer. Requests of
-    /// this `fingerprint` are the same request for `seconds`.
+    /// Commits a staged campaign, unless the same request has committed one before: then that one is returned. Requests with this
+    /// `fingerprint` are the same request for `seconds`.
     ///
     /// # Errors
     /// [`TableError`].
@@ -167,7 +167,7 @@ impl Table {
         }
     }
 
-    /// The campaign that a delivery is for, where it is there.
+    /// The campaign of a delivery, if it exists.
     ///
     /// # Errors
     /// [`TableError`].
@@ -197,13 +197,13 @@ impl Table {
         Ok(query.of(contacts.into_iter().map(|contact| contact.seen_in(&campaign)).collect(), total))
     }
 
-    /// Removes a contact from its campaign, which is one contact smaller then; what is not sent never is.
+    /// Removes a contact from its campaign. If it is still queued, it is never sent.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
     pub async fn remove_campaign_contact(&self, id: CampaignContactId) -> Result<CampaignContact, TableError> {
         for _ in 0..ATTEMPTS {
-            // Both at once, so that an unknown contact of a known campaign takes as long as any other.
+            // Both at the same time, so that an unknown contact of a known campaign takes as long as any other.
             let pointer = run_pointer(&self.tenant, id.run());
             let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
             let (contact, pointer) = contact?.zip(pointer?).ok_or(TableError::Missing)?;
@@ -234,10 +234,10 @@ impl Table {
         Err(TableError::Unavailable("others kept changing the campaign".into()))
     }
 
-    /// Stops what has not been sent of a campaign, in one write: its contacts that are still queued are cancelled with it.
+    /// Cancels a campaign and its queued contacts, in one write.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is no such campaign; inside, the campaign as it is, where there is nothing to stop.
+    /// [`TableError::Missing`] where there is no such campaign. The inner error is the campaign, where nothing is left to cancel.
     pub async fn cancel_campaign(
         &self,
         id: CampaignId,
@@ -267,7 +267,7 @@ impl Table {
         }
     }
 
-    /// The contacts of a campaign at these places, those that are still there.
+    /// The contacts of a campaign at these places, without the deleted ones.
     ///
     /// # Errors
     /// [`TableError`].
@@ -286,13 +286,13 @@ impl Table {
     /// A campaign, and the places that were deleted from it.
     async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
         let first = deleted_contacts(&self.tenant, id.run().contact(0));
-        // Not `try_join!`: what a request costs must not depend on whether the campaign is there.
+        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (campaign, deleted) =
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
         Ok((campaign?, deleted?.iter().flat_map(places).collect()))
     }
 
-    /// How many places a campaign has, of which some contacts may be deleted.
+    /// The number of places in a campaign, including those of deleted contacts.
     ///
     /// # Errors
     /// [`TableError`].
@@ -302,13 +302,13 @@ impl Table {
     }
 }
 
-/// How many places a campaign has, those that were deleted included.
+/// The number of places in a campaign, including deleted ones.
 fn places_of(campaign: &Campaign, deleted: &BTreeSet<u32>) -> u32 {
     let left = u32::try_from(campaign.counts.total()).unwrap_or(u32::MAX);
     left.saturating_add(u32::try_from(deleted.len()).unwrap_or(u32::MAX))
 }
 
-/// The places in an item of deleted contacts.
+/// The deleted places in an item.
 fn places(item: &Item) -> Vec<u32> {
     let set = item.get("places").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
     set.iter().filter_map(|place| place.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! The messages of a conversation, and the way from a contact to its open conversation.
+//! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
 use uuid::Uuid;
 
@@ -14,16 +14,16 @@ use crate::table::{ATTEMPTS, Table, TableError};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
 use crate::values::time::Timestamp;
 
-/// How a change of a conversation ended.
+/// The result of a change of a conversation.
 #[derive(Debug)]
 pub enum Changed<T> {
     /// It was made.
     Done(T),
-    /// It is closed, and stays as it is.
+    /// The conversation is closed, and was not changed.
     Closed,
 }
 
-// The messages of a conversation share a partition, in their order.
+// The messages of a conversation share a partition, in order.
 impl Stored for Message {
     type Id = (ConversationId, u32);
 
@@ -34,13 +34,13 @@ impl Stored for Message {
 
 impl Single for Message {}
 
-/// Leads from a contact and a widget to a conversation of theirs that is open.
+/// The key of the pointer from a contact and a widget to their open conversation.
 pub(super) fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conversation: ConversationId) -> Key {
     Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
 }
 
 impl Transaction<'_> {
-    /// Opens a conversation with a message in it, where there is one: a transaction may touch an item only once.
+    /// Opens a conversation, with its first message if there is one: a transaction may touch an item only once.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -52,7 +52,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Adds `message` to an open conversation that has `before` of them; returns the action's place.
+    /// Adds `message` to an open conversation that has `before` messages. Returns the index of the action.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -119,7 +119,7 @@ impl Table {
         Err(TableError::Unavailable("others kept adding messages at the same moment".into()))
     }
 
-    /// A conversation and a page of its messages, side by side.
+    /// A conversation and a page of its messages, read at the same time.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such conversation.
@@ -138,7 +138,7 @@ impl Table {
         Ok(Transcribed { conversation, transcript })
     }
 
-    /// All messages of a conversation, however many.
+    /// All messages of a conversation.
     ///
     /// # Errors
     /// [`TableError`].

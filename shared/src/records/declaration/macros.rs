@@ -1,4 +1,4 @@
-//! The macro `record!`. Its first rule makes everything; the others say, for one field, what depends on the role or on the default.
+//! The macro `record!`. Its first rule makes everything. Each other rule is about one field, and depends on its role or its default.
 
 /// Declares a record: see [`declaration`](crate::records::declaration).
 #[macro_export]
@@ -206,7 +206,7 @@ macro_rules! record {
     (@read $role:ident $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty, $default:expr) => {
         Some($default)
     };
-    // What has no default is known only to the code that makes the record: no body can.
+    // A field without a default is set by code. So no body can make a record that has one.
     (@read $role:ident $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => { None };
 
     (@begun org $value:expr, $org:ident, $parent:ident, $now:ident) => { $org };

@@ -1,4 +1,4 @@
-//! The outbox: deliveries in a list of each endpoint, and the index of what becomes due.
+//! How deliveries and the health of endpoints are stored, and the index of what becomes due.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::values::time::Timestamp;
 /// What becomes due, each kind with partitions of its own in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
-    /// Deliveries that are tried again, and those that nobody has sent.
+    /// Deliveries that wait for a retry, and ready ones that were not sent.
     Delivery,
     /// Endpoints whose circuit is open, or which have deliveries of their own to wait for.
     Endpoint,
@@ -51,31 +51,31 @@ impl Due {
     }
 }
 
-/// Where the deliveries of an endpoint stand in the index while its circuit is open: by themselves, so that however many there are,
-/// those of others are not behind them.
-pub(super) fn held_partition(endpoint: EndpointId) -> String {
-    format!("HELD#{endpoint}")
+/// The partition of the index for the deferred deliveries of one endpoint: however many there are, other endpoints do not wait behind
+/// them.
+pub(super) fn deferred_partition(endpoint: EndpointId) -> String {
+    format!("DEFERRED#{endpoint}")
 }
 
-/// The delivery whose key this is: its organisation, its endpoint, and its ordinal in the endpoint's list.
+/// What the key of a delivery says: its organisation, its endpoint, and its ordinal in the endpoint's list.
 pub fn delivery_of(key: &Key) -> Option<(Tenant, EndpointId, u32)> {
     let (tenant, list, ordinal) = row_of(key)?;
     let endpoint = EndpointId(list.strip_prefix("DELIVERY#")?.parse().ok()?);
     Some((tenant, endpoint, ordinal))
 }
 
-/// The endpoint whose health's key this is, and its organisation.
+/// What the key of an endpoint's health says: its organisation and the endpoint.
 pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
     let tenant = Tenant::of_partition_key(&key.pk)?;
     let endpoint = EndpointId(key.pk.rsplit('#').next()?.parse().ok()?);
     (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
 }
 
-/// Deliveries put by one transaction: each takes an action for itself and one for its event.
+/// The most deliveries in one transaction: each takes one action for itself and one for the marker of its event.
 const AT_ONCE: usize = 40;
 
 impl Transaction<'_> {
-    /// Puts a delivery of `new` to `endpoint`, on condition that the event has none yet: that is the first of its two actions.
+    /// Adds a delivery of `new` to `endpoint`, on condition that the event has none yet. The condition is the first of its two actions.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -94,10 +94,10 @@ impl Transaction<'_> {
 }
 
 impl Table {
-    /// Puts deliveries to `endpoint`, but for those whose event has one already; returns the ids of all.
+    /// Adds deliveries to `endpoint`, except for events that have one already. Returns the ids of all.
     ///
     /// # Errors
-    /// [`TableError`]: some may have been put.
+    /// [`TableError`]: some may have been added.
     pub async fn enqueue(
         &self,
         endpoint: EndpointId,
@@ -127,27 +127,27 @@ impl Table {
         Ok(ids)
     }
 
-    /// The delivery at `place` of an endpoint's list.
+    /// The delivery at `ordinal` of an endpoint's list.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn delivery_at(&self, endpoint: EndpointId, place: u32) -> Result<Option<Delivery>, TableError> {
-        let key = list_row(&self.tenant, &Delivery::list(endpoint), place);
+    pub async fn delivery_at(&self, endpoint: EndpointId, ordinal: u32) -> Result<Option<Delivery>, TableError> {
+        let key = list_row(&self.tenant, &Delivery::list(endpoint), ordinal);
         self.store.get(&key).await?.map(from_item).transpose()
     }
 
-    /// A page of what was sent to a webhook.
+    /// A page of the deliveries of a webhook.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such webhook.
     pub async fn deliveries_of(&self, id: WebhookId, query: &PageQuery) -> Result<Page<Delivery>, TableError> {
-        // Not `try_join!`: what it costs must not depend on whether the webhook is there.
+        // Not `try_join!`: the cost must not depend on whether the webhook exists.
         let page = Box::pin(self.page::<Delivery>(id.into(), query));
         let (webhook, page) = futures_util::join!(self.get::<Webhook>(id), page);
         webhook.and(page)
     }
 
-    /// Makes a delivery ready once more, for the request `by`, unless it is about to be sent anyway.
+    /// Makes a delivery ready once more, for the request `by`, unless it is ready already.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
@@ -171,7 +171,7 @@ impl Table {
         Err(TableError::Unavailable("the delivery kept changing".into()))
     }
 
-    /// Replaces a delivery, unless it has changed since it was read; whether it was replaced.
+    /// Replaces a delivery, unless it has changed since it was read. Returns whether it was replaced.
     ///
     /// # Errors
     /// [`TableError`].
@@ -189,7 +189,7 @@ impl Table {
         }
     }
 
-    /// The part of a transaction that replaces a delivery, unless it has changed since it was read.
+    /// The action of a transaction that replaces a delivery, unless it has changed since it was read.
     pub(crate) fn replacing_delivery(
         &self,
         endpoint: EndpointId,
@@ -211,15 +211,15 @@ impl Table {
         Ok((item, values))
     }
 
-    /// How `endpoint` fares.
+    /// The health of `endpoint`.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn endpoint_health(&self, endpoint: EndpointId) -> Result<EndpointHealth, TableError> {
-        Ok(self.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::good(endpoint)))
+        Ok(self.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::healthy(endpoint)))
     }
 
-    /// Keeps what was `observed` of an endpoint, and has it looked after; returns how it fares by what all have observed.
+    /// Adds what was `observed` to the health of an endpoint, and makes the tick drain it. Returns the sum of all observations.
     ///
     /// # Errors
     /// [`TableError`].
@@ -251,21 +251,21 @@ impl Table {
             set.push(if observed.succeeded { "failing_since = :failing_since" } else { first });
             values.insert(":failing_since".to_owned(), text(since));
         }
-        if let Some(held_at) = observed.held_at {
-            set.push("held_at = :held_at");
-            values.insert(":held_at".to_owned(), text(held_at));
+        if let Some(deferred_at) = observed.deferred_at {
+            set.push("deferred_at = :deferred_at");
+            values.insert(":deferred_at".to_owned(), text(deferred_at));
         }
-        let over = observed.succeeded && observed.failing_since.is_none();
-        let expression = format!("SET {}{}", set.join(", "), if over { " REMOVE failing_since" } else { "" });
+        let recovered = observed.succeeded && observed.failing_since.is_none();
+        let expression = format!("SET {}{}", set.join(", "), if recovered { " REMOVE failing_since" } else { "" });
         let anyway = "attribute_exists(pk) OR attribute_not_exists(pk)";
         from_item(self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, anyway, &values).await?)
     }
 
-    /// Has an endpoint looked after once more when all others were.
+    /// Puts an endpoint behind all others that the tick is to drain.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn look_after_endpoint_again(&self, endpoint: EndpointId, now: Timestamp) -> Result<(), TableError> {
+    pub async fn drain_endpoint_later(&self, endpoint: EndpointId, now: Timestamp) -> Result<(), TableError> {
         let (key, values) = (self.key::<EndpointHealth>(endpoint), values([(":now", text(now))]));
         match self.store.update(&key, "SET due_at = :now", "attribute_exists(due_at)", &values).await {
             Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
@@ -273,22 +273,18 @@ impl Table {
         }
     }
 
-    /// Has an endpoint looked after no more, unless something has been held back from it since `health` was read; where it is
-    /// `forgotten`, nothing is kept of how it fared.
+    /// Takes an endpoint from those that the tick drains, unless a delivery was deferred since `health` was read. `forget` deletes its
+    /// health.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn look_after_endpoint_no_more(
-        &self,
-        health: &EndpointHealth,
-        forgotten: bool,
-    ) -> Result<(), TableError> {
+    pub async fn stop_draining_endpoint(&self, health: &EndpointHealth, forget: bool) -> Result<(), TableError> {
         let key = self.key::<EndpointHealth>(health.id);
-        let (condition, values) = match health.held_at {
-            Some(held_at) => (Some("held_at = :held_at"), values([(":held_at", text(held_at))])),
-            None => (Some("attribute_not_exists(held_at)"), Item::new()),
+        let (condition, values) = match health.deferred_at {
+            Some(deferred_at) => (Some("deferred_at = :deferred_at"), values([(":deferred_at", text(deferred_at))])),
+            None => (Some("attribute_not_exists(deferred_at)"), Item::new()),
         };
-        let write = if forgotten {
+        let write = if forget {
             Write::Delete { key, condition, values }
         } else {
             Write::Update { key, expression: "REMOVE due_pk, due_at".into(), condition, values }
@@ -299,20 +295,25 @@ impl Table {
         }
     }
 
-    /// The places of what is held back from `endpoint` and has become due by `now`, the earliest `limit`.
+    /// The ordinals of the deferred deliveries of `endpoint` that are due by `now`, the earliest `limit` of them.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn held_back(&self, endpoint: EndpointId, now: Timestamp, limit: i32) -> Result<Vec<u32>, TableError> {
-        let due = self.store.query_due(&held_partition(endpoint), &now.to_string(), limit).await?;
+    pub async fn deferred_deliveries(
+        &self,
+        endpoint: EndpointId,
+        now: Timestamp,
+        limit: i32,
+    ) -> Result<Vec<u32>, TableError> {
+        let due = self.store.query_due(&deferred_partition(endpoint), &now.to_string(), limit).await?;
         let own = |key: &Key| delivery_of(key).filter(|(tenant, of, _)| *tenant == self.tenant && *of == endpoint);
-        Ok(due.iter().filter_map(own).map(|(_, _, place)| place).collect())
+        Ok(due.iter().filter_map(own).map(|(_, _, ordinal)| ordinal).collect())
     }
 
-    /// Puts a delivery for each of these closed conversations whose assistant has a webhook that is enabled. Done again, it adds none.
+    /// Adds a delivery for each of these closed conversations whose assistant has an enabled webhook. A repeat adds none.
     ///
     /// # Errors
-    /// [`TableError`]: some may have been put.
+    /// [`TableError`]: some may have been added.
     pub async fn announce_closed(&self, conversations: &[Conversation], now: Timestamp) -> Result<(), TableError> {
         let assistants = conversations.iter().map(|conversation| conversation.assistant_id);
         let assistants = self.get_each::<Assistant>(&assistants.collect()).await?;
@@ -328,11 +329,11 @@ impl Table {
     }
 }
 
-/// An event's delivery is the same as when it was read.
+/// The delivery is the same as when it was read.
 const UNCHANGED: &str = "id = :id AND #state = :state AND attempts = :attempts AND updated_at = :updated_at";
 
 impl Store {
-    /// What has become due by `now`, over all organisations, from each partition the earliest `limit`.
+    /// The keys of all that is due by `now`, in all organisations: from each partition the earliest `limit`.
     ///
     /// # Errors
     /// [`TableError`].

@@ -1,4 +1,4 @@
-//! Reads one value as pydantic 2 does in lax mode, in pydantic's words.
+//! Reads one value as pydantic 2 does in lax mode, with the messages of pydantic.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -21,13 +21,13 @@ pub enum Raw<'a> {
     Json(&'a str),
 }
 
-/// A JSON value, told apart by its first byte.
+/// A JSON value; its first byte tells the kind.
 pub(super) enum Kind<'a> {
     Null,
     Bool(bool),
-    /// As written: no number is too long for this.
+    /// A number as it was written, of any length.
     Number(&'a str),
-    /// `None` where half of a surrogate pair stands alone.
+    /// Text; `None` where it has half of a surrogate pair.
     String(Option<Cow<'a, str>>),
     Array,
     Object,
@@ -65,12 +65,12 @@ impl<'a> Raw<'a> {
         self.each_item(each).then_some(items)
     }
 
-    /// Calls `each` with the items of an array and their indexes, until it has enough; false where there is no array. It is known to be
-    /// JSON, so what is left is not even looked at.
+    /// Calls `each` with the items of an array and their indexes, until it breaks. Returns false where there is no array. The text is known
+    /// to be JSON, so the rest of it is not read.
     fn each_item(self, each: impl FnMut(usize, &'a RawValue) -> ControlFlow<()>) -> bool {
         let is_array = matches!(self.kind(), Kind::Array);
         if is_array {
-            // It ends with an error where something was left.
+            // Serde reports an error where items are left.
             let _ = serde_json::Deserializer::from_str(self.source()).deserialize_seq(Items(each));
         }
         is_array
@@ -84,9 +84,9 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The text of a JSON string; `None` where half of a surrogate pair stands alone.
+/// The text of a JSON string; `None` where it has half of a surrogate pair.
 pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
-    // Text with an escape cannot be borrowed; to have that found out costs an error in which all of it is quoted.
+    // Text with an escape cannot be borrowed. Trying it would cost an error in which serde quotes the whole text.
     if json.contains('\\') {
         serde_json::from_str::<String>(json).ok().map(Cow::Owned)
     } else {
@@ -94,8 +94,7 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The most issues of one answer. Each is longer than the two bytes of a body that it takes to make one, and Lambda passes on no answer
-/// of more than 6 MB.
+/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows answers of at most 6 MB.
 const MOST_ISSUES: usize = 10_000;
 
 /// Reads one value, or says what is wrong with it.
@@ -104,7 +103,7 @@ pub trait Parse: Sized {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self>;
 }
 
-/// Adds an issue; `None`, so that a reader ends with it.
+/// Adds an issue. Returns `None`, so that a reader can return it.
 pub fn reject<T>(issues: &mut Issues, at: &Location, (kind, msg): words::Words) -> Option<T> {
     issues.push(at.issue(kind, msg));
     None
@@ -165,13 +164,13 @@ fn integer_from_number(number: &str) -> Result<i64, words::Words> {
     if float.is_finite() && float.fract() != 0.0 {
         return Err(words::INT_FRACTION);
     }
-    // Both bounds are powers of two, so the comparison is exact, and within them the conversion is.
+    // Both bounds are powers of two, so the comparison is exact; between them the conversion is exact too.
     #[expect(clippy::cast_possible_truncation, reason = "within the bounds nothing is cut off")]
     let exact = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float).then_some(float as i64);
     exact.ok_or(words::INT_SIZE)
 }
 
-/// Text as pydantic reads an integer: spaces around it, a sign, single underscores between digits, zeros behind a point.
+/// Reads an integer from text as pydantic does: with spaces around it, a sign, single underscores between digits, zeros after a point.
 fn integer_from_text(text: &str) -> Result<i64, words::Words> {
     let trimmed = text.trim();
     let whole = match trimmed.split_once('.') {
@@ -199,7 +198,7 @@ impl Parse for Uuid {
     }
 }
 
-/// Why `text` is no UUID, in the words that pydantic prints.
+/// Why `text` is no UUID, in the words of pydantic.
 fn uuid_reason(text: &str) -> String {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
     let (body, offset, simple) = if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
@@ -237,7 +236,7 @@ impl<T: Parse> Parse for Vec<T> {
         let before = issues.len();
         let mut parsed = Self::new();
         let is_array = raw.each_item(|index, item| {
-            // The other items are read all the same, so that all their issues are told.
+            // The other items are read too, so that all issues are reported.
             parsed.extend(T::parse(Raw::Json(item.get()), &at.index(index), issues));
             if issues.len() < MOST_ISSUES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -351,7 +350,7 @@ impl<const LEAST: i64, const MOST: i64> Schema for Between<LEAST, MOST> {
     }
 }
 
-/// Hands on the items of an array, as written.
+/// Passes on the items of an array as they were written.
 struct Items<F>(F);
 
 impl<'de, F: FnMut(usize, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for Items<F> {
@@ -444,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_in_every_form_and_the_reasons_for_the_others() {
+    fn uuids_are_read_in_every_form_and_refused_with_a_reason() {
         const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
         let upper = ID.to_uppercase();
         for text in [ID, &upper, &ID.replace('-', ""), &format!("{{{ID}}}"), &format!("urn:uuid:{ID}")] {
@@ -475,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_not_made_of_other_things() {
+    fn only_strings_are_read_as_strings() {
         assert_eq!(read::<String>(r#""a\u00e9\ud83d\ude00\u0000""#), Ok("aé😀\0".to_owned()));
         for json in ["1", "true", "null", "[]", "{}"] {
             assert_eq!(read::<String>(json).map_err(|(kind, _)| kind), Err("string_type"), "{json}");

@@ -1,4 +1,4 @@
-//! pydantic's types and messages, the one table of them.
+//! The table of pydantic's types and messages.
 
 /// A `type` and its message.
 pub type Words = (&'static str, &'static str);
@@ -15,26 +15,26 @@ pub const STRING: Words = ("string_type", "Input should be a valid string");
 /// A string with half of a surrogate pair.
 pub const UNICODE: Words =
     ("string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string");
-/// An integer was expected, and text that is none came.
+/// An integer was expected; the value is other text.
 pub const INT_TEXT: Words = ("int_parsing", "Input should be a valid integer, unable to parse string as an integer");
-/// An integer was expected, and a number with a fraction came.
+/// An integer was expected; the value has a fraction.
 pub const INT_FRACTION: Words =
     ("int_from_float", "Input should be a valid integer, got a number with a fractional part");
-/// An integer was expected, and something that is neither number nor text came.
+/// An integer was expected; the value is neither a number nor text.
 pub const INT: Words = ("int_type", "Input should be a valid integer");
 /// An integer of more than 64 bits.
 pub const INT_SIZE: Words = ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
-/// A boolean was expected, and other text or another number came.
+/// A boolean was expected; the value is other text or another number.
 pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
-/// A boolean was expected, and something else altogether came.
+/// A boolean was expected; the value is neither text nor a number.
 pub const BOOL: Words = ("bool_type", "Input should be a valid boolean");
 /// An object was expected.
 pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
 /// An array was expected.
 pub const LIST: Words = ("list_type", "Input should be a valid list");
-/// A point in time was expected, and text that is none came.
+/// A point in time was expected; the value is other text.
 pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
-/// A UUID was expected, and no text came.
+/// A UUID was expected; the value is not text.
 pub const UUID: Words = ("uuid_type", "UUID input should be a string, bytes or UUID object");
 /// The `type` of text that is no UUID; the message has a reason in it.
 pub const UUID_TEXT: &str = "uuid_parsing";
