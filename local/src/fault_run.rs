@@ -25,7 +25,7 @@ use crate::event_source::StreamFaults;
 use crate::fault_run::acts::Closed;
 use crate::fault_run::check::Evidence;
 use crate::fault_run::plan::{Manner, Plan};
-use crate::fault_run::report::{Report, Row, quantiles};
+use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
 use crate::fault_run::world::{World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
 
@@ -35,7 +35,7 @@ const CALMER: u32 = 5;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct FaultRunOptions {
     /// The checkout.
     pub root: PathBuf,
     /// The seed of the plan and of the random numbers.
@@ -62,7 +62,7 @@ pub struct Options {
     pub compared: bool,
 }
 
-impl Options {
+impl FaultRunOptions {
     /// 10,000 conversations and contacts. With the faster clock, an attempt takes as long as 15 seconds in reality.
     pub fn full(root: &Path, seed: u64) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl Options {
 ///
 /// # Errors
 /// [`Trouble`] where the run cannot be finished. Everything else is in the report.
-pub async fn run(options: &Options, say: fn(&str, Duration)) -> Result<Report, Trouble> {
+pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<FaultRunReport, Trouble> {
     let mut watch = Instant::now();
     let mut done = |what: String| {
         say(&what, watch.elapsed());
@@ -177,7 +177,7 @@ pub async fn run(options: &Options, say: fn(&str, Duration)) -> Result<Report, T
     let faulty = quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt));
     done(format!("all looked through; the database had {requests} requests"));
     let slowest = clean.zip(faulty).map(|((_, clean), (_, faulty))| (clean, faulty));
-    Ok(Report { seed: options.seed, rows, checks, slowest })
+    Ok(FaultRunReport { seed: options.seed, rows, checks, slowest })
 }
 
 /// The median and the slowest hundredth of the times from close to receipt, in a world without faults.
@@ -193,9 +193,9 @@ async fn undisturbed(
     Ok(quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt)))
 }
 
-fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<Row> {
+fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<EndpointFigures> {
     let webhooks = Manner::ALL.map(|manner| {
-        let mut row = Row { name: format!("webhook, {}", manner.name()), ..Row::default() };
+        let mut row = EndpointFigures { name: format!("webhook, {}", manner.name()), ..EndpointFigures::default() };
         let (mut attempts, mut dead) = (0, 0);
         for (number, log) in logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].manner == manner)
         {
@@ -217,14 +217,14 @@ fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<De
             plan::End::Thinned(_) => ", thinned",
         };
         let name = format!("connector, {}{end}", run.connector?.name());
-        let mut row = Row { name, events: run.contacts, ..Row::default() };
+        let mut row = EndpointFigures { name, events: run.contacts, ..EndpointFigures::default() };
         row.count(evidence, &path_of_connector(number));
         Some(row)
     });
     webhooks.into_iter().chain(connectors).collect()
 }
 
-impl Row {
+impl EndpointFigures {
     fn count(&mut self, evidence: &Evidence, path: &str) {
         for heard in evidence.get(path).into_iter().flat_map(|heard| heard.values()) {
             self.requests += heard.requests;

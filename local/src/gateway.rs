@@ -220,14 +220,17 @@ impl Gateway {
     /// The endpoint that the template gives `method` and `path` to.
     fn function(&self, method: &str, path: &str) -> Option<&'static Handler> {
         let route = routes::find(method, path)?;
-        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == route.path)?;
+        // The gateway serves a path with and without a slash at its end; the template declares it without.
+        let path = route.path.trim_end_matches('/');
+        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == path)?;
         endpoint(&declared.function)
     }
 
     /// The REST API (v1) proxy event of `call`.
     pub fn event(&self, call: &Call, request_id: &str) -> Value {
         let (resource, parameters) = routes::find(&call.method, &call.path)
-            .and_then(|route| Some((route.path, route.match_path(&call.path)?)))
+            // As the template declares it.
+            .and_then(|route| Some((route.path.trim_end_matches('/'), route.match_path(&call.path)?)))
             .unwrap_or_default();
         let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(call.query.as_bytes()) {

@@ -4,6 +4,7 @@
 //! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
 //!   [`event_filter`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
+//! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
@@ -17,6 +18,7 @@ pub mod faults;
 pub mod functions;
 pub mod gateway;
 pub mod lambda;
+pub mod metric_filter;
 pub mod payment_provider;
 pub mod prices;
 pub mod receiver;

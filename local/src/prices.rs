@@ -20,6 +20,21 @@ const WRITE_UNITS: f64 = 0.625;
 /// A GB taken into the logs, of Lambda's lines or the gateway's: `aws.amazon.com/cloudwatch/pricing`.
 const LOG_GB: f64 = 0.50;
 
+/// CloudWatch, an alarm of one metric for a month: `aws.amazon.com/cloudwatch/pricing`.
+const ALARM: f64 = 0.10;
+/// CloudWatch, a dashboard for a month, from an account's fourth on: `aws.amazon.com/cloudwatch/pricing`.
+const DASHBOARD: f64 = 3.00;
+/// EventBridge Scheduler, a million invocations: `aws.amazon.com/eventbridge/pricing`.
+const SCHEDULED: f64 = 1.00;
+/// KMS, a million requests: `aws.amazon.com/kms/pricing`.
+const KEY_REQUESTS: f64 = 3.00;
+
+/// Minutes of a month, in each of which every schedule invokes its function.
+const MINUTES: f64 = 730.0 * 60.0;
+/// Assumed: of a tick that finds nothing to do, milliseconds billed, MB of memory of the largest function, read units of its queries,
+/// and bytes of its log lines.
+const TICK: (f64, f64, f64, f64) = (12.0, 512.0, 2.0, 1000.0);
+
 /// MB of memory of each function, as `template.yaml` has it.
 const MEMORY: f64 = 256.0;
 /// Assumed: milliseconds that a call of DynamoDB takes within a region. Calls side by side are waited for once.
@@ -76,6 +91,42 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
     Ok(table)
 }
 
+/// What a stack costs in a month without a single call: a table with what it assumes below, and the sum in dollars.
+pub fn idle_month(alarms: usize, schedules: usize) -> (String, f64) {
+    // Neither number is beyond a few hundred.
+    let count = |number: usize| f64::from(u16::try_from(number).unwrap_or(u16::MAX));
+    let ticks = count(schedules) * MINUTES;
+    let (milliseconds, memory, read_units, log_bytes) = TICK;
+    let compute = ticks * milliseconds / 1000.0 * (memory / 1024.0) * GB_SECOND;
+    let million = 1e-6;
+    // The table's key is asked for at most once in five minutes for each role that uses it.
+    let key_requests = count(schedules) * MINUTES / 5.0;
+    let rows = [
+        (format!("{alarms} alarms"), count(alarms) * ALARM),
+        (format!("{schedules} schedules, each of them every minute"), ticks * million * SCHEDULED),
+        ("The functions that they invoke".to_owned(), ticks * million * INVOCATIONS + compute),
+        ("What these read to find nothing".to_owned(), ticks * read_units * million * READ_UNITS),
+        ("Their log lines".to_owned(), ticks * log_bytes * 1e-9 * LOG_GB),
+        ("The table's key".to_owned(), key_requests * million * KEY_REQUESTS),
+    ];
+    let mut table = "| For | A month |\n| --- | ---: |\n".to_owned();
+    let mut total = 0.0;
+    for (what, dollars) in rows {
+        let dollars = cents(dollars);
+        total += dollars;
+        let _ = writeln!(table, "| {what} | {dollars:.2} |");
+    }
+    let _ = write!(
+        table,
+        "| **Together** | **{total:.2}** |\n\n\
+        Prices: an alarm {ALARM:.2}, a million schedules {SCHEDULED:.2}, a million requests for a key {KEY_REQUESTS:.2}, the others as above.\n\
+        Assumed: a call that finds nothing to do is billed {milliseconds} ms at {memory} MB, reads {read_units} units and leaves {log_bytes} bytes \
+        in the logs.\nThe metrics of failures cost nothing while nothing fails. The dashboard is free as one of an account's first three, and \
+        costs\n{DASHBOARD:.2} a month from the fourth on.\n"
+    );
+    (table, total)
+}
+
 fn cents(dollars: f64) -> f64 {
     (dollars * 100.0).round() / 100.0
 }
@@ -91,6 +142,17 @@ mod tests {
         let one = table(&format!("{costs}| `a`, twice | 5 | 3 | 2.5 | 5 |\n")).unwrap();
         let row = "| `a`, twice | 12 | 3.50 | 0.24 | 3.44 | 0.75 | **7.93** |\n\nPrices: ";
         assert!(one.starts_with(&format!("{HEAD}{row}")), "{one}");
+    }
+
+    #[test]
+    fn an_idle_month_is_the_sum_of_its_rows() {
+        let (table, total) = idle_month(10, 1);
+        for row in
+            ["| 10 alarms | 1.00 |", "| 1 schedules, each of them every minute | 0.04 |", "| **Together** | **1.11** |"]
+        {
+            assert!(table.contains(row), "{table}");
+        }
+        assert!((total - 1.11).abs() < 0.001, "{total}");
     }
 
     #[test]

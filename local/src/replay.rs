@@ -1,6 +1,6 @@
 //! The replay: sends recorded requests to a deployed service and compares its answers with those of a reference.
 //!
-//! - [`calls`] is what is sent: every event of `events/`, and a few calls that cannot be recorded as events.
+//! - [`calls`] is what is sent: the events in `events/` of every function with a route, and a few calls that cannot be recorded as events.
 //! - [`address`] sends a call over HTTP.
 //! - [`comparison`] compares two answers; [`fresh`] replaces what differs from run to run.
 //! - [`report`] tells how each call ended.
@@ -24,12 +24,12 @@ use crate::gateway::{Answer, Call};
 use crate::replay::address::Address;
 use crate::replay::calls::NamedCall;
 use crate::replay::comparison::{Pages, Seen, difference};
-use crate::replay::report::{Outcome, Report, Row};
+use crate::replay::report::{CallOutcome, Outcome, ReplayReport};
 use crate::{Settings, Stack, Trouble};
 
 /// What is replayed, and where.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ReplayOptions {
     /// The checkout.
     pub root: PathBuf,
     /// The address of the service, without `/api/v1`.
@@ -49,7 +49,7 @@ pub struct Options {
 }
 
 /// What the answers are compared with.
-struct Reference {
+struct ReferenceService {
     address: Address,
     pages: Pages,
     /// The replay's own stack, which must live until the last call.
@@ -60,13 +60,13 @@ struct Reference {
 ///
 /// # Errors
 /// [`Trouble`] where nothing can be compared: the service does not answer, it refuses the key, the events cannot be read.
-pub async fn run(options: &Options) -> Result<Report, Trouble> {
+pub async fn run(options: &ReplayOptions) -> Result<ReplayReport, Trouble> {
     let recorded = calls::recorded(&options.root)?;
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
     check_key(&service, &recorded.key).await?;
-    let reference = Reference::of(options, &recorded.key).await?;
+    let reference = ReferenceService::of(options, &recorded.key).await?;
     let calls = if options.against.is_some() { recorded.calls } else { calls::with_unknown_ids(recorded.calls) };
-    let mut report = Report::default();
+    let mut report = ReplayReport::default();
     for NamedCall { name, call } in calls {
         if !options.selects(&name) {
             report.left_out += 1;
@@ -78,7 +78,7 @@ pub async fn run(options: &Options) -> Result<Report, Trouble> {
             compare(options, &service, &reference, &call).await?
         };
         let function = routes::find(&call.method, &call.path).map(|route| route.name);
-        report.rows.push(Row { name, function, outcome });
+        report.rows.push(CallOutcome { name, function, outcome });
     }
     if let Some(stack) = reference.stack {
         stack.stop().await;
@@ -86,15 +86,15 @@ pub async fn run(options: &Options) -> Result<Report, Trouble> {
     Ok(report)
 }
 
-impl Options {
+impl ReplayOptions {
     fn selects(&self, name: &str) -> bool {
         let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
         (self.only.is_empty() || begins(&self.only)) && !begins(&self.skip)
     }
 }
 
-impl Reference {
-    async fn of(options: &Options, demo_key: &str) -> Result<Self, Trouble> {
+impl ReferenceService {
+    async fn of(options: &ReplayOptions, demo_key: &str) -> Result<Self, Trouble> {
         if let Some(url) = &options.against {
             let address = Address::new(url, demo_key, demo_key, None)?;
             return Ok(Self { address, pages: Pages::Compared, stack: None });
@@ -135,7 +135,12 @@ async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
 }
 
 /// Sends `call` to the reference, then to the service where that is allowed.
-async fn compare(options: &Options, service: &Address, reference: &Reference, call: &Call) -> Result<Outcome, Trouble> {
+async fn compare(
+    options: &ReplayOptions,
+    service: &Address,
+    reference: &ReferenceService,
+    call: &Call,
+) -> Result<Outcome, Trouble> {
     let wanted = reference.address.send(call).await?;
     if options.read_only && makes_a_record(call, &wanted) {
         return Ok(Outcome::NotSent("it would make a record (--read-only)".to_owned()));
@@ -168,9 +173,10 @@ mod tests {
     #[test]
     fn only_and_skip_take_the_beginnings_of_names() {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let all = Options::default();
+        let all = ReplayOptions::default();
         assert!(all.selects("delete-tag"));
-        let deletes = Options { only: list(&["delete-"]), skip: list(&["delete-tag."]), ..Options::default() };
+        let deletes =
+            ReplayOptions { only: list(&["delete-"]), skip: list(&["delete-tag."]), ..ReplayOptions::default() };
         assert!(deletes.selects("delete-tag") && deletes.selects("delete-form"));
         assert!(!deletes.selects("delete-tag.not-found") && !deletes.selects("create-agency"));
     }

@@ -20,8 +20,10 @@ pub struct Template {
     pub sources: Vec<EventSource>,
     /// Every function's schedule.
     pub schedules: Vec<ScheduleSource>,
-    /// Each function's statements: what it may do, and on what.
+    /// What each function's role lets it do, and on what.
     pub permissions: BTreeMap<String, Vec<Permission>>,
+    /// The logical id of each function's role, where it is one of the template.
+    pub roles: BTreeMap<String, String>,
 }
 
 /// A function's event source of type `DynamoDB`.
@@ -58,7 +60,7 @@ pub struct ScheduleSource {
     pub max_retries: usize,
 }
 
-/// A statement of a function's policy.
+/// A statement of a role's policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
     /// The actions.
@@ -67,14 +69,14 @@ pub struct Permission {
     pub resource: String,
 }
 
-/// A function's event source of type `Api`.
+/// A method of a path in the gateway's definition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TemplateRoute {
     /// Kebab-case name, derived from the logical id: `DeleteTagFunction` is `delete-tag`.
     pub function: String,
     /// Upper case.
     pub method: String,
-    /// As written.
+    /// As written: without a slash at its end.
     pub path: String,
 }
 
@@ -96,29 +98,26 @@ impl Template {
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, Trouble> {
-        let document: serde_yaml_ng::Value =
-            serde_yaml_ng::from_str(text).map_err(|error| Trouble(error.to_string()))?;
-        let document = json_of(document);
+        let document = document(text)?;
         let resources = document["Resources"].as_object().ok_or_else(|| Trouble("it has no Resources".into()))?;
         let of_type = |kind: &'static str| resources.iter().filter(move |(_, resource)| resource["Type"] == kind);
         let (_, table) = of_type("AWS::DynamoDB::Table").next().ok_or_else(|| Trouble("it has no table".into()))?;
-        let mut routes: Vec<_> = of_type("AWS::Serverless::Function")
-            .flat_map(|(id, function)| {
-                let events = function["Properties"]["Events"].as_object();
-                let apis = events.into_iter().flat_map(Map::values).filter(|event| event["Type"] == "Api");
-                apis.map(|event| TemplateRoute {
-                    function: function_name(id),
-                    method: text_of(&event["Properties"]["Method"]).to_uppercase(),
-                    path: text_of(&event["Properties"]["Path"]),
-                })
-            })
-            .collect();
+        let mut routes = Vec::new();
+        for (id, api) in of_type("AWS::Serverless::Api") {
+            routes.extend(api_routes(&api["Properties"]["DefinitionBody"]["paths"]).map_err(|route| {
+                Trouble(format!("{id}: {route} is not integrated with a function of the template"))
+            })?);
+        }
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
         let schedules = schedules(of_type("AWS::Serverless::Function"))?;
-        let permissions = of_type("AWS::Serverless::Function")
-            .map(|(id, function)| (function_name(id), permissions(&function["Properties"]["Policies"])))
-            .collect();
+        let roles = of_type("AWS::Serverless::Function").filter_map(|(id, function)| {
+            let role = function["Properties"]["Role"]["!GetAtt"].as_str()?.strip_suffix(".Arn")?;
+            resources.contains_key(role).then(|| (function_name(id), role.to_owned()))
+        });
+        let roles: BTreeMap<_, _> = roles.collect();
+        let allowed = |role: &String| permissions(&resources[role]["Properties"]["Policies"]);
+        let permissions = roles.iter().map(|(function, role)| (function.clone(), allowed(role))).collect();
         let properties = &table["Properties"];
         Ok(Self {
             table: create_table(properties),
@@ -127,13 +126,41 @@ impl Template {
             sources,
             schedules,
             permissions,
+            roles,
         })
     }
+}
+
+/// A template as JSON. A tag of CloudFormation (`!Ref`, `!Sub` and the like) becomes an object with the tag as its key.
+///
+/// # Errors
+/// [`Trouble`] where it is no YAML.
+pub fn document(text: &str) -> Result<Value, Trouble> {
+    serde_yaml_ng::from_str(text).map(json_of).map_err(|error| Trouble(error.to_string()))
 }
 
 /// `DeleteTagFunction` as `delete-tag`.
 pub fn function_name(logical_id: &str) -> String {
     kebab_case(logical_id.strip_suffix("Function").unwrap_or(logical_id))
+}
+
+/// The routes of the gateway's definition, or the one that leads to no function.
+fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
+    let methods = paths.as_object().into_iter().flatten().flat_map(|(path, methods)| {
+        methods
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(move |(method, operation)| (path, method.to_uppercase(), operation))
+    });
+    let route = |(path, method, operation): (&String, String, &Value)| {
+        let uri = operation["x-amazon-apigateway-integration"]["uri"]["!Sub"].as_str().unwrap_or_default();
+        let function = uri.split_once(":lambda:path/2015-03-31/functions/${").map(|(_, rest)| rest);
+        let id = function.and_then(|rest| rest.strip_suffix(".Arn}/invocations"));
+        let id = id.ok_or_else(|| format!("{method} {path}"))?;
+        Ok(TemplateRoute { function: function_name(id), method, path: path.clone() })
+    };
+    methods.map(route).collect()
 }
 
 fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<Vec<EventSource>, Trouble> {
@@ -211,8 +238,8 @@ fn seconds(rate: &str) -> Option<u64> {
 }
 
 fn permissions(policies: &Value) -> Vec<Permission> {
-    let statements =
-        policies.as_array().into_iter().flatten().filter_map(|policy| policy["Statement"].as_array()).flatten();
+    let policies = policies.as_array().into_iter().flatten().map(|policy| &policy["PolicyDocument"]);
+    let statements = policies.filter_map(|policy| policy["Statement"].as_array()).flatten();
     let permission = |statement: &Value| Permission {
         actions: match &statement["Action"] {
             Value::Array(actions) => actions.iter().map(text_of).collect(),
@@ -243,7 +270,6 @@ fn create_table(properties: &Value) -> Value {
     table
 }
 
-/// CloudFormation's tags (`!Ref`, `!Sub` and the like) become objects with the tag as their key, as in its JSON form.
 fn json_of(value: serde_yaml_ng::Value) -> Value {
     use serde_yaml_ng::Value as Yaml;
     match value {
@@ -293,17 +319,32 @@ mod tests {
         }
     }
 
+    /// A template with this integration of the one path, and this role of the one function.
+    fn with_route(uri: &str, role: &str) -> Result<Template, Trouble> {
+        Template::parse(&format!(
+            "Resources:\n  Table: {{Type: 'AWS::DynamoDB::Table', Properties: {{KeySchema: [], StreamSpecification: \
+             {{StreamViewType: KEYS_ONLY}}}}}}\n  Api:\n    Type: AWS::Serverless::Api\n    Properties:\n      \
+             DefinitionBody:\n        paths:\n          /x/{{id}}: {{get: {{x-amazon-apigateway-integration: {{uri: !Sub \
+             '{uri}'}}}}}}\n  ARole:\n    Type: AWS::IAM::Role\n    Properties:\n      Policies: [{{PolicyDocument: \
+             {{Statement: [{{Action: [a:B], Resource: !GetAtt Table.Arn}}]}}}}]\n  DoThisFunction: {{Type: \
+             'AWS::Serverless::Function', Properties: {{Role: !GetAtt {role}.Arn}}}}\n"
+        ))
+    }
+
     #[test]
-    fn routes_and_table_are_read_with_their_tags() {
-        let template = Template::parse(
-            "Resources:\n  Table: {Type: 'AWS::DynamoDB::Table', Properties: {KeySchema: [], StreamSpecification: \
-             {StreamViewType: KEYS_ONLY}}}\n  DoThisFunction:\n    Type: AWS::Serverless::Function\n    Properties:\n      \
-             Role: !GetAtt Role.Arn\n      Events: {Api: {Type: Api, Properties: {Method: get, Path: /x/}}}\n",
-        )
-        .unwrap();
-        let route = TemplateRoute { function: "do-this".into(), method: "GET".into(), path: "/x/".into() };
+    fn routes_roles_and_table_are_read_with_their_tags() {
+        let uri = "arn:aws:apigateway:r:lambda:path/2015-03-31/functions/${DoThisFunction.Arn}/invocations";
+        let template = with_route(uri, "ARole").unwrap();
+        let route = TemplateRoute { function: "do-this".into(), method: "GET".into(), path: "/x/{id}".into() };
         assert_eq!(template.routes, [route]);
         assert_eq!(template.table["StreamSpecification"]["StreamEnabled"], true);
+        assert_eq!(template.roles["do-this"], "ARole");
+        let resource = r#"{"!GetAtt":"Table.Arn"}"#.to_owned();
+        let permission = Permission { actions: BTreeSet::from(["a:B".to_owned()]), resource };
+        assert_eq!(template.permissions["do-this"], [permission]);
+        assert!(with_route(uri, "NoRole").unwrap().roles.is_empty());
+        let trouble = with_route("https://example.com", "ARole").unwrap_err().to_string();
+        assert_eq!(trouble, "Api: GET /x/{id} is not integrated with a function of the template");
     }
 
     /// A template with these events of one function.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use local::functions::describe;
-use local::template::{Template, TemplateRoute, camel_case};
+use local::template::{Template, TemplateRoute, camel_case, document};
 use shared::request::pipeline::Handler;
 use shared::routes::{self, Route};
 
@@ -15,18 +15,26 @@ pub fn generated(path: &str, wanted: &str) {
     let file = root().join(path);
     let is = std::fs::read_to_string(&file).unwrap_or_default();
     if is != wanted && updating() {
-        std::fs::write(&file, wanted).unwrap();
+        // Renamed, so that no test that reads it meanwhile sees half of it.
+        let whole = file.with_extension("new");
+        std::fs::write(&whole, wanted).unwrap();
+        std::fs::rename(&whole, &file).unwrap();
     } else {
         assert!(is == wanted, "{path} is not up to date: UPDATE=1 cargo test writes it\n{}", difference(&is, wanted));
     }
 }
 
 /// The same for the part of a file between two lines.
-pub fn generated_between(path: &str, (begin, end): (&str, &str), wanted: &str) {
-    let text = read(path);
-    let start = text.find(begin).unwrap_or_else(|| panic!("{path} has no line {begin}")) + begin.len();
-    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("{path} has no line {end}"));
-    generated(path, &format!("{}\n{wanted}{}", &text[..start], &text[stop..]));
+pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
+    let (before, _, after) = around(&read(path), marks);
+    generated(path, &format!("{before}\n{wanted}{after}"));
+}
+
+/// What stands before, between and after two lines; the lines themselves count as before and after.
+pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
+    let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
+    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
+    (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
@@ -40,7 +48,7 @@ fn difference(is: &str, wanted: &str) -> String {
     format!("line {}\n  is:     {:?}\n  should: {:?}", line + 1, is.get(line), wanted.get(line))
 }
 
-fn read(path: &str) -> String {
+pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -55,10 +63,10 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A function: the package that it is in, its name, and the trait that it implements.
-struct Function {
-    package: String,
-    name: String,
-    kind: &'static str,
+pub struct Function {
+    pub package: String,
+    pub name: String,
+    pub kind: &'static str,
 }
 
 impl Function {
@@ -85,7 +93,7 @@ fn snake_case(name: &str) -> String {
 }
 
 /// Every function: those of the route table in its order, then those without a route, which their files name.
-fn functions() -> Vec<Function> {
+pub fn functions() -> Vec<Function> {
     let routed = routes::ALL.iter().map(|route| Function {
         package: route.record.to_owned(),
         name: route.name.to_owned(),
@@ -126,7 +134,7 @@ fn the_template_has_the_routes() {
     let wanted = routes::ALL.iter().map(|route| TemplateRoute {
         function: route.name.into(),
         method: route.method.into(),
-        path: route.path.into(),
+        path: route.path.trim_end_matches('/').into(),
     });
     assert_eq!(declared, wanted.collect());
 }
@@ -144,19 +152,11 @@ fn the_template_has_the_events_of_each_function() {
 
 #[test]
 fn the_template_builds_each_function_from_its_folder() {
-    let template = read("template.yaml");
+    let template = document(&read("template.yaml")).unwrap();
     for Function { name, package, .. } in &functions() {
-        let id = format!("  {}Function:\n", camel_case(name));
-        let block = template.split(&id).nth(1).unwrap_or_else(|| panic!("the template has no {}", id.trim()));
-        let block = block
-            .split("\n  ")
-            .take_while(|line| line.starts_with(' ') || line.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n");
-        assert!(
-            format!("    {block}").contains(&format!("CodeUri: functions/{package}\n")),
-            "{name}: its CodeUri\n{block}"
-        );
+        let function = &template["Resources"][format!("{}Function", camel_case(name))];
+        assert_eq!(function["Properties"]["CodeUri"], format!("functions/{package}"), "{name}");
+        assert_eq!(function["Metadata"]["BuildProperties"]["Binary"], *name);
     }
 }
 
@@ -328,6 +328,26 @@ fn no_type_name_stands_twice() {
     }
     let twice: BTreeMap<_, _> = names.into_iter().filter(|(_, files)| files.len() > 1).collect();
     assert!(twice.is_empty(), "{twice:#?}");
+}
+
+/// A file that one can read in one sitting, its tests apart.
+#[test]
+fn no_file_has_more_than_five_hundred_lines() {
+    fn walk(folder: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let lines = text.split("#[cfg(test)]\nmod tests").next().unwrap().lines().count();
+                assert!(lines <= 500, "{} has {lines} lines", path.display());
+            }
+        }
+    }
+    for folder in ["shared/src", "functions", "local/src", "local/benches"] {
+        walk(&root().join(folder));
+    }
 }
 
 #[test]

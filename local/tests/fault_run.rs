@@ -5,13 +5,14 @@
 use std::path::Path;
 
 use futures_util::future::join_all;
-use local::fault_run::{Options, run};
+use local::fault_run::{FaultRunOptions, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_goes_wrong_all_that_happened_arrives_and_nothing_else() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     // Most of the time one waits for endpoints that never answer and calls that are lost: that one does together.
-    let runs = (1..=3).map(|seed| tokio::spawn(async move { run(&Options::short(root, seed), |_, _| {}).await }));
+    let runs =
+        (1..=3).map(|seed| tokio::spawn(async move { run(&FaultRunOptions::short(root, seed), |_, _| {}).await }));
     for report in join_all(runs).await {
         let report = report.unwrap().unwrap();
         assert!(report.holds(), "{report}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use local::prices;
+use local::template::Template;
 use serde_json::Value;
 
 use crate::contract::generated_between;
@@ -32,10 +33,9 @@ fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
 fn every_alarm_is_explained_and_none_that_is_not_there() {
     let resources = template_names("Resources");
     let kind = |alarm: &String| {
-        let of_function = ["ErrorsAlarm", "ThrottlesAlarm", "IteratorAgeAlarm"].into_iter().find(|suffix| {
-            alarm.strip_suffix(suffix).is_some_and(|name| resources.contains(&format!("{name}Function")))
-        });
-        of_function.map_or_else(|| alarm.clone(), |suffix| format!("<Function>{suffix}"))
+        let suffix = "IteratorAgeAlarm";
+        let function = alarm.strip_suffix(suffix).filter(|name| resources.contains(&format!("{name}Function")));
+        function.map_or_else(|| alarm.clone(), |_| format!("<Function>{suffix}"))
     };
     let wanted: BTreeSet<_> = resources.iter().filter(|name| name.ends_with("Alarm")).map(kind).collect();
     assert!(wanted.len() > 4, "{wanted:?}");
@@ -76,15 +76,44 @@ fn the_queries_name_fields_that_are_logged() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let (page, template, pipeline) = (page(), read("template.yaml"), read("shared/src/request/pipeline.rs"));
     let words: BTreeSet<_> = page.split(|c: char| !c.is_ascii_alphanumeric() && !['.', '_'].contains(&c)).collect();
-    let logged: Vec<_> = words.iter().filter_map(|word| word.strip_prefix("fields.")).collect();
+    // Every line has a message.
+    let logged = words.iter().filter_map(|word| word.strip_prefix("fields.")).filter(|field| *field != "message");
+    let logged: Vec<_> = logged.collect();
     assert!(logged.len() > 4, "{logged:?}");
     for field in logged {
-        let written = [format!("            {field} = "), format!("            {field},\n")];
-        assert!(written.iter().any(|text| pipeline.contains(text)), "no line has {field}");
+        let writes = |line: &str| line.starts_with(&format!("{field} = ")) || line == format!("{field},");
+        assert!(pipeline.lines().map(str::trim).any(writes), "no line has {field}");
     }
     for field in ["requestId", "functionRequestId", "route", "status", "error"] {
         assert!(words.contains(field) && template.contains(&format!("\"{field}\":")), "{field}");
     }
+}
+
+/// One command hands the alarms to CloudFormation. It has to change nothing else: the template and every parameter stay.
+#[test]
+fn one_command_sets_the_rollback_triggers() {
+    let page = page();
+    let commands: Vec<_> = page.lines().filter(|line| line.contains(" --rollback-configuration \"$(")).collect();
+    let [command] = commands[..] else { panic!("{commands:?}") };
+    for part in [
+        "aws cloudformation update-stack --stack-name assistants-prod --use-previous-template ",
+        " --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND ",
+        "printf 'ParameterKey=%s,UsePreviousValue=true ') --tags Key=rollback-triggers,Value=set --rollback-configuration ",
+        "Outputs[?OutputKey=='RollbackConfiguration'].OutputValue",
+    ] {
+        assert!(command.contains(part), "{part}");
+    }
+    assert!(template_names("Outputs").contains("RollbackConfiguration"));
+}
+
+/// Under $2.50 a month, the alarms among it.
+#[test]
+fn an_idle_stack_costs_what_the_page_says() {
+    let template = Template::read(&root().join("template.yaml")).unwrap();
+    let alarms = template_names("Resources").iter().filter(|name| name.ends_with("Alarm")).count();
+    let (table, total) = prices::idle_month(alarms, template.schedules.len());
+    assert!(total < 2.5, "{total}");
+    generated_between("docs/OPERATIONS.md", ("<!-- idle -->\n", "\n<!-- /idle -->"), &table);
 }
 
 #[test]

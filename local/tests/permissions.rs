@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use shared::records::widget::Widget;
 use shared::routes;
 use shared::values::id::WidgetId;
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::fixture::{ACME, acme, call, data, id, kind, post, root, settings, streaming, valid_body, valid_call};
@@ -107,22 +108,26 @@ async fn taken_by_more_calls() -> Vec<(&'static str, BTreeSet<String>)> {
     taken
 }
 
-/// What a statement allows, as [`Faults::permissions`] names it.
-fn allowed(function: &str, permission: &Permission) -> Vec<String> {
+/// What a statement allows on the table and its indexes, as [`Faults::permissions`] names it; none for one of something else.
+fn allowed(permission: &Permission) -> Option<Vec<String>> {
     let index = match permission.resource.as_str() {
         r#"{"!GetAtt":"Table.Arn"}"# => String::new(),
         resource => {
-            let index =
-                resource.strip_prefix(r#"{"!Sub":"${Table.Arn}/index/"#).and_then(|rest| rest.strip_suffix("\"}"));
-            let index = index.filter(|index| index.chars().all(char::is_alphanumeric));
-            format!(" index/{}", index.unwrap_or_else(|| panic!("{function}: {resource}")))
+            let index = resource.strip_prefix(r#"{"!Sub":"${Table.Arn}/index/"#)?.strip_suffix("\"}")?;
+            assert!(index.chars().all(char::is_alphanumeric), "{resource}");
+            format!(" index/{index}")
         }
     };
-    permission.actions.iter().map(|action| format!("{action}{index}")).collect()
+    Some(permission.actions.iter().map(|action| format!("{action}{index}")).collect())
 }
 
-#[tokio::test]
-async fn what_is_allowed_is_what_is_called() {
+/// What each function calls of the table, measured once in a run.
+pub async fn called() -> &'static BTreeMap<String, BTreeSet<String>> {
+    static CALLED: OnceCell<BTreeMap<String, BTreeSet<String>>> = OnceCell::const_new();
+    CALLED.get_or_init(measure).await
+}
+
+async fn measure() -> BTreeMap<String, BTreeSet<String>> {
     let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in std::fs::read_dir(root().join("events")).unwrap() {
         let file = file.unwrap().path();
@@ -152,10 +157,62 @@ async fn what_is_allowed_is_what_is_called() {
     for name in consumers.chain(functions::SCHEDULED.iter().map(|scheduled| scheduled.name)) {
         called.insert(name.to_owned(), taken_by_event(name).await);
     }
-    let template = Template::read(&root().join("template.yaml")).unwrap();
-    let allowed = template.permissions.into_iter().map(|(function, permissions)| {
-        let actions = permissions.iter().flat_map(|permission| allowed(&function, permission)).collect();
-        (function, actions)
+    called
+}
+
+fn template() -> Template {
+    Template::read(&root().join("template.yaml")).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_allowed_is_what_is_called() {
+    let allowed = template().permissions.into_iter().map(|(function, permissions)| {
+        (function, permissions.iter().filter_map(allowed).flatten().collect::<BTreeSet<_>>())
     });
-    assert_eq!(allowed.collect::<BTreeMap<_, _>>(), called);
+    assert_eq!(&allowed.collect::<BTreeMap<_, _>>(), called().await);
+}
+
+/// What a role allows beside the table: each function writes its log; one on the stream reads it, and says which records it gave up.
+#[test]
+fn a_role_allows_the_log_and_the_stream_and_nothing_more() {
+    let template = template();
+    let on_stream: BTreeSet<_> = template.sources.iter().map(|source| &source.function).collect();
+    let permission = |actions: &[&str], resource: &str| Permission {
+        actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+        resource: json!({"!GetAtt": resource}).to_string(),
+    };
+    let log = permission(&["logs:CreateLogStream", "logs:PutLogEvents"], "LogGroup.Arn");
+    let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
+    let stream = permission(&read, "Table.StreamArn");
+    let streams = Permission {
+        actions: BTreeSet::from(["dynamodb:ListStreams".to_owned()]),
+        resource: json!({"!Sub": "${Table.Arn}/stream/*"}).to_string(),
+    };
+    let queue = permission(&["sqs:SendMessage"], "FailedRecordsQueue.Arn");
+    for (function, permissions) in &template.permissions {
+        let rest: Vec<_> = permissions.iter().filter(|permission| allowed(permission).is_none()).cloned().collect();
+        let mut wanted = vec![log.clone()];
+        if on_stream.contains(function) {
+            wanted.extend([stream.clone(), streams.clone(), queue.clone()]);
+        }
+        assert_eq!(rest, wanted, "{function}");
+        let actions: Vec<_> = permissions.iter().flat_map(|permission| &permission.actions).collect();
+        assert!(!actions.iter().any(|action| action.contains('*')), "{function}: {actions:?}");
+    }
+}
+
+/// A shared role would otherwise allow one of its functions what only another one calls.
+#[tokio::test]
+async fn functions_that_share_a_role_make_the_same_calls() {
+    let called = called().await;
+    let mut of_role: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (function, role) in template().roles {
+        of_role.entry(role).or_default().push(function);
+    }
+    assert!(of_role.values().any(|functions| functions.len() > 1), "{of_role:?}");
+    for (role, functions) in of_role {
+        for function in &functions {
+            assert_eq!(called[function], called[&functions[0]], "{function} and {} share {role}", functions[0]);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod alarms;
 mod campaigns;
 mod canary;
 mod command;
@@ -25,4 +26,5 @@ mod sending;
 mod storage;
 mod stored;
 mod stream;
+mod template;
 mod verify;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use local::fault_run::{Options, run};
+use local::fault_run::{FaultRunOptions, run};
 
 /// Closes conversations and sends campaigns while endpoints, database, stream and functions fail, and looks whether everything arrives.
 #[derive(Debug, Parser)]
@@ -31,8 +31,8 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let usual = if arguments.quick { Options::short(&root, seed) } else { Options::full(&root, seed) };
-    let options = Options {
+    let usual = if arguments.quick { FaultRunOptions::short(&root, seed) } else { FaultRunOptions::full(&root, seed) };
+    let options = FaultRunOptions {
         conversations: arguments.conversations.unwrap_or(usual.conversations),
         contacts: arguments.contacts.unwrap_or(usual.contacts),
         pace: arguments.pace.unwrap_or(usual.pace),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use local::replay::{Options, run};
+use local::replay::{ReplayOptions, run};
 
 /// Sends recorded requests to a deployed service and compares its answers: every function with a route is called.
 ///
@@ -40,7 +40,7 @@ struct Arguments {
 async fn main() -> ExitCode {
     let Arguments { base_url, api_key, read_only, against, public_url, only, skip } = Arguments::parse();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    match run(&Options { root, base_url, api_key, public_url, against, read_only, only, skip }).await {
+    match run(&ReplayOptions { root, base_url, api_key, public_url, against, read_only, only, skip }).await {
         Ok(report) if report.holds() => {
             println!("{report}\nThe service answers as it should.");
             ExitCode::SUCCESS

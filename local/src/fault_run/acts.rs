@@ -11,7 +11,7 @@ use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
 
 use crate::Trouble;
-use crate::fault_run::Options;
+use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{End, Manner};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 
@@ -151,7 +151,7 @@ async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
 ///
 /// # Errors
 /// [`Trouble`] with the stream or the database.
-pub async fn recover(world: &World, options: &Options) -> Result<f64, Trouble> {
+pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Trouble> {
     for (path, manner) in endpoints(world) {
         world.receiver.behave(&path, manner.in_the_end(options.attempt));
     }

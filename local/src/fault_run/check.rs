@@ -12,7 +12,7 @@ use shared::values::id::{CampaignContactId, ContactId, ConversationId, WidgetId}
 use uuid::Uuid;
 
 use crate::Trouble;
-use crate::fault_run::Options;
+use crate::fault_run::FaultRunOptions;
 use crate::fault_run::acts::{Closed, Ran};
 use crate::fault_run::plan::Manner;
 use crate::fault_run::world::{World, member, path_of_connector, path_of_webhook};
@@ -155,7 +155,7 @@ pub async fn campaigns(
     world: &World,
     ran: &[Ran],
     evidence: &Evidence,
-    options: &Options,
+    options: &FaultRunOptions,
 ) -> Result<Vec<Check>, Trouble> {
     let mut arrived = Check::that("every contact that was not stopped reached its connector, where that recovers");
     let mut nothing = Check::that("no connector heard of anything else");

@@ -12,7 +12,7 @@ const SLOWER: f64 = 2.0;
 
 /// The endpoints of one manner.
 #[derive(Debug, Default)]
-pub struct Row {
+pub struct EndpointFigures {
     /// What they are.
     pub name: String,
     /// Events that they should get.
@@ -33,18 +33,18 @@ pub struct Row {
 
 /// The report.
 #[derive(Debug)]
-pub struct Report {
+pub struct FaultRunReport {
     /// What the plan was made of.
     pub seed: u64,
     /// The endpoints.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EndpointFigures>,
     /// What must be true.
     pub checks: Vec<Check>,
     /// How long healthy endpoints wait without faults, and with faults: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,
 }
 
-impl Report {
+impl FaultRunReport {
     /// Whether every check passed, without the check of time.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
@@ -62,7 +62,7 @@ pub fn quantiles(times: &[Duration]) -> Option<(Duration, Duration)> {
     Some((*at(50)?, *at(99)?))
 }
 
-impl Display for Report {
+impl Display for FaultRunReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         writeln!(formatter, "seed {}\n", self.seed)?;
         writeln!(

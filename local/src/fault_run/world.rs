@@ -29,7 +29,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
 use crate::event_source::StreamFaults;
-use crate::fault_run::Options;
+use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
 use crate::gateway::Call;
@@ -113,7 +113,7 @@ impl World {
     ///
     /// # Errors
     /// [`Trouble`] with the service.
-    pub async fn prepare(plan: Plan, options: &Options) -> Result<Arc<Self>, Trouble> {
+    pub async fn prepare(plan: Plan, options: &FaultRunOptions) -> Result<Arc<Self>, Trouble> {
         let faults = Faults::default();
         let clock = Clock::at(Timestamp::from_unix_millis(BEGINNING));
         let settings = Settings {
@@ -324,7 +324,7 @@ impl World {
     }
 
     /// Begins the faults of `options`.
-    pub fn go_wrong(&self, options: &Options) {
+    pub fn go_wrong(&self, options: &FaultRunOptions) {
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
         let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
         self.stack.stream.set_faults(&stream);

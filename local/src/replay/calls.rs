@@ -1,4 +1,4 @@
-//! What the replay sends: every recorded event as the HTTP request that it came from, and calls that cannot be recorded as events.
+//! What the replay sends: the recorded event of every route as the HTTP request that it came from, and calls that cannot be recorded as events.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::Trouble;
 use crate::gateway::Call;
 
 /// What the ids of the demo set begin with.
-const DEMO_IDS: &str = "01900000-0000-7000-8000-";
+const DEMO_IDS: &str = "01900000-0000-7";
 /// The prefix of ids that do not exist: their time is five hundred years from now.
-const UNKNOWN_IDS: &str = "0fffffff-0000-7000-8000-";
+const UNKNOWN_IDS: &str = "0fffffff-0000-7";
 
 /// The event whose key is the demo set's full one.
 const WITH_KEY: &str = routes::GET_AGENT_LIST.name;
@@ -59,6 +59,11 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
     let key = key.ok_or_else(|| Trouble(format!("{}: no {WITH_KEY}.json with a key", folder.display())))?;
     let mut calls = unrecorded(&key);
     for (name, event) in events {
+        let function = name.split('.').next().unwrap_or_default();
+        if !routes::ALL.iter().any(|route| route.name == function) {
+            // What a schedule, the stream or an operator invokes is not called over HTTP.
+            continue;
+        }
         let call = call_of(&event).ok_or_else(|| Trouble(format!("events/{name}.json is no event of API Gateway")))?;
         calls.push(NamedCall { name, call });
     }

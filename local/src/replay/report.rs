@@ -9,16 +9,16 @@ use crate::functions;
 
 /// How a replay ended.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ReplayReport {
     /// The calls, in the order in which they were sent.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CallOutcome>,
     /// How many calls were not asked for.
     pub left_out: usize,
 }
 
 /// One call.
 #[derive(Debug)]
-pub struct Row {
+pub struct CallOutcome {
     /// The call's name.
     pub name: String,
     /// The function that should answer; none where the gateway should.
@@ -47,7 +47,7 @@ pub enum Outcome {
     NotSent(String),
 }
 
-impl Report {
+impl ReplayReport {
     /// Whether every call that was sent was answered as wanted, and there was one.
     pub fn holds(&self) -> bool {
         self.count(|outcome| matches!(outcome, Outcome::Same(_))) > 0 && self.failed() == 0
@@ -69,11 +69,11 @@ impl Report {
     }
 }
 
-impl Display for Report {
+impl Display for ReplayReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
         writeln!(formatter, "{:width$}  answered  wanted", "call")?;
-        for Row { name, outcome, .. } in &self.rows {
+        for CallOutcome { name, outcome, .. } in &self.rows {
             match outcome {
                 Outcome::Same(status) => writeln!(formatter, "{name:width$}  {status:>8}  same")?,
                 Outcome::Differs { status, wanted, difference } => {
@@ -112,9 +112,9 @@ impl Display for Report {
 mod tests {
     use super::*;
 
-    fn report(outcomes: Vec<Outcome>) -> Report {
-        let row = |outcome| Row { name: "delete-tag".to_owned(), function: Some("delete-tag"), outcome };
-        Report { rows: outcomes.into_iter().map(row).collect(), left_out: 0 }
+    fn report(outcomes: Vec<Outcome>) -> ReplayReport {
+        let row = |outcome| CallOutcome { name: "delete-tag".to_owned(), function: Some("delete-tag"), outcome };
+        ReplayReport { rows: outcomes.into_iter().map(row).collect(), left_out: 0 }
     }
 
     #[test]

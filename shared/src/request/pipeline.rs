@@ -109,18 +109,28 @@ impl Handler {
         let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Response::from);
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
-        tracing::info!(
-            request_id = request.request_id,
-            operation = self.route.name,
-            status,
-            cause,
-            milliseconds = started.elapsed().as_secs_f64() * 1000.0,
-            dynamodb_calls = cost.calls,
-            dynamodb_depth = cost.depth,
-            read_units = cost.read_units,
-            write_units = cost.write_units,
-            "request"
-        );
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    request_id = request.request_id,
+                    operation = self.route.name,
+                    status,
+                    cause,
+                    milliseconds = started.elapsed().as_secs_f64() * 1000.0,
+                    dynamodb_calls = cost.calls,
+                    dynamodb_depth = cost.depth,
+                    read_units = cost.read_units,
+                    write_units = cost.write_units,
+                    "request"
+                )
+            };
+        }
+        // An alarm counts the lines of answered failures, so they are written whatever the log level is.
+        if status >= 500 {
+            line!(error);
+        } else {
+            line!(info);
+        }
         response
     }
 

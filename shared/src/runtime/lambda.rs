@@ -8,6 +8,9 @@ use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig};
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
+use lambda_runtime::tracing::level_filters::LevelFilter;
+use lambda_runtime::tracing::subscriber::fmt::MakeWriter;
+use lambda_runtime::tracing::subscriber::util::SubscriberInitExt as _;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -97,8 +100,20 @@ where
 /// here, with a regular expression engine, into every binary.
 fn log() {
     let Logging { level, json } = Logging::from_env();
+    if json {
+        json_lines(level, std::io::stdout).init();
+    } else {
+        tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false).with_max_level(level).init();
+    }
+}
+
+/// Writes each line as one JSON object to `writer`: `level`, `fields` with the line's `message` among them, and `span`.
+pub fn json_lines<W>(level: LevelFilter, writer: W) -> impl tracing::Subscriber + Send + Sync
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
     let lines = tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false).with_max_level(level);
-    if json { lines.json().with_span_list(false).init() } else { lines.init() }
+    lines.json().with_span_list(false).with_writer(writer).finish()
 }
 
 /// The service of this process, with an open connection to the table.

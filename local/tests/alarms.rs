@@ -1,0 +1,294 @@
+//! Which failure raises which alarm: log lines as Lambda and the functions write them, through the template's own filters and alarms.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use local::database::TABLE_NAME;
+use local::faults::{Fault, Faults};
+use local::metric_filter::Pattern;
+use local::template::document;
+use local::{Settings, Stack};
+use serde_json::{Map, Value, json};
+use shared::routes;
+use shared::runtime::lambda::tracing::level_filters::LevelFilter;
+use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt as _;
+use shared::runtime::lambda::{json_lines, tracing};
+
+use crate::contract::{functions, generated_between, read};
+use crate::fixture::{ACME, settings, valid_call};
+
+fn resources(kind: &str) -> Map<String, Value> {
+    let template = document(&read("template.yaml")).unwrap();
+    let resources = template["Resources"].as_object().unwrap().clone().into_iter();
+    resources
+        .filter(|(_, resource)| resource["Type"] == kind)
+        .map(|(id, mut it)| (id, it["Properties"].take()))
+        .collect()
+}
+
+fn alarms() -> Map<String, Value> {
+    resources("AWS::CloudWatch::Alarm")
+}
+
+/// What one call leaves in the log: a line that Lambda writes at its end, and those before it.
+fn call(status: &str, error: Option<&str>, before: &[Value]) -> Vec<String> {
+    let line = |kind: &str, record: Value| json!({"time": "2026-01-31T12:00:00.000Z", "type": kind, "record": record});
+    let id = "8286a188-ba32-4475-8077-530cd35c09a9";
+    let mut lines = vec![line("platform.start", json!({"requestId": id, "version": "$LATEST"}))];
+    lines.extend_from_slice(before);
+    let mut done = json!({"requestId": id, "status": status, "metrics": {"durationMs": 101.0, "producedBytes": 24}});
+    let metrics = json!({"durationMs": 102.3, "billedDurationMs": 103, "memorySizeMB": 256, "maxMemoryUsedMB": 31});
+    let mut report = json!({"requestId": id, "status": status, "metrics": metrics});
+    if let Some(error) = error {
+        (done["errorType"], report["errorType"]) = (error.into(), error.into());
+    }
+    lines.extend([line("platform.runtimeDone", done), line("platform.report", report)]);
+    lines.iter().map(Value::to_string).collect()
+}
+
+/// A start of a function that does not come to its end.
+fn failed_start(phase: &str, status: &str) -> Value {
+    let report = json!({
+        "initializationType": "on-demand", "phase": phase, "status": status, "errorType": "Runtime.ExitError",
+        "metrics": {"durationMs": 12.5},
+    });
+    json!({"time": "2026-01-31T12:00:00.000Z", "type": "platform.initReport", "record": report})
+}
+
+/// The lines that `write` has the functions' own subscriber write, at the log level `level`.
+async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let guard = json_lines(level, move || writer.clone()).set_default();
+    write().await;
+    drop(guard);
+    let bytes = lines.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The lines of a request that the table answers as `fault` says, or not at all where there is no table.
+async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> Vec<String> {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    if !table {
+        stack.client.delete_table().table_name(TABLE_NAME).send().await.unwrap();
+    }
+    faults.plan(move |_, _| fault);
+    let request = valid_call(&routes::READ_WEBHOOK, 'a', ACME);
+    let mut lines = written(level, async || assert_eq!(stack.answer(&request).await.status, wanted)).await;
+    lines.extend(call("success", None, &[]));
+    lines
+}
+
+/// A failure, what one call leaves in the log then, and how many failed calls that is.
+async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
+    let failed = Metrics { failed_calls: 1, unreadable_items: 0 };
+    let start = |status| [failed_start("init", status), failed_start("invoke", status)];
+    let unreadable = || tracing::error!(operation = "read-tag", "unreadable item");
+    vec![
+        ("A function crashes", call("error", Some("Runtime.ExitError"), &[]), failed),
+        ("A function runs out of time", call("timeout", None, &[]), failed),
+        ("A function runs out of memory", call("error", Some("Runtime.OutOfMemory"), &[]), failed),
+        ("A function fails to start", call("error", Some("Runtime.ExitError"), &start("error")), failed),
+        ("A start runs out of time", call("timeout", None, &start("timeout")), failed),
+        ("A scheduled function, or one for operators, ends in an error", call("failure", Some("Error"), &[]), failed),
+        (
+            "A function answers 500: a defect, or a table or permission that is missing",
+            request(LevelFilter::ERROR, false, Fault::None, 500).await,
+            failed,
+        ),
+        (
+            "An item of the table cannot be read",
+            written(LevelFilter::ERROR, async || unreadable()).await,
+            Metrics { failed_calls: 0, unreadable_items: 1 },
+        ),
+    ]
+}
+
+/// What the metric filters count.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Metrics {
+    failed_calls: usize,
+    unreadable_items: usize,
+}
+
+impl Metrics {
+    fn of(lines: &[String]) -> Self {
+        let count = |filter: &str| {
+            let filter = resources("AWS::Logs::MetricFilter")[filter].clone();
+            assert_eq!(filter["LogGroupName"], json!({"!Ref": "LogGroup"}));
+            let pattern = Pattern::parse(filter["FilterPattern"].as_str().unwrap()).unwrap();
+            lines.iter().filter(|line| pattern.matches(line)).count()
+        };
+        Self { failed_calls: count("FailedCalls"), unreadable_items: count("UnreadableItems") }
+    }
+
+    fn named(self, metric: &str) -> usize {
+        if metric == "FailedCalls" { self.failed_calls } else { self.unreadable_items }
+    }
+
+    /// The alarms that go off when this is counted within a minute.
+    fn raised(self) -> BTreeSet<String> {
+        let raised = |(id, alarm): (String, Value)| {
+            // A metric of the stack's own comes from a filter.
+            let metric =
+                (alarm["Namespace"] == json!({"!Ref": "AWS::StackName"})).then(|| alarm["MetricName"].as_str())??;
+            let (sum, threshold) = (self.named(metric), usize::try_from(alarm["Threshold"].as_u64()?).ok()?);
+            let beyond = match alarm["ComparisonOperator"].as_str()? {
+                "GreaterThanThreshold" => sum > threshold,
+                "GreaterThanOrEqualToThreshold" => sum >= threshold,
+                other => panic!("{id}: {other}"),
+            };
+            beyond.then_some(id)
+        };
+        alarms().into_iter().filter_map(raised).collect()
+    }
+}
+
+#[tokio::test]
+async fn each_failed_call_is_counted_once() {
+    for (failure, lines, wanted) in failures().await {
+        assert_eq!(Metrics::of(&lines), wanted, "{failure}: {lines:#?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_failure_is_not_counted() {
+    for (what, lines) in [
+        ("a success", call("success", None, &[])),
+        ("an answer of a function", request(LevelFilter::TRACE, true, Fault::None, 200).await),
+        (
+            "a refusal of the table, which has a cause outside",
+            request(LevelFilter::TRACE, true, Fault::ServerError, 503).await,
+        ),
+        ("another error line", written(LevelFilter::TRACE, async || tracing::error!(consumer = "x", "change")).await),
+        ("the same words as a warning", written(LevelFilter::TRACE, async || tracing::warn!("unreadable item")).await),
+        ("a line that is no JSON", vec!["status != success, 500, unreadable item".to_owned()]),
+    ] {
+        assert!(!lines.is_empty(), "{what}");
+        assert_eq!(Metrics::of(&lines), Metrics::default(), "{what}: {lines:#?}");
+    }
+}
+
+/// What the alarms see of their own accord, without a line in the log.
+const WITHOUT_A_LINE: &[(&str, &str)] = &[
+    ("Lambda has no room for a call", "ThrottlesAlarm"),
+    ("More than 1 % of the requests are answered 5xx, 502 and 503 among them", "ServerErrorsAlarm"),
+    ("Answers are slow", "LatencyAlarm"),
+    ("The table refuses reads", "ReadThrottlesAlarm"),
+    ("The table refuses writes", "WriteThrottlesAlarm"),
+    ("Lambda gives up records of the stream", "FailedRecordsAlarm"),
+    ("A function falls behind the stream", "<Function>IteratorAgeAlarm"),
+];
+
+#[tokio::test]
+async fn the_page_says_which_failure_raises_which_alarm() {
+    let mut table = "| Failure | Once | Three times in a minute |\n| --- | --- | --- |\n".to_owned();
+    let list = |alarms: &BTreeSet<String>| alarms.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    let mut named = BTreeSet::new();
+    for (failure, lines, _) in failures().await {
+        let once = Metrics::of(&lines).raised();
+        let three_times = Metrics::of(&[lines.clone(), lines.clone(), lines].concat()).raised();
+        assert!(!once.is_empty(), "{failure} raises no alarm");
+        writeln!(table, "| {failure} | {} | {} |", list(&once), list(&three_times)).unwrap();
+        named.extend(three_times);
+    }
+    for (failure, alarm) in WITHOUT_A_LINE {
+        writeln!(table, "| {failure} | `{alarm}` | |").unwrap();
+        named.insert((*alarm).to_owned());
+    }
+    let of_stream =
+        |id: &String| if id.ends_with("IteratorAgeAlarm") { "<Function>IteratorAgeAlarm".into() } else { id.clone() };
+    assert_eq!(named, alarms().keys().map(of_stream).collect(), "an alarm that no failure raises, or the reverse");
+    generated_between("docs/OPERATIONS.md", ("<!-- failures -->\n", "\n<!-- /failures -->"), &table);
+}
+
+#[test]
+fn at_most_fifteen_alarms_all_of_them_told() {
+    let alarms = alarms();
+    assert!(alarms.len() <= 15, "{} alarms", alarms.len());
+    let dashboard = resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["!Sub"].to_string();
+    for (id, alarm) in &alarms {
+        for actions in ["AlarmActions", "OKActions"] {
+            assert_eq!(alarm[actions], json!([{"!Ref": "AlarmTopic"}]), "{id}");
+        }
+        assert_eq!(alarm["TreatMissingData"], "notBreaching", "{id}");
+        assert!(dashboard.contains(&format!("${{{id}.Arn}}")), "the dashboard does not show {id}");
+    }
+    let of_stream = functions().into_iter().filter(|function| function.kind == "StreamConsumer").count();
+    assert_eq!(alarms.keys().filter(|id| id.ends_with("IteratorAgeAlarm")).count(), of_stream);
+}
+
+/// The alarms that put a deployment back, as the output for CloudFormation names them.
+fn triggers() -> Vec<String> {
+    let template = document(&read("template.yaml")).unwrap();
+    let output = template["Outputs"]["RollbackConfiguration"]["Value"]["!Sub"].as_str().unwrap().to_owned();
+    let configuration: Value = serde_json::from_str(&output).unwrap();
+    let minutes = configuration["MonitoringTimeInMinutes"].as_u64().unwrap();
+    assert!((1..=180).contains(&minutes), "{minutes}");
+    let trigger = |trigger: &Value| {
+        assert_eq!(trigger["Type"], "AWS::CloudWatch::Alarm");
+        let arn = trigger["Arn"].as_str().unwrap();
+        arn.strip_prefix("${").and_then(|rest| rest.strip_suffix(".Arn}")).unwrap().to_owned()
+    };
+    configuration["RollbackTriggers"].as_array().unwrap().iter().map(trigger).collect()
+}
+
+/// Successes are not in it at all: no rate, no average, no arithmetic over metrics.
+#[test]
+fn what_puts_a_deployment_back_is_a_count() {
+    let (alarms, filters, triggers) = (alarms(), resources("AWS::Logs::MetricFilter"), triggers());
+    assert!((1..=5).contains(&triggers.len()), "CloudFormation takes at most five");
+    for id in &triggers {
+        let alarm = &alarms[id];
+        let fields = json!({
+            "Namespace": {"!Ref": "AWS::StackName"}, "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1,
+            "TreatMissingData": "notBreaching",
+        });
+        for (field, wanted) in fields.as_object().unwrap() {
+            assert_eq!(&alarm[field], wanted, "{id}: {field}");
+        }
+        for field in ["Metrics", "Dimensions", "ExtendedStatistic", "DatapointsToAlarm", "ThresholdMetricId", "Unit"] {
+            assert_eq!(alarm[field], Value::Null, "{id}: {field}");
+        }
+        // One for each line that the filter lets through, and nothing for the others.
+        let transformation = json!([{
+            "MetricNamespace": {"!Ref": "AWS::StackName"}, "MetricName": alarm["MetricName"], "MetricValue": "1", "Unit": "Count",
+        }]);
+        assert_eq!(filters[alarm["MetricName"].as_str().unwrap()]["MetricTransformations"], transformation, "{id}");
+    }
+    let repeated = &alarms["RepeatedFailuresAlarm"];
+    assert!(triggers.iter().any(|id| id == "RepeatedFailuresAlarm"));
+    assert_eq!(repeated["MetricName"], "FailedCalls");
+    assert_eq!(
+        (&repeated["ComparisonOperator"], &repeated["Threshold"]),
+        (&"GreaterThanOrEqualToThreshold".into(), &3.into())
+    );
+}
+
+/// Three failed calls of one function are enough, whatever the others do meanwhile, and two are not.
+#[tokio::test]
+async fn successes_do_not_hide_three_failures() {
+    let triggers = triggers();
+    for (failure, lines, _) in failures().await.into_iter().filter(|(_, _, counted)| counted.failed_calls > 0) {
+        for (times, wanted) in [(3, true), (2, false)] {
+            let failures = std::iter::repeat_n(lines.clone(), times);
+            let successes = std::iter::repeat_n(call("success", None, &[]), 1000);
+            let minute: Vec<_> = failures.chain(successes).flatten().collect();
+            let raised = Metrics::of(&minute).raised();
+            assert_eq!(triggers.iter().any(|id| raised.contains(id)), wanted, "{failure}, {times} times");
+        }
+    }
+}

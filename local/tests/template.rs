@@ -1,0 +1,334 @@
+//! What `template.yaml` holds: what follows from the route table and the measured calls is generated, and there is room for more of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use local::template::{camel_case, document};
+use serde_json::{Value, json};
+use shared::{reactions, routes};
+
+use crate::contract::{Function, around, functions, generated, generated_between, read};
+use crate::permissions::called;
+
+const END: &str = "# End of the generated part.";
+
+/// The lines around a generated part, which stands `indent` deep.
+fn marks(part: &str, indent: usize) -> (String, String) {
+    (format!("# Generated: {part}."), format!("{}{END}", " ".repeat(indent)))
+}
+
+#[tokio::test]
+async fn what_follows_from_the_tables_is_generated() {
+    let (functions, called) = (functions(), called().await);
+    let mut template = read("template.yaml");
+    for (part, indent, wanted) in [
+        ("the paths", 10, paths()),
+        ("the functions", 2, function_blocks(&functions, called)),
+        ("the roles", 2, roles(&functions, called)),
+        ("the filters of the reactions", 16, filters()),
+        ("the alarms of functions on the stream", 2, iterator_age_alarms(&functions)),
+    ] {
+        let (begin, end) = marks(part, indent);
+        let (before, _, after) = around(&template, (&begin, &end));
+        template = format!("{before}\n{wanted}{after}");
+    }
+    generated("template.yaml", &template);
+}
+
+/// What the function on the stream that reacts is told of.
+fn filters() -> String {
+    reactions::filters().iter().map(|filter| format!("                - Pattern: '{filter}'\n")).collect()
+}
+
+/// The gateway's paths, each with the functions that answer its methods.
+fn paths() -> String {
+    let mut paths: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    for route in routes::ALL {
+        let methods = paths.entry(route.path.trim_end_matches('/')).or_default();
+        methods.insert(route.method.to_lowercase(), camel_case(route.name));
+    }
+    let mut text = String::new();
+    for (path, methods) in paths {
+        writeln!(text, "          {path}:").unwrap();
+        for (method, function) in methods {
+            let uri = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions";
+            write!(
+                text,
+                "            {method}:\n              x-amazon-apigateway-integration:\n                type: aws_proxy\n                \
+                 httpMethod: POST\n                credentials: !GetAtt GatewayRole.Arn\n                uri: !Sub \
+                 {uri}/${{{function}Function.Arn}}/invocations\n"
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+/// Whether a function has nothing of its own in the template: no event source, no limit of its own.
+fn is_plain(function: &Function) -> bool {
+    ["Operation", "OperatorTask"].contains(&function.kind)
+}
+
+/// The functions that requests and operators invoke.
+fn function_blocks(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) -> String {
+    let block = |function: &Function| {
+        let (Function { package, name, .. }, role) = (function, role(function, called));
+        format!(
+            "  {}Function:\n    Type: AWS::Serverless::Function\n    Metadata: {{BuildMethod: rust-cargolambda, BuildProperties: \
+             {{Binary: {name}}}}}\n    Properties: {{CodeUri: functions/{package}, Role: !GetAtt {role}.Arn}}\n",
+            camel_case(name)
+        )
+    };
+    functions.iter().filter(|function| is_plain(function)).map(block).collect()
+}
+
+/// The logical id of a function's role. Plain functions share one where they make the same calls, and its name says which these are.
+fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> String {
+    if !is_plain(function) {
+        return format!("{}Role", camel_case(&function.name));
+    }
+    let verb = |call: &String| {
+        let (action, index) = call.split_once(" index/").unwrap_or((call, ""));
+        let action = action.strip_prefix("dynamodb:").unwrap();
+        format!("{}{index}", action.strip_suffix("Item").unwrap_or(action))
+    };
+    called[&function.name].iter().map(verb).collect::<String>() + "Role"
+}
+
+fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) -> String {
+    let mut of_role: BTreeMap<(bool, String), Vec<&Function>> = BTreeMap::new();
+    for function in functions {
+        of_role.entry((!is_plain(function), role(function, called))).or_default().push(function);
+    }
+    let mut text = String::new();
+    for ((_, role), functions) in of_role {
+        let names: Vec<_> = functions.iter().map(|function| function.name.as_str()).collect();
+        for line in wrapped(&names.join(", ")) {
+            writeln!(text, "  # {line}").unwrap();
+        }
+        write!(
+            text,
+            "  {role}:\n    Type: AWS::IAM::Role\n    Properties:\n      AssumeRolePolicyDocument:\n        Version: '2012-10-17'\n        \
+             Statement: [{{Effect: Allow, Principal: {{Service: lambda.amazonaws.com}}, Action: sts:AssumeRole}}]\n      \
+             ManagedPolicyArns: !If [IsTraced, [!Sub 'arn:${{AWS::Partition}}:iam::aws:policy/AWSXRayDaemonWriteAccess'], !Ref AWS::NoValue]\n      \
+             Policies:\n        - PolicyName: calls\n          PolicyDocument:\n            Version: '2012-10-17'\n            Statement:\n"
+        )
+        .unwrap();
+        let mut allow = |actions: &[&str], resource: &str| {
+            writeln!(text, "              - Effect: Allow\n                Action: [{}]", actions.join(", ")).unwrap();
+            writeln!(text, "                Resource: {resource}").unwrap();
+        };
+        let calls = &called[names[0]];
+        let of_table: Vec<_> = calls.iter().filter(|call| !call.contains(' ')).map(String::as_str).collect();
+        allow(&of_table, "!GetAtt Table.Arn");
+        for (action, index) in calls.iter().filter_map(|call| call.split_once(" index/")) {
+            allow(&[action], &format!("!Sub ${{Table.Arn}}/index/{index}"));
+        }
+        allow(&["logs:CreateLogStream", "logs:PutLogEvents"], "!GetAtt LogGroup.Arn");
+        if functions[0].kind == "StreamConsumer" {
+            let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
+            allow(&read, "!GetAtt Table.StreamArn");
+            allow(&["dynamodb:ListStreams"], "!Sub ${Table.Arn}/stream/*");
+            allow(&["sqs:SendMessage"], "!GetAtt FailedRecordsQueue.Arn");
+        }
+    }
+    text
+}
+
+/// Lines of at most 130 characters, broken at spaces.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        if lines.last().is_some_and(|line| line.len() + word.len() > 130) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            *line = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        }
+    }
+    lines
+}
+
+fn iterator_age_alarms(functions: &[Function]) -> String {
+    let alarm = |Function { name, .. }: &Function| {
+        format!(
+            "  {id}IteratorAgeAlarm:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      AlarmDescription: {name} is more than ten \
+             minutes behind the table's stream, which keeps a day.\n      Namespace: AWS/Lambda\n      MetricName: IteratorAge\n      \
+             Dimensions: [{{Name: FunctionName, Value: !Ref {id}Function}}]\n      Statistic: Maximum\n      Period: 60\n      \
+             EvaluationPeriods: 5\n      ComparisonOperator: GreaterThanThreshold\n      Threshold: 600000\n      TreatMissingData: \
+             notBreaching\n      AlarmActions: [!Ref AlarmTopic]\n      OKActions: [!Ref AlarmTopic]\n",
+            id = camel_case(name)
+        )
+    };
+    functions.iter().filter(|function| function.kind == "StreamConsumer").map(alarm).collect()
+}
+
+#[test]
+fn at_most_700_lines_are_written_by_hand() {
+    let (template, mut inside, mut by_hand) = (read("template.yaml"), false, 0);
+    for line in template.lines() {
+        inside &= line.trim() != END;
+        by_hand += usize::from(!inside);
+        inside |= line.trim().starts_with("# Generated: ");
+    }
+    assert!(!inside, "a generated part has no end");
+    assert!(by_hand <= 700, "{by_hand} lines of template.yaml are written by hand");
+}
+
+/// A suppression stands once, with its reason, where each tool looks for it.
+#[test]
+fn suppressions_stand_in_configuration_files() {
+    let template = read("template.yaml");
+    for word in ["checkov", "cfn-lint", "cfn_nag", "ignore_checks", "ignore_reasons"] {
+        assert!(!template.contains(word), "template.yaml has {word}");
+    }
+    for (file, list) in [(".checkov.yaml", "skip-check:"), (".cfnlintrc.yaml", "ignore_checks:")] {
+        let (text, mut reason, mut checks) = (read(file), false, BTreeSet::new());
+        for line in text.split_once(list).unwrap().1.lines().skip(1).map(str::trim) {
+            match line.strip_prefix("- ") {
+                Some(check) => {
+                    assert!(reason, "{file}: {check} has no reason above it");
+                    assert!(checks.insert(check), "{file}: {check} stands twice");
+                }
+                None => assert!(line.starts_with("# "), "{file}: {line}"),
+            }
+            reason = line.starts_with("# ");
+        }
+        assert!(!checks.is_empty(), "{file}");
+    }
+}
+
+/// A prefix of the name would also fit the functions of a stack called `NAME-2`.
+#[test]
+fn the_gateway_invokes_the_functions_of_this_stack_alone() {
+    let template = document(&read("template.yaml")).unwrap();
+    let policies = &template["Resources"]["GatewayRole"]["Properties"]["Policies"];
+    let allowed = json!([{
+        "Effect": "Allow",
+        "Action": "lambda:InvokeFunction",
+        "Resource": {"!Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:*"},
+        "Condition": {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-id": {"!Ref": "AWS::StackId"}}},
+    }]);
+    assert_eq!(policies.as_array().unwrap().len(), 1);
+    assert_eq!(policies[0]["PolicyDocument"]["Statement"], allowed);
+    assert_eq!(template["Resources"]["GatewayRole"]["Properties"]["ManagedPolicyArns"], Value::Null);
+}
+
+/// What the gateway answers by itself: a kind without an entry of its own gets the default of its class.
+#[test]
+fn the_gateway_answers_its_own_failures_in_the_shape_of_the_others() {
+    let template = document(&read("template.yaml")).unwrap();
+    let responses = &template["Resources"]["Api"]["Properties"]["GatewayResponses"];
+    let (nowhere, path, body): (&[&str], &[&str], &[&str]) = (&[], &["path"], &["body"]);
+    for (kind, default, status, loc, msg, error, retry) in [
+        ("MISSING_AUTHENTICATION_TOKEN", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("RESOURCE_NOT_FOUND", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("INVALID_SIGNATURE", "DEFAULT_4XX", 404, path, "Not found", "not_found", None),
+        ("ACCESS_DENIED", "DEFAULT_4XX", 403, nowhere, "Forbidden", "forbidden", None),
+        ("WAF_FILTERED", "DEFAULT_4XX", 403, nowhere, "Forbidden", "forbidden", None),
+        ("REQUEST_TOO_LARGE", "DEFAULT_4XX", 413, body, "Payload too large", "payload_too_large", None),
+        ("THROTTLED", "DEFAULT_4XX", 429, nowhere, "Too many requests", "throttled", Some("'1'")),
+        ("QUOTA_EXCEEDED", "DEFAULT_4XX", 429, nowhere, "Too many requests", "throttled", Some("'3600'")),
+        ("INTEGRATION_FAILURE", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+        ("INTEGRATION_TIMEOUT", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+        ("API_CONFIGURATION_ERROR", "DEFAULT_5XX", 500, nowhere, "Internal server error", "internal_error", None),
+    ] {
+        let response = responses.get(kind).unwrap_or(&responses[default]);
+        assert_eq!(response["StatusCode"], status, "{kind}");
+        let answer: Value =
+            serde_json::from_str(response["ResponseTemplates"]["application/json"].as_str().unwrap()).unwrap();
+        assert_eq!(answer, json!({"detail": [{"loc": loc, "msg": msg, "type": error}]}), "{kind}");
+        let headers = &response["ResponseParameters"]["Headers"];
+        assert_eq!(headers["x-request-id"], "context.requestId", "{kind}");
+        let origin = json!({"!If": ["HasCors", {"!Sub": "'${CorsAllowOrigin}'"}, {"!Ref": "AWS::NoValue"}]});
+        assert_eq!(headers["Access-Control-Allow-Origin"], origin, "{kind}");
+        assert_eq!(headers["Retry-After"].as_str(), retry, "{kind}");
+    }
+}
+
+/// CloudFormation's quotas for one stack.
+const RESOURCES: usize = 500;
+const OUTPUTS: usize = 200;
+const BYTES: usize = 1_000_000;
+
+/// The most bytes that an operation takes once SAM has expanded the template, and all else. `template/expand.py` beside this file measures them.
+const BYTES_OF_AN_OPERATION: usize = 2_600;
+const OTHER_BYTES: usize = 65_000;
+
+/// The least that must fit.
+const OPERATIONS: usize = 300;
+
+/// The resources that SAM makes of `template`.
+fn resources_after_sam(template: &Value) -> usize {
+    let of_event = |event: &Value| match event["Type"].as_str() {
+        Some("DynamoDB") => 1,
+        // The schedule, and the role with which it invokes.
+        Some("ScheduleV2") => 2,
+        other => panic!("nothing here knows what SAM makes of an event {other:?}"),
+    };
+    let of_resource = |(id, resource): (&String, &Value)| {
+        let properties = &resource["Properties"];
+        match resource["Type"].as_str().unwrap() {
+            // Definition, deployment, stage.
+            "AWS::Serverless::Api" => 3,
+            "AWS::Serverless::Function" => {
+                for more in ["AutoPublishAlias", "DeploymentPreference", "FunctionUrlConfig"] {
+                    assert!(properties[more].is_null(), "{id}: nothing here knows what SAM makes of {more}");
+                }
+                assert!(properties["Role"].is_object(), "{id}: SAM makes a role for it");
+                let events = properties["Events"].as_object().into_iter().flatten();
+                1 + usize::from(properties["EventInvokeConfig"].is_object())
+                    + events.map(|(_, event)| of_event(event)).sum::<usize>()
+            }
+            other => {
+                assert!(!other.starts_with("AWS::Serverless::"), "nothing here knows what SAM makes of {other}");
+                1
+            }
+        }
+    };
+    template["Resources"].as_object().unwrap().iter().map(of_resource).sum()
+}
+
+/// How many operations more fit into the stack.
+fn room(template: &Value) -> usize {
+    let bytes = (BYTES - OTHER_BYTES) / BYTES_OF_AN_OPERATION - routes::ALL.len();
+    bytes.min(RESOURCES - resources_after_sam(template))
+}
+
+#[test]
+fn there_is_room_for_300_operations() {
+    let template = document(&read("template.yaml")).unwrap();
+    let (resources, room) = (resources_after_sam(&template), room(&template));
+    let fit = routes::ALL.len() + room;
+    assert!(fit >= OPERATIONS, "only {fit} operations fit");
+    let outputs = template["Outputs"].as_object().unwrap().len();
+    assert!(
+        outputs <= OUTPUTS && template["Outputs"].as_object().unwrap().keys().all(|name| !name.contains("Function"))
+    );
+
+    // Made-up ones take a resource each, as the real ones do.
+    let mut more = template.clone();
+    for number in 0..room {
+        more["Resources"][format!("MadeUp{number}Function")] = template["Resources"]["DeleteTagFunction"].clone();
+    }
+    assert_eq!(resources_after_sam(&more), resources + room);
+
+    let nodes: BTreeSet<_> = routes::ALL
+        .iter()
+        .flat_map(|route| {
+            let path = route.path.trim_end_matches('/');
+            let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).chain([path.len()]).collect();
+            ends.into_iter().map(move |end| &path[..end])
+        })
+        .collect();
+    let stated = format!(
+        "One stack holds everything: {resources} resources today, of the {RESOURCES} that CloudFormation allows, and {outputs} outputs of \
+         {OUTPUTS}. An operation takes one resource,\nor two where no other function makes the same calls and it needs a role of its own. The \
+         template, which may have {BYTES} bytes once SAM has\nexpanded it, is full first: {BYTES_OF_AN_OPERATION} bytes for an operation, {OTHER_BYTES} for all \
+         else. There is room for {room} more operations, {fit} in all.\n`.ci/validate` expands the template with SAM's own translator, as it is \
+         and with that many made-up operations. The gateway counts its paths,\npiece by piece: {} today, of 300; that quota (`L-01C8A9E0` of \
+         `apigateway`) can be raised.\n",
+        nodes.len()
+    );
+    generated_between("docs/OPERATIONS.md", ("<!-- room -->\n", "\n<!-- /room -->"), &stated);
+}
