@@ -1,4 +1,4 @@
-//! CloudWatch's filter patterns for log lines of JSON, as far as the template's metric filters use them.
+//! CloudWatch's filter patterns for JSON log lines, as far as the template's metric filters use them.
 //!
 //! `{ ($.a.b = "x" || $.c != 3) && $.d = "y" }`: fields, strings in quotes, numbers, `=`, `!=`, `&&`, `||` and parentheses. `&&` binds
 //! closer than `||`. A comparison of a field that a line does not have is false, `!=` included.
@@ -10,15 +10,15 @@ use crate::Trouble;
 /// A filter pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
-    /// One of them holds.
+    /// One of them is true.
     Any(Vec<Pattern>),
-    /// All of them hold.
+    /// All of them are true.
     All(Vec<Pattern>),
-    /// A field is a value, or is another one than that.
+    /// A field is equal to a value, or is not.
     Field {
         /// The field and those around it, outermost first.
         path: Vec<String>,
-        /// Whether it is to be this value, or another one.
+        /// Whether it must be equal.
         equal: bool,
         /// A string or a number.
         value: Value,
@@ -29,7 +29,7 @@ impl Pattern {
     /// Reads `text`.
     ///
     /// # Errors
-    /// [`Trouble`] names what is not known here. CloudWatch knows more.
+    /// [`Trouble`] names what is not supported here. CloudWatch supports more.
     pub fn parse(text: &str) -> Result<Self, Trouble> {
         let unknown = || Trouble(format!("a filter pattern that is not known here: {text}"));
         let mut rest = Rest { tokens: tokens(text).ok_or_else(unknown)?, next: 0 };
@@ -157,7 +157,7 @@ mod tests {
             (r#"{"type":"a b","in":{"state":"bad"}}"#, true),
             (r#"{"type":"a b","in":{"state":"ok"}}"#, false),
             (r#"{"type":"a","in":{"state":"bad"}}"#, false),
-            // What is not there is not different.
+            // A missing field is not different from a value.
             (r#"{"type":"a b"}"#, false),
             (r#"{"status":500}"#, true),
             (r#"{"status":500.0}"#, true),

@@ -93,13 +93,13 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
 
 /// What a stack costs in a month without a single call: a table with what it assumes below, and the sum in dollars.
 pub fn idle_month(alarms: usize, schedules: usize) -> (String, f64) {
-    // Neither number is beyond a few hundred.
+    // Both numbers are a few hundred at most.
     let count = |number: usize| f64::from(u16::try_from(number).unwrap_or(u16::MAX));
     let ticks = count(schedules) * MINUTES;
     let (milliseconds, memory, read_units, log_bytes) = TICK;
     let compute = ticks * milliseconds / 1000.0 * (memory / 1024.0) * GB_SECOND;
     let million = 1e-6;
-    // The table's key is asked for at most once in five minutes for each role that uses it.
+    // Each role that uses the table's key requests it at most once in five minutes.
     let key_requests = count(schedules) * MINUTES / 5.0;
     let rows = [
         (format!("{alarms} alarms"), count(alarms) * ALARM),

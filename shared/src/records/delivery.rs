@@ -418,7 +418,7 @@ impl EndpointHealth {
 /// What was observed of an endpoint. Several functions observe it at the same time; the table adds it up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Whether an attempt succeeded: this closes the circuit, and the failures before it no longer count.
+    /// Whether an attempt succeeded: the failures before it no longer count.
     pub succeeded: bool,
     /// The failures since then.
     pub failures: u64,
