@@ -9,6 +9,7 @@ mod command;
 mod contract;
 mod cost;
 mod events;
+mod exercises;
 mod faults;
 mod fixture;
 mod http_client;
