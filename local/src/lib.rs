@@ -27,9 +27,10 @@ pub mod schedule;
 pub mod stream;
 pub mod template;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -146,7 +147,7 @@ impl Stack {
     /// # Errors
     /// [`Trouble`] names the cause: a port in use, an unreadable file, a broken template.
     pub async fn start(settings: Settings) -> Result<Self, Trouble> {
-        let mut template = Template::read(&settings.template)?;
+        let mut template = template_at(&settings.template)?;
         if !settings.stream {
             template.without_stream();
         }
@@ -260,6 +261,18 @@ impl Background {
     pub async fn stop(mut self) {
         self.0.shutdown().await;
     }
+}
+
+/// The template at `path`, which a process reads once: that takes longer than all the rest of a start.
+fn template_at(path: &Path) -> Result<Template, Trouble> {
+    static READ: Mutex<BTreeMap<PathBuf, Template>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(template) = read.get(path) {
+        return Ok(template.clone());
+    }
+    let template = Template::read(path)?;
+    read.insert(path.to_owned(), template.clone());
+    Ok(template)
 }
 
 /// `option` is the command-line option that chooses the port.

@@ -276,8 +276,24 @@ fn the_readme_has_the_route_table() {
 
 #[test]
 fn tests_mirror_the_functions() {
-    let wanted: BTreeSet<_> = names().map(|name| format!("{}.rs", name.replace('-', "_"))).collect();
-    assert_eq!(names_in("local/tests/routes"), wanted);
+    let mut records: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Route { record, name, .. } in routes::ALL {
+        records.entry(snake_case(record)).or_default().insert(snake_case(name));
+    }
+    let modules = records.iter().map(|(record, operations)| {
+        let operations: String = operations.iter().map(|operation| format!("    mod {operation};\n")).collect();
+        format!("mod {record} {{\n{operations}}}\n")
+    });
+    let marks = ("`UPDATE=1 cargo test` writes this list.", "// The end of that list.");
+    generated_between("local/tests/stack.rs", marks, &modules.collect::<String>());
+    let sources = |folder: &str| names_in(folder).into_iter().filter(|name| name.ends_with(".rs"));
+    for (record, operations) in &records {
+        let files: BTreeSet<_> = operations.iter().map(|operation| format!("{operation}.rs")).collect();
+        assert_eq!(names_in(&format!("local/tests/{record}")), files, "the tests of {record}");
+    }
+    let folders = names_in("local/tests").into_iter().filter(|name| root().join("local/tests").join(name).is_dir());
+    let of_tests = folders.filter(|folder| sources(&format!("local/tests/{folder}")).next().is_some());
+    assert_eq!(of_tests.collect::<BTreeSet<_>>(), records.into_keys().collect(), "there are tests of no record");
 }
 
 #[test]

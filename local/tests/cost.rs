@@ -6,7 +6,8 @@ use shared::routes;
 use shared::runtime::meter::Cost;
 
 use crate::contract::generated;
-use crate::fixture::{ACME, ACME_READ_ONLY, call, id, kind, post, stack, valid_call};
+use crate::exercises::{EXERCISES, Exercise};
+use crate::fixture::{ACME, ACME_READ_ONLY, call, stack, valid_call};
 
 const HEAD: &str = "\
 # What an operation costs
@@ -38,53 +39,22 @@ async fn the_table_is_what_is_measured() {
         let Cost { calls, depth, read_units, write_units } = cost;
         table += &format!("| {name} | {calls} | {depth} | {read_units} | {write_units} |\n");
     };
-    for route in routes::ALL {
-        let call = valid_call(route, 'a', ACME);
-        let stack = stack().await;
-        match route.name {
-            "run-campaign" => {
-                row("`run-campaign`, 1 contact", warm(&stack, &call).await);
-                row("`run-campaign`, 25 contacts", warm(&stack, &campaign(25)).await);
-                row("`run-campaign`, the same request again", warm(&stack, &campaign(25)).await);
-            }
-            "setup-payment-webhook" => {
-                row("`setup-payment-webhook`, first", warm(&stack, &call).await);
-                row("`setup-payment-webhook`, again", warm(&stack, &call).await);
-            }
-            "get-agent-list" | "read-link-tag-entity-list" => {
-                row(&format!("`{}`, first page of 50", route.name), warm(&stack, &call).await);
-                let later = Call { query: format!("{}&page=2", call.query), ..call };
-                row(&format!("`{}`, second page of 50", route.name), warm(&stack, &later).await);
-            }
-            "list-conversations" => {
-                row("`list-conversations`, all", warm(&stack, &call).await);
-                let open = Call { query: format!("{}&status=open", call.query), ..call.clone() };
-                row("`list-conversations`, of one status", warm(&stack, &open).await);
-                let assistant = id('a', kind::ASSISTANT, 1);
-                let both = Call { query: format!("{}&assistant_id={assistant}", open.query), ..call };
-                row("`list-conversations`, of one status and assistant", warm(&stack, &both).await);
-            }
-            // What a process has appended to once it need not ask about again.
-            "create-webhook" | "send-test-event" | "open-conversation" => {
-                let first = warm(&stack, &call).await;
-                row(&format!("`{}`", route.name), warm(&stack, &call).await);
-                row(&format!("`{}`, the first of a process", route.name), first);
-            }
-            "create-assistant" => {
-                row("`create-assistant`", warm(&stack, &call).await);
-                let webhook = format!(r#"{{"webhook_id":"{}"}}"#, id('a', kind::WEBHOOK, 1));
-                row("`create-assistant`, with a webhook", warm(&stack, &post(route.path, ACME, webhook)).await);
-            }
-            name => row(&format!("`{name}`"), warm(&stack, &call).await),
+    for Exercise { route, costs, first_costs_more, .. } in EXERCISES {
+        let (name, stack) = (route.name, stack().await);
+        let first = if *first_costs_more { Some(warm(&stack, &valid_call(route, 'a', ACME)).await) } else { None };
+        let mut calls = costs();
+        if calls.is_empty() {
+            calls.push(("", valid_call(route, 'a', ACME)));
+        }
+        for (which, call) in calls {
+            row(&format!("`{name}`{which}"), warm(&stack, &call).await);
+        }
+        // What a process has appended to once it need not ask about again.
+        if let Some(first) = first {
+            row(&format!("`{name}`, the first of a process"), first);
         }
     }
     generated("docs/COST.md", &table);
-}
-
-fn campaign(contacts: u32) -> Call {
-    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
-    let body = serde_json::json!({"contact_ids": ids}).to_string();
-    post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body)
 }
 
 #[tokio::test]

@@ -9,84 +9,16 @@ use serde_json::{Value, json};
 use shared::routes;
 
 use crate::contract::{generated, names_in, updating};
-use crate::fixture::{
-    ACME, ACME_READ_ONLY, NOW, call, data, id, kind, post, root, settings, stack, streaming, valid_call,
-};
+use crate::exercises::EXERCISES;
+use crate::fixture::{ACME, NOW, data, id, kind, root, settings, stack, streaming, valid_call};
 
-/// More events of a function, the failures worth keeping above all: `<function>.<case>`.
-fn cases() -> Vec<(&'static str, Call)> {
-    let widget = |number| format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, number));
-    let agency = |number, rest: &str| format!("/api/v1/agency/billing/{}/{rest}", id('a', kind::AGENCY, number));
-    let webhook = |number, rest: &str| format!("/api/v1/outbound_webhook/{}{rest}", id('a', kind::WEBHOOK, number));
-    let conversation =
-        |number, rest: &str| format!("/api/v1/conversation/{}{rest}", id('a', kind::CONVERSATION, number));
-    let tag = |id: &str| format!("/api/v1/tag/{id}");
-    let unknown = format!(r#"{{"contact_ids":["{}","{}"]}}"#, id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1));
-    let silent = format!(r#"{{"contact_ids":["{}"]}}"#, id('a', kind::CONTACT, 1));
-    vec![
-        (
-            "create-assistant.with-webhook",
-            post("/api/v1/assistant", ACME, format!(r#"{{"webhook_id":"{}"}}"#, id('a', kind::WEBHOOK, 1))),
-        ),
-        (
-            "create-assistant.invalid",
-            post(
-                "/api/v1/assistant",
-                ACME,
-                r#"{"voice":"maybe","voice_languages":["en-GB","english"],"assistant_type":"robot","webhook_id":"x"}"#,
-            ),
-        ),
-        ("create-assistant.not-json", post("/api/v1/assistant", ACME, r#"{"name": "Reception",}"#)),
-        ("create-assistant.read-only-key", post("/api/v1/assistant", ACME_READ_ONLY, "{}")),
-        (
-            "create-agency.other-organisation",
-            post("/api/v1/agency", ACME, r#"{"org_id":"01900000-0000-7000-8000-b00000000001"}"#),
-        ),
-        (
-            "create-agency-billing-plan.incomplete",
-            post(&agency(1, "billing_plan"), ACME, r#"{"name":"Pro","bots_count":-1}"#),
-        ),
-        ("run-campaign.unknown-contact", post(&widget(1), ACME, unknown)),
-        ("run-campaign.nothing-to-say", post(&widget(3), ACME, silent)),
-        ("get-agent-list.no-key", Call { query: String::new(), ..call("GET", "/api/v1/user/get_agent_list/", "") }),
-        (
-            "get-agent-list.page-out-of-bounds",
-            Call {
-                query: format!("api_key={ACME}&page=0&size=101"),
-                ..call("GET", "/api/v1/user/get_agent_list/", "")
-            },
-        ),
-        (
-            "create-webhook.not-public",
-            post("/api/v1/outbound_webhook", ACME, r#"{"endpoint":"https://169.254.169.254/latest"}"#),
-        ),
-        ("send-test-event.disabled", post(&webhook(0, "/test"), ACME, "")),
-        (
-            "open-conversation.unknown-contact",
-            post(
-                "/api/v1/conversation",
-                ACME,
-                format!(
-                    r#"{{"assistant_id":"{}","contact_id":"{}"}}"#,
-                    id('a', kind::ASSISTANT, 1),
-                    id('b', kind::CONTACT, 1)
-                ),
-            ),
-        ),
-        (
-            "add-message.closed",
-            post(&conversation(0, "/message"), ACME, r#"{"sender_type":"user","text":"One more thing"}"#),
-        ),
-        ("close-conversation.closed", post(&conversation(0, "/close"), ACME, "")),
-        (
-            "list-conversations.open-ones",
-            Call { query: format!("api_key={ACME}&status=open"), ..call("GET", "/api/v1/conversation", "") },
-        ),
-        ("setup-payment-webhook.not-configured", call("GET", &agency(2, "setup_payment_webhook"), ACME)),
-        ("delete-tag.not-found", call("DELETE", &tag(&id('b', kind::TAG, 1)), ACME)),
-        ("delete-tag.not-a-uuid", call("DELETE", &tag("vip"), ACME)),
-        ("delete-tag.bad-key", call("DELETE", &tag(&id('a', kind::TAG, 1)), "in-wrong")),
-    ]
+/// The requests whose events are kept, by the names of those.
+fn requests() -> impl Iterator<Item = (String, Call)> {
+    EXERCISES.iter().flat_map(|exercise| {
+        let name = exercise.route.name;
+        let cases = (exercise.recorded)().into_iter().map(move |(case, call)| (format!("{name}.{case}"), call));
+        [(name.to_owned(), valid_call(exercise.route, 'a', ACME))].into_iter().chain(cases)
+    })
 }
 
 /// As `curl` would send it.
@@ -125,10 +57,10 @@ fn keep(function: &str, name: &str) {
 async fn record() {
     // What an earlier run left there would not be replaced.
     let _ = std::fs::remove_dir_all(folder());
-    for (name, call) in routes::ALL.iter().map(|route| (route.name, valid_call(route, 'a', ACME))).chain(cases()) {
+    for (name, call) in requests() {
         let recording = Stack::start(Settings { record: Some(folder()), ..settings() }).await.unwrap();
         recording.answer(&with_headers(call)).await;
-        keep(name.split('.').next().unwrap(), name);
+        keep(name.split('.').next().unwrap(), &name);
     }
     for (name, payload) in tasks() {
         let text = serde_json::to_string_pretty(&payload).unwrap() + "\n";
@@ -215,9 +147,8 @@ async fn every_event_answers_as_it_did() {
         generated(&format!("local/tests/answers/{name}.txt"), &shown);
         replayed.insert(name);
     }
-    let names = routes::ALL.iter().map(|route| route.name).chain(cases().into_iter().map(|case| case.0));
-    let names = names.chain(tasks().into_iter().map(|task| task.0)).chain(EVENTS);
-    let wanted: BTreeSet<_> = names.map(str::to_owned).collect();
+    let others = tasks().into_iter().map(|task| task.0).chain(EVENTS);
+    let wanted: BTreeSet<_> = requests().map(|request| request.0).chain(others.map(str::to_owned)).collect();
     assert_eq!(replayed, wanted, "events/ does not hold what it should");
     let answers = names_in("local/tests/answers").into_iter().map(|file| file.trim_end_matches(".txt").to_owned());
     assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ does not hold what it should");

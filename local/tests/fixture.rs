@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME};
 use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
@@ -21,6 +22,8 @@ use shared::values::id::{ContactId, OrgId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
+use crate::exercises::exercise;
+
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
 pub const ACME_READ_ONLY: &str = "in-demo-acme-read-only-00000000000000000000000";
@@ -36,29 +39,33 @@ pub fn root() -> PathBuf {
 
 /// Fixed clock, counted ids, and the table as the demo set leaves it.
 pub fn settings() -> Settings {
-    // Loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were made before.
-    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| {
-        let file = scratch("demo.db");
-        let load = async {
-            let stack = Stack::start(Settings { stream: false, ..Settings::of(&root()) }).await.unwrap();
-            stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
-        };
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        std::thread::scope(|scope| scope.spawn(|| runtime().block_on(load)).join().unwrap());
-        file
-    });
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo.db", false));
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
+}
+
+/// The same, with the table's stream.
+pub fn streaming() -> Settings {
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo-with-stream.db", true));
+    Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
+}
+
+/// A file with the demo set. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were
+/// made before.
+fn loaded(name: &str, stream: bool) -> PathBuf {
+    let file = scratch(name);
+    let load = async {
+        let stack = Stack::start(Settings { stream, ..Settings::of(&root()) }).await.unwrap();
+        stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
+    };
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| runtime().block_on(load)).join().unwrap());
+    file
 }
 
 /// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     Settings { clock, ids: Ids::counted(), demo: None, stream: false, ..Settings::of(&root()) }
-}
-
-/// The demo set, with the table's stream.
-pub fn streaming() -> Settings {
-    Settings { demo: Some(root().join("local/demo.yaml")), stream: true, ..empty() }
 }
 
 pub async fn stack() -> Stack {
@@ -185,19 +192,7 @@ pub fn path(route: &Route, fill: impl Fn(&str) -> String) -> String {
 
 /// A body that `route` accepts; empty where it takes none.
 pub fn valid_body(route: &Route, organisation: char) -> String {
-    match route.name {
-        "create-assistant" => r#"{"name":"Reception"}"#.into(),
-        "create-agency" => r#"{"branding":{"name":"Acme"}}"#.into(),
-        "create-agency-billing-plan" => {
-            r#"{"name":"Pro","description":"All of it","bots_count":5,"queries_count":1000,"words_count":50000,"voice_seconds":3600,"premium_support":true}"#.into()
-        }
-        "run-campaign" => format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
-        "create-webhook" => r#"{"endpoint":"https://93.184.215.14/hooks","name":"Events"}"#.into(),
-        "update-webhook" => r#"{"name":"Renamed"}"#.into(),
-        "open-conversation" => format!(r#"{{"assistant_id":"{}"}}"#, id(organisation, kind::ASSISTANT, 1)),
-        "add-message" => r#"{"sender_type":"user","text":"Until when are you open?"}"#.into(),
-        _ => String::new(),
-    }
+    (exercise(route).body)(organisation)
 }
 
 /// A call of `route` that succeeds for `organisation`, whose key is `key`.
@@ -226,14 +221,43 @@ pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
     )
 }
 
-/// Every item of the table, in order, for looking for what must be in it, or must not.
+/// Every item of the table, in order, for looking for what must be in it, or must not. Asks the database itself: tests compare whole
+/// tables so often that they would otherwise wait for the SDK most of the time.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
-    #[expect(clippy::disallowed_methods, reason = "only a test looks at everything")]
-    let pages = stack.client.scan().table_name(TABLE_NAME).into_paginator().items().send();
-    let items: Vec<_> = pages.collect::<Result<_, _>>().await.unwrap();
-    let mut items: Vec<BTreeMap<_, _>> = items.into_iter().map(BTreeMap::from_iter).collect();
-    items.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
+    let (mut items, mut next) = (Vec::new(), None);
+    loop {
+        let request =
+            ScanRequest { table_name: TABLE_NAME.to_owned(), exclusive_start_key: next, ..Default::default() };
+        let page = stack.database.scan(request).unwrap();
+        let found = page.items.unwrap_or_default().into_iter();
+        items.extend(found.map(|item| item.into_iter().map(|(name, value)| (name, value_of(value))).collect()));
+        next = page.last_evaluated_key;
+        if next.is_none() {
+            break;
+        }
+    }
+    let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
+    items.sort_by_cached_key(|item| (text(item, "pk"), text(item, "sk")));
     items
+}
+
+/// What the SDK makes of a value that the database holds.
+fn value_of(value: dynoxide::AttributeValue) -> AttributeValue {
+    use dynoxide::AttributeValue as Held;
+    match value {
+        Held::S(text) => AttributeValue::S(text),
+        Held::N(number) => AttributeValue::N(number),
+        Held::B(bytes) => AttributeValue::B(bytes.into()),
+        Held::BOOL(is) => AttributeValue::Bool(is),
+        Held::NULL(is) => AttributeValue::Null(is),
+        Held::SS(texts) => AttributeValue::Ss(texts),
+        Held::NS(numbers) => AttributeValue::Ns(numbers),
+        Held::BS(all) => AttributeValue::Bs(all.into_iter().map(Into::into).collect()),
+        Held::L(values) => AttributeValue::L(values.into_iter().map(value_of).collect()),
+        Held::M(members) => {
+            AttributeValue::M(members.into_iter().map(|(name, value)| (name, value_of(value))).collect())
+        }
+    }
 }
 
 /// The member `name` of a JSON object, as it is written.

@@ -14,6 +14,7 @@ use shared::request::context::Clock;
 use shared::routes::{self, Route};
 use shared::table::store::from_item;
 
+use crate::exercises::{Further, exercise};
 use crate::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, id, kind, post, settings, stack, valid_body,
     valid_call,
@@ -79,12 +80,10 @@ async fn records(stack: &Stack) -> Vec<Value> {
 async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer {
     let before = records(stack).await;
     let answer = stack.answer(call).await;
-    let wanted = match route.name {
-        // What is over is over.
-        "close-conversation" | "cancel-campaign" => (409, false),
-        // What is about to be sent anyway stays as it is.
-        "redeliver" => (route.success, false),
-        _ => (route.success, true),
+    let wanted = match exercise(route).further {
+        Further::Effect => (route.success, true),
+        Further::NoEffect => (route.success, false),
+        Further::Conflict => (409, false),
     };
     assert_eq!((answer.status, records(stack).await != before), wanted, "{} {}", route.name, answer.body);
     answer

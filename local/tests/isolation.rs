@@ -2,10 +2,12 @@
 
 use local::Stack;
 use local::gateway::{Answer, Call};
-use serde_json::{Value, json};
 use shared::routes;
 
-use crate::fixture::{ACME, GLOBEX, call, data, demo_id, everything, id, kind, path, post, stack, valid_body};
+use crate::exercises::{EXERCISES, Exercise};
+use crate::fixture::{
+    ACME, GLOBEX, call, data, demo_id, everything, id, kind, path, post, stack, valid_body, valid_call,
+};
 
 /// An id that nobody has.
 const NOBODYS: &str = "01900000-0000-7000-8000-ffffffffffff";
@@ -47,34 +49,29 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
     assert_eq!(everything(&stack).await, before);
 }
 
-/// The body around an id.
-type Around<'a> = &'a dyn Fn(&str) -> Value;
-
 #[tokio::test]
 async fn another_s_id_in_a_body_answers_like_nobody_s_and_changes_nothing() {
     let stack = warm_stack().await;
-    let assistant = id('a', kind::ASSISTANT, 1);
-    let widget = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
-    let conversation = "/api/v1/conversation";
-    // Where the id stands, of what kind it is, and the body around it.
-    let cases: [(&str, u8, Around<'_>); 5] = [
-        ("/api/v1/assistant", kind::WEBHOOK, &|id| json!({"webhook_id": id})),
-        (&widget, kind::CONTACT, &|id| json!({"contact_ids": [id]})),
-        (conversation, kind::ASSISTANT, &|id| json!({"assistant_id": id})),
-        (conversation, kind::WIDGET, &|id| json!({"assistant_id": assistant, "widget_id": id})),
-        (conversation, kind::CONTACT, &|id| json!({"assistant_id": assistant, "contact_id": id})),
-    ];
-    for (path, kind, body) in cases {
-        let send = async |id: &str| visible(stack.answer(&post(path, ACME, body(id).to_string())).await);
-        // First, so that the lists it appends to are known: whoever is first pays for that.
-        let own = send(&id('a', kind, 1)).await;
-        assert!(own.status < 300, "{path} {kind} {}", own.body);
-        let before = everything(&stack).await;
-        let (others, nobodys) = (send(&id('b', kind, 1)).await, send(NOBODYS).await);
-        assert_eq!(others, nobodys, "{path} {kind}");
-        assert_eq!(others.status, 422, "{path} {kind} {}", others.body);
-        assert_eq!(everything(&stack).await, before, "{path} {kind}");
+    let mut cases = 0;
+    for Exercise { route, names, .. } in EXERCISES {
+        for (kind, body) in *names {
+            let name = route.name;
+            let send = async |id: &str| {
+                let body = body(id).to_string().into();
+                visible(stack.answer(&Call { body, ..valid_call(route, 'a', ACME) }).await)
+            };
+            // First, so that the lists it appends to are known: whoever is first pays for that.
+            let own = send(&id('a', *kind, 1)).await;
+            assert!(own.status < 300, "{name} {kind} {}", own.body);
+            let before = everything(&stack).await;
+            let (others, nobodys) = (send(&id('b', *kind, 1)).await, send(NOBODYS).await);
+            assert_eq!(others, nobodys, "{name} {kind}");
+            assert_eq!(others.status, 422, "{name} {kind} {}", others.body);
+            assert_eq!(everything(&stack).await, before, "{name} {kind}");
+            cases += 1;
+        }
     }
+    assert!(cases >= 5, "{cases}");
 }
 
 #[tokio::test]
@@ -98,28 +95,22 @@ async fn lists_hold_the_organisation_s_own_rows_only() {
     let stack = stack().await;
     // Which of its assistants an organisation asks for is told in the query, and so may be another's.
     let of = |organisation| format!("&assistant_id={}", id(organisation, kind::ASSISTANT, 1));
-    for (organisation, key, totals) in [('a', ACME, [120, 250, 2, 2, 1, 3]), ('b', GLOBEX, [3, 2, 2, 2, 1, 3])] {
+    for (at, (organisation, key)) in [('a', ACME), ('b', GLOBEX)].into_iter().enumerate() {
         let others = if organisation == 'a' { 'b' } else { 'a' };
-        let (deliveries, contacts) = (&routes::LIST_DELIVERIES, &routes::LIST_CAMPAIGN_CONTACTS);
-        let paths = [
-            "/api/v1/user/get_agent_list/".to_owned(),
-            "/api/v1/link_tag_entity/list".to_owned(),
-            "/api/v1/outbound_webhook/list".to_owned(),
-            "/api/v1/conversation".to_owned(),
-            path(deliveries, |name| demo_id(organisation, name)),
-            path(contacts, |name| demo_id(organisation, name)),
-        ];
-        let lists = paths.iter().zip(totals).map(|(path, total)| (path.as_str(), String::new(), total));
+        let lists = EXERCISES.iter().filter_map(|Exercise { route, rows, .. }| {
+            Some((path(route, |name| demo_id(organisation, name)), String::new(), (*rows)?[at]))
+        });
         let filtered = [
-            ("/api/v1/conversation", "&status=open".to_owned(), 1),
-            ("/api/v1/conversation", "&status=closed".to_owned(), 1),
-            ("/api/v1/conversation", of(organisation), 2),
-            ("/api/v1/conversation", of(others), 0),
-            ("/api/v1/conversation", format!("{}&status=open", of(others)), 0),
-            ("/api/v1/conversation", format!("{}&status=closed", of(others)), 0),
+            ("&status=open".to_owned(), 1),
+            ("&status=closed".to_owned(), 1),
+            (of(organisation), 2),
+            (of(others), 0),
+            (format!("{}&status=open", of(others)), 0),
+            (format!("{}&status=closed", of(others)), 0),
         ];
+        let filtered = filtered.into_iter().map(|(query, total)| ("/api/v1/conversation".to_owned(), query, total));
         for (path, query, total) in lists.chain(filtered) {
-            let mut call = call("GET", path, key);
+            let mut call = call("GET", &path, key);
             call.query += &query;
             let page = data(&stack.answer(&call).await);
             assert_eq!(page["total"], total, "{path}{query}");
@@ -135,7 +126,7 @@ async fn lists_hold_the_organisation_s_own_rows_only() {
 async fn every_item_but_a_key_belongs_to_an_organisation() {
     let stack = stack().await;
     for route in routes::ALL {
-        stack.answer(&crate::fixture::valid_call(route, 'a', ACME)).await;
+        stack.answer(&valid_call(route, 'a', ACME)).await;
     }
     #[expect(clippy::disallowed_methods, reason = "only a test looks at everything")]
     let items = stack.client.scan().table_name(local::database::TABLE_NAME).send().await.unwrap();

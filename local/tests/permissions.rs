@@ -13,6 +13,7 @@ use shared::values::id::WidgetId;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::exercises::{EXERCISES, Exercise};
 use crate::fixture::{ACME, acme, call, data, id, kind, post, root, settings, streaming, valid_body, valid_call};
 
 /// What invoking `function` with `payload` takes, its start included.
@@ -89,23 +90,18 @@ async fn close_towards_nobody(stack: &Stack) -> String {
     webhook
 }
 
-/// What calls take that no recorded event makes: the end of a conversation that its contact and its widget know, and of lists those
-/// that are not whole.
-async fn taken_by_more_calls() -> Vec<(&'static str, BTreeSet<String>)> {
+/// What the calls of the table take that an operation makes beyond those of its recorded events.
+async fn taken_by_more(exercise: &Exercise) -> BTreeSet<String> {
     let faults = Faults::default();
     let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
-    let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
-    let fields = json!({"assistant_id": id('a', kind::ASSISTANT, 1), "widget_id": widget, "contact_id": contact});
-    let opened = data(&stack.answer(&post("/api/v1/conversation", ACME, fields.to_string())).await);
-    let close = format!("/api/v1/conversation/{}/close", opened["id"].as_str().unwrap());
-    let listed = Call { query: format!("api_key={ACME}&status=open"), ..call("GET", "/api/v1/conversation", "") };
-    let mut taken = Vec::new();
-    for (function, call) in [("close-conversation", post(&close, ACME, "")), ("list-conversations", listed)] {
+    let mut before = String::new();
+    for call in (exercise.calls_more)() {
         faults.plan(|_, _| Fault::None);
-        data(&stack.answer(&call).await);
-        taken.push((function, faults.permissions()));
+        let call = Call { path: call.path.replace("{id}", &before), ..call };
+        let answer = data(&stack.answer(&call).await);
+        answer["id"].as_str().unwrap_or_default().clone_into(&mut before);
     }
-    taken
+    faults.permissions()
 }
 
 /// What a statement allows on the table and its indexes, as [`Faults::permissions`] names it; none for one of something else.
@@ -145,8 +141,8 @@ async fn measure() -> BTreeMap<String, BTreeSet<String>> {
             called.extend(taken(&function, &keyed).await);
         }
     }
-    for (function, taken) in taken_by_more_calls().await {
-        called.entry(function.to_owned()).or_default().extend(taken);
+    for exercise in EXERCISES.iter().filter(|exercise| !(exercise.calls_more)().is_empty()) {
+        called.entry(exercise.route.name.to_owned()).or_default().extend(taken_by_more(exercise).await);
     }
     let acme = "01900000-0000-7000-8000-a00000000001";
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x"});

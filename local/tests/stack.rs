@@ -9,6 +9,7 @@ mod command;
 mod contract;
 mod cost;
 mod events;
+mod exercises;
 mod faults;
 mod fixture;
 mod http_client;
@@ -20,11 +21,74 @@ mod matrix;
 mod operations;
 mod outbox;
 mod permissions;
+mod records;
 mod replay;
-mod routes;
 mod sending;
 mod storage;
 mod stored;
 mod stream;
 mod template;
 mod verify;
+
+// The tests of single operations, by record. `UPDATE=1 cargo test` writes this list.
+mod agency {
+    mod create_agency;
+    mod setup_payment_webhook;
+}
+mod assistant {
+    mod create_assistant;
+}
+mod billing_plan {
+    mod create_agency_billing_plan;
+}
+mod campaign {
+    mod cancel_campaign;
+    mod read_campaign;
+    mod run_campaign;
+}
+mod campaign_contact {
+    mod delete_campaign_contact;
+    mod list_campaign_contacts;
+}
+mod conversation {
+    mod add_message;
+    mod close_conversation;
+    mod list_conversations;
+    mod open_conversation;
+    mod read_conversation;
+}
+mod datasource {
+    mod delete_linked_assistant_datasource;
+}
+mod datasource_file {
+    mod delete_datasource_file;
+}
+mod delivery {
+    mod list_deliveries;
+    mod redeliver;
+}
+mod form {
+    mod delete_form;
+}
+mod intent {
+    mod delete_intent;
+}
+mod link {
+    mod read_link_tag_entity_list;
+}
+mod tag {
+    mod delete_tag;
+}
+mod user {
+    mod get_agent_list;
+}
+mod webhook {
+    mod create_webhook;
+    mod delete_webhook;
+    mod list_webhooks;
+    mod read_webhook;
+    mod rotate_webhook_secret;
+    mod send_test_event;
+    mod update_webhook;
+}
+// The end of that list.

@@ -4,11 +4,12 @@ use local::gateway::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use serde_json::{Value, json};
-use shared::routes::{self, Route};
+use serde_json::Value;
+use shared::routes;
 use shared::values::id::ordinal;
 
-use crate::fixture::{ACME, call, demo_id, failure, json, member, post, stack, valid_call};
+use crate::exercises::{EXERCISES, Exercise};
+use crate::fixture::{ACME, call, failure, json, member, post, stack, valid_call};
 
 /// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
 fn json_text() -> impl Strategy<Value = String> {
@@ -96,25 +97,15 @@ async fn the_largest_body_fits_an_item() {
     assert_eq!(member(&member(&answer.body, "data"), "attributes"), member(&body, "attributes"));
 }
 
-/// Texts that bodies of the new operations hold: where they are sent, the rest of the body, the field.
-fn texts() -> Vec<(&'static Route, Value, &'static str)> {
-    let conversation = json!({"assistant_id": demo_id('a', "assistant_id")});
-    vec![
-        (&routes::CREATE_WEBHOOK, json!({"endpoint": "https://93.184.215.14/"}), "name"),
-        (&routes::UPDATE_WEBHOOK, json!({"enabled": false}), "name"),
-        (&routes::OPEN_CONVERSATION, conversation.clone(), "device_type"),
-        (&routes::OPEN_CONVERSATION, conversation, "attributes"),
-        (&routes::ADD_MESSAGE, json!({"sender_type": "user"}), "text"),
-    ]
-}
-
 #[tokio::test]
 async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_of() {
     let keyed = |call: Call| {
         let headers = [("idempotency-key".to_owned(), "largest".to_owned())].into();
         Call { headers, ..call }
     };
-    for (route, rest, field) in texts() {
+    let texts =
+        |exercise: &'static Exercise| (exercise.texts)().into_iter().map(|(rest, field)| (exercise.route, rest, field));
+    for (route, rest, field) in EXERCISES.iter().flat_map(texts) {
         // Characters of one to four bytes, as they are and as escapes, and some that are printed longer than they are.
         for character in
             ["x", "é", "€", "😀", r"\u00e9", r"\u20ac", r"\ud83d\ude00", r"\u0001", r"\n", r#"\""#, "\u{7f}"]

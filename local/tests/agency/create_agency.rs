@@ -1,0 +1,69 @@
+//! `POST /api/v1/agency`: makes an agency.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, data, json, post, stack};
+use crate::records::{ACME_ORG, changes, detail, fresh, inserted, issue, items};
+
+const OBJECTS: [&str; 4] = ["branding", "domain", "billing_plan", "user_auth"];
+
+async fn create(stack: &Stack, body: &Value) -> Answer {
+    stack.answer(&post("/api/v1/agency", ACME, body.to_string())).await
+}
+
+/// The agency that a body makes which says nothing.
+fn unsaid() -> Value {
+    json!({"id": fresh(0, 3), "org_id": ACME_ORG, "branding": {}, "domain": {}, "billing_plan": {}, "user_auth": {}})
+}
+
+#[tokio::test]
+async fn nothing_is_required_and_null_is_the_default_of_every_field() {
+    let nulls = json!({"org_id": null, "branding": null, "domain": null, "billing_plan": null, "user_auth": null});
+    for body in [json!({}), nulls, json!({"id": ACME_ORG, "unknown": 1})] {
+        let answer = create(&stack().await, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": unsaid()});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_is_answered_and_stored() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let body = json!({
+        "org_id": ACME_ORG,
+        "branding": {"name": "Acme", "colours": ["red", null]},
+        "domain": {"": {"": 1.50}},
+        "billing_plan": {"payment_api_key": "sk_1"},
+        "user_auth": {"deep": [[[[{}]]]]},
+    });
+    let mut wanted = body.clone();
+    wanted["id"] = fresh(0, 3).into();
+    assert_eq!(data(&create(&stack, &body).await), wanted);
+    assert_eq!(changes(&stack, &before).await, inserted("AGENCY", 3, &wanted, &OBJECTS));
+}
+
+#[tokio::test]
+async fn the_four_objects_are_objects_and_the_organisation_an_id() {
+    let stack = stack().await;
+    for wrong in [json!("{}"), json!(1), json!(true), json!([]), json!([["branding", {}]])] {
+        let body: Value = OBJECTS.iter().rev().map(|name| ((*name).to_owned(), wrong.clone())).collect();
+        let msg = "Input should be a valid dictionary";
+        let issues = OBJECTS.map(|name| issue(&json!(["body", name]), "dict_type", msg));
+        assert_eq!(detail(&create(&stack, &body).await), (422, json!(issues)), "{wrong}");
+    }
+    for (wrong, kind, msg) in [
+        (json!(7), "uuid_type", "UUID input should be a string, bytes or UUID object"),
+        (
+            json!("acme"),
+            "uuid_parsing",
+            "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by \
+             [0-9a-fA-F-], found `m` at 3",
+        ),
+    ] {
+        let wanted = json!([issue(&json!(["body", "org_id"]), kind, msg)]);
+        assert_eq!(detail(&create(&stack, &json!({"org_id": wrong})).await), (422, wanted));
+    }
+}

@@ -1,0 +1,229 @@
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: the payment provider sends its events to an agency.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, GLOBEX, call, data, id, json, kind, member, post, stack};
+use crate::records::{Items, NOBODYS, changes, detail, issue, items, row};
+
+const EVENTS: [&str; 9] = [
+    "checkout.session.completed",
+    "customer.subscription.created",
+    "customer.subscription.deleted",
+    "customer.subscription.paused",
+    "customer.subscription.resumed",
+    "customer.subscription.trial_will_end",
+    "customer.subscription.updated",
+    "invoice.paid",
+    "invoice.payment_failed",
+];
+
+fn agency() -> String {
+    id('a', kind::AGENCY, 1)
+}
+
+async fn set_up_agency(stack: &Stack, agency: &str) -> Answer {
+    let path = format!("/api/v1/agency/billing/{agency}/setup_payment_webhook");
+    stack.answer(&call("GET", &path, ACME)).await
+}
+
+async fn set_up(stack: &Stack) -> Answer {
+    set_up_agency(stack, &agency()).await
+}
+
+/// The id of a new agency whose billing plan is `billing_plan`.
+async fn new_agency(stack: &Stack, billing_plan: impl ToString) -> String {
+    let body = format!(r#"{{"billing_plan":{}}}"#, billing_plan.to_string());
+    let answer = stack.answer(&post("/api/v1/agency", ACME, body)).await;
+    // A plan may hold numbers that nothing here can read.
+    member(&member(&answer.body, "data"), "id").replace('"', "")
+}
+
+/// What is kept of the agency's endpoint.
+async fn kept(stack: &Stack) -> Option<Value> {
+    let agency = items(stack).await.remove(&row("AGENCY", 1))?;
+    agency.get("payment_webhook").cloned()
+}
+
+/// The one endpoint that the provider has.
+fn only_endpoint(stack: &Stack) -> String {
+    let endpoints = stack.payment_provider.endpoints();
+    assert_eq!(endpoints.len(), 1, "{endpoints:?}");
+    endpoints.into_keys().next().unwrap()
+}
+
+fn refused() -> (u16, Value) {
+    let msg = "The payment provider failed or refused the request";
+    (502, json!([issue(&json!([]), "payment_provider_error", msg)]))
+}
+
+#[tokio::test]
+async fn the_first_time_creates_an_endpoint_and_the_next_ones_update_it() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let url = format!("{}/api/v1/agency/webhook/payment/{}", stack.url, agency());
+    for (status, message) in [
+        ("created", "Data created successfully"),
+        ("updated", "Data updated successfully"),
+        ("updated", "Data updated successfully"),
+    ] {
+        let answer = set_up(&stack).await;
+        let endpoint = only_endpoint(&stack);
+        let wanted = json!({
+            "agency_id": agency(),
+            "payment_webhook_id": endpoint,
+            "url": url,
+            "enabled_events": EVENTS,
+            "status": status,
+        });
+        let wanted = json!({"message": message, "meta": {}, "data": wanted});
+        assert_eq!((answer.status, json(&answer)), (200, wanted));
+
+        let registered = &stack.payment_provider.endpoints()[&endpoint];
+        assert_eq!((&registered.url, &registered.events[..]), (&url, &EVENTS.map(str::to_owned)[..]));
+
+        // The secret is told once, when the endpoint is created, and kept from then on.
+        let secret = format!("whsec_local_{endpoint}");
+        assert_eq!(kept(&stack).await, Some(json!({"payment_webhook_id": endpoint, "secret": secret})));
+        let (gone, new) = changes(&stack, &before).await;
+        assert!(gone.keys().eq([&row("AGENCY", 1)]) && new.keys().eq([&row("AGENCY", 1)]));
+        assert!(!answer.body.contains("whsec") && !answer.body.contains("sk_"), "{}", answer.body);
+    }
+    assert_eq!(stack.payment_provider.requests(), 3);
+}
+
+#[tokio::test]
+async fn each_agency_has_an_endpoint_of_its_own() {
+    let stack = stack().await;
+    let another = new_agency(&stack, json!({"payment_api_key": "sk_another"})).await;
+    let globex = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('b', kind::AGENCY, 1));
+    for _ in 0..2 {
+        for answer in [
+            set_up(&stack).await,
+            set_up_agency(&stack, &another).await,
+            stack.answer(&call("GET", &globex, GLOBEX)).await,
+        ] {
+            let answered = data(&answer);
+            let url = &stack.payment_provider.endpoints()[answered["payment_webhook_id"].as_str().unwrap()].url;
+            assert!(url.ends_with(answered["agency_id"].as_str().unwrap()), "{url}");
+        }
+        assert_eq!(stack.payment_provider.endpoints().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn two_at_once_leave_one_endpoint() {
+    let stack = stack().await;
+    let (one, other) = tokio::join!(set_up(&stack), set_up(&stack));
+    let endpoint = only_endpoint(&stack);
+    for record in [data(&one), data(&other), kept(&stack).await.unwrap()] {
+        assert_eq!(record["payment_webhook_id"], endpoint);
+    }
+}
+
+#[tokio::test]
+async fn without_a_payment_key_nothing_is_asked_of_the_provider() {
+    let stack = stack().await;
+    let mut agencies = vec![id('a', kind::AGENCY, 2)];
+    for none in ["null", r#""""#, "12", r#"["sk_1"]"#, r#"{"payment_api_key":"sk_1"}"#] {
+        agencies.push(new_agency(&stack, format!(r#"{{"payment_api_key":{none}}}"#)).await);
+    }
+    let before = items(&stack).await;
+    for agency in agencies {
+        let msg = "The agency's billing_plan has no payment_api_key";
+        let wanted = json!([issue(&json!(["path", "agency_id"]), "payment_not_configured", msg)]);
+        assert_eq!(detail(&set_up_agency(&stack, &agency).await), (409, wanted));
+    }
+    assert_eq!(stack.payment_provider.requests(), 0);
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+}
+
+#[tokio::test]
+async fn the_payment_key_is_found_whatever_else_is_in_the_billing_plan() {
+    let stack = stack().await;
+    let deep = format!(r#"{{"deep":{}{},"payment_api_key":"sk_1"}}"#, "[".repeat(20_000), "]".repeat(20_000));
+    for plan in [
+        r#"{"":1,"Payment_api_key":"bad","payment_api_key":"sk_1"}"#,
+        r#"{"payment_api_key":"bad","payment_api_key":"sk_1"}"#,
+        r#"{"payment_api\u005fkey":"sk\u005f1"}"#,
+        r#"{"big":1e999,"half":"\ud800","payment_api_key":"sk_1"}"#,
+        &deep,
+        r#"{"\ud800":1,"payment_api_key":"sk_1"}"#,
+    ] {
+        let agency = new_agency(&stack, plan).await;
+        let answer = set_up_agency(&stack, &agency).await;
+        assert_eq!(answer.status, 200, "{} {}", &plan[..plan.len().min(80)], answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_the_provider_refuses_or_that_no_header_can_hold_is_its_refusal() {
+    let stack = stack().await;
+    for bad in ["bad", "sk_\n", "sk_a\r\nx-injected: 1", "sk_\0", "sk_\u{7f}", "sk_é", "\u{1b}", " "] {
+        let agency = new_agency(&stack, json!({"payment_api_key": bad})).await;
+        let before = items(&stack).await;
+        let answer = set_up_agency(&stack, &agency).await;
+        assert_eq!(detail(&answer), refused(), "{bad:?}");
+        assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()), "{bad:?}");
+    }
+    assert!(stack.payment_provider.endpoints().is_empty());
+}
+
+#[tokio::test]
+async fn one_failure_of_the_provider_is_survived() {
+    let stack = stack().await;
+    for (failure, status) in [(500, "created"), (500, "updated"), (503, "updated")] {
+        stack.payment_provider.fail(&[failure]);
+        let answered = data(&set_up(&stack).await);
+        let endpoint = only_endpoint(&stack);
+        assert_eq!((&answered["status"], &answered["payment_webhook_id"]), (&json!(status), &json!(endpoint)));
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_failed_at_twice_is_told_and_a_repeat_leaves_one_endpoint() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    stack.payment_provider.fail(&[500, 500]);
+    assert_eq!(detail(&set_up(&stack).await), refused());
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+    let endpoint = only_endpoint(&stack);
+    for status in ["created", "updated"] {
+        let answered = data(&set_up(&stack).await);
+        assert_eq!((&answered["status"], &answered["payment_webhook_id"]), (&json!(status), &json!(endpoint)));
+        assert_eq!(only_endpoint(&stack), endpoint);
+    }
+    let before = items(&stack).await;
+    stack.payment_provider.fail(&[500, 500]);
+    assert_eq!(detail(&set_up(&stack).await), refused());
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+}
+
+#[tokio::test]
+async fn a_forgotten_endpoint_is_created_anew_every_time() {
+    let stack = stack().await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let answered = data(&set_up(&stack).await);
+        let endpoint = only_endpoint(&stack);
+        assert_eq!((&answered["status"], &answered["payment_webhook_id"]), (&json!("created"), &json!(endpoint)));
+        let kept = kept(&stack).await.unwrap();
+        assert_eq!(kept["payment_webhook_id"], endpoint);
+        assert_eq!(kept["secret"], format!("whsec_local_{endpoint}"));
+        assert!(!seen.contains(&endpoint), "{endpoint} {seen:?}");
+        stack.payment_provider.forget(&endpoint);
+        // Failing in the middle of it adds no second one either.
+        stack.payment_provider.fail(&[500, 500]);
+        assert_eq!(detail(&set_up(&stack).await), refused());
+        seen.push(endpoint);
+    }
+}
+
+#[tokio::test]
+async fn an_absent_agency_is_404() {
+    let stack = stack().await;
+    let wanted = json!([issue(&json!(["path", "agency_id"]), "not_found", "Not found")]);
+    assert_eq!(detail(&set_up_agency(&stack, NOBODYS).await), (404, wanted));
+    assert_eq!(stack.payment_provider.requests(), 0);
+}

@@ -1,0 +1,210 @@
+//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: makes a billing plan of an agency.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};
+use crate::records::{FRESH, Items, NOBODYS, changes, detail, inserted, issue, items};
+
+const REQUIRED: [&str; 7] =
+    ["name", "description", "bots_count", "queries_count", "words_count", "voice_seconds", "premium_support"];
+const COUNTS: [&str; 4] = ["bots_count", "queries_count", "words_count", "voice_seconds"];
+const FLAGS: [&str; 5] = ["premium_support", "default_plan", "remove_branding", "advanced_intents", "auto_intents"];
+
+fn agency() -> String {
+    id('a', kind::AGENCY, 1)
+}
+
+async fn create_at(stack: &Stack, agency: &str, body: &Value) -> Answer {
+    stack.answer(&post(&format!("/api/v1/agency/billing/{agency}/billing_plan"), ACME, body.to_string())).await
+}
+
+async fn create(stack: &Stack, body: &Value) -> Answer {
+    create_at(stack, &agency(), body).await
+}
+
+/// No more than is required.
+fn least() -> Value {
+    json!({
+        "name": "Pro",
+        "description": "All of it",
+        "bots_count": 5,
+        "queries_count": 1000,
+        "words_count": 0,
+        "voice_seconds": i64::MAX,
+        "premium_support": true,
+    })
+}
+
+/// `body`, which says something else in `changes`.
+fn with(mut body: Value, changes: &Value) -> Value {
+    body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    body
+}
+
+/// The plan that `body` makes.
+fn plan(body: &Value) -> Value {
+    let unsaid = json!({
+        "id": FRESH[0],
+        "default_plan": false,
+        "remove_branding": false,
+        "advanced_intents": false,
+        "auto_intents": false,
+        "billing_plan_group": null,
+        "credits": {},
+        "attributes": {},
+        "agency_id": agency(),
+        "plan_lookup_key": null,
+    });
+    with(unsaid, body)
+}
+
+#[tokio::test]
+async fn what_is_not_said_takes_its_default_and_null_says_nothing() {
+    let mut nulls = plan(&json!({}));
+    nulls.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
+    for body in [least(), with(nulls, &least())] {
+        let answer = create(&stack().await, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": plan(&least())});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_is_answered_and_stored() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let more = json!({
+        "default_plan": true,
+        "remove_branding": true,
+        "advanced_intents": true,
+        "auto_intents": true,
+        "billing_plan_group": "main",
+        "credits": {"monthly": [1, 2.5]},
+        "attributes": {"": {}},
+        "agency_id": agency(),
+        "plan_lookup_key": "pro_monthly",
+    });
+    let wanted = plan(&with(least(), &more));
+    assert_eq!(data(&create(&stack, &with(least(), &more)).await), wanted);
+    let list = format!("BILLING_PLAN#{}", agency());
+    assert_eq!(changes(&stack, &before).await, inserted(&list, 0, &wanted, &["credits", "attributes"]));
+}
+
+#[tokio::test]
+async fn what_is_required_is_told_at_once_behind_what_is_wrong_with_the_path() {
+    let stack = stack().await;
+    let missing = REQUIRED.map(|name| issue(&json!(["body", name]), "missing", "Field required"));
+    assert_eq!(detail(&create(&stack, &json!({})).await), (422, json!(missing)));
+    let reason = "Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2";
+    let mut all = vec![issue(&json!(["path", "agency_id"]), "uuid_parsing", reason)];
+    all.extend(missing);
+    assert_eq!(detail(&create_at(&stack, "ab", &json!({})).await), (422, json!(all)));
+}
+
+#[tokio::test]
+async fn what_is_required_is_not_null() {
+    let stack = stack().await;
+    for name in REQUIRED {
+        let (kind, msg) = match name {
+            "name" | "description" => ("string_type", "Input should be a valid string"),
+            "premium_support" => ("bool_type", "Input should be a valid boolean"),
+            _ => ("int_type", "Input should be a valid integer"),
+        };
+        let wanted = json!([issue(&json!(["body", name]), kind, msg)]);
+        assert_eq!(detail(&create(&stack, &with(least(), &json!({name: null}))).await), (422, wanted));
+    }
+}
+
+#[tokio::test]
+async fn counts_take_every_form_of_an_integer_and_begin_at_0() {
+    let stack = stack().await;
+    for (sent, read) in [
+        (json!("12"), 12),
+        (json!(" 12 "), 12),
+        (json!("1_000"), 1000),
+        (json!("3.00"), 3),
+        (json!(1.0), 1),
+        (json!(true), 1),
+        (json!(false), 0),
+        (json!(0), 0),
+        (json!("-0"), 0),
+    ] {
+        for name in COUNTS {
+            let answer = create(&stack, &with(least(), &json!({name: sent}))).await;
+            assert_eq!(data(&answer)[name], read, "{name} {sent}");
+        }
+    }
+    for (sent, kind, msg) in [
+        (json!(-1), "greater_than_equal", "Input should be greater than or equal to 0"),
+        (json!("-1"), "greater_than_equal", "Input should be greater than or equal to 0"),
+        (json!(1.5), "int_from_float", "Input should be a valid integer, got a number with a fractional part"),
+        (json!("x"), "int_parsing", "Input should be a valid integer, unable to parse string as an integer"),
+        (json!(""), "int_parsing", "Input should be a valid integer, unable to parse string as an integer"),
+        (json!([]), "int_type", "Input should be a valid integer"),
+        (json!({}), "int_type", "Input should be a valid integer"),
+        (
+            json!(9_223_372_036_854_775_808_u64),
+            "int_parsing_size",
+            "Unable to parse input string as an integer, exceeded maximum size",
+        ),
+    ] {
+        let body: Value = COUNTS.iter().map(|name| ((*name).to_owned(), sent.clone())).collect();
+        let issues = COUNTS.map(|name| issue(&json!(["body", name]), kind, msg));
+        assert_eq!(detail(&create(&stack, &with(least(), &body)).await), (422, json!(issues)), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn flags_take_every_form_of_a_boolean() {
+    let stack = stack().await;
+    let all = |sent: &Value| with(least(), &FLAGS.iter().map(|name| ((*name).to_owned(), sent.clone())).collect());
+    for (read, forms) in [
+        (true, json!([true, 1, 1.0, "true", "T", "Yes", "y", "ON", "1"])),
+        (false, json!([false, 0, 0.0, "false", "F", "No", "n", "oFF", "0"])),
+    ] {
+        for sent in forms.as_array().unwrap() {
+            let created = data(&create(&stack, &all(sent)).await);
+            assert_eq!(FLAGS.map(|name| created[name].as_bool()), [Some(read); 5], "{sent}");
+        }
+    }
+    for (kind, msg, wrong) in [
+        (
+            "bool_parsing",
+            "Input should be a valid boolean, unable to interpret input",
+            json!(["maybe", "", " true", 2, -1, 0.5]),
+        ),
+        ("bool_type", "Input should be a valid boolean", json!([[], {}])),
+    ] {
+        for sent in wrong.as_array().unwrap() {
+            let issues = FLAGS.map(|name| issue(&json!(["body", name]), kind, msg));
+            assert_eq!(detail(&create(&stack, &all(sent)).await), (422, json!(issues)), "{sent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_body_may_repeat_the_path_s_agency_in_any_form_but_name_no_other() {
+    let stack = stack().await;
+    for same in [agency().to_uppercase(), agency().replace('-', ""), format!("urn:uuid:{}", agency())] {
+        let answer = create(&stack, &with(least(), &json!({"agency_id": same}))).await;
+        assert_eq!(data(&answer)["agency_id"], agency());
+    }
+    let before = items(&stack).await;
+    // Whether either of the two is there makes no difference: input comes before existence.
+    for (path, body) in [(agency(), id('a', kind::AGENCY, 2)), (agency(), NOBODYS.into()), (NOBODYS.into(), agency())] {
+        let answer = create_at(&stack, &path, &with(least(), &json!({"agency_id": body}))).await;
+        assert_eq!(failure(&answer), (422, vec![r#"["body","agency_id"] value_error"#.into()]));
+    }
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+}
+
+#[tokio::test]
+async fn the_agency_must_be_there() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let wanted = json!([issue(&json!(["path", "agency_id"]), "not_found", "Not found")]);
+    assert_eq!(detail(&create_at(&stack, NOBODYS, &least()).await), (404, wanted));
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+}

@@ -1,0 +1,234 @@
+//! `POST /api/v1/campaign/{campaign_id}/cancel`: stops what has not been sent of a campaign.
+
+use std::collections::BTreeMap;
+
+use local::Stack;
+use local::gateway::Answer;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use shared::records::campaign::Campaign;
+use shared::records::campaign::{Dispatch, Dispatched};
+use shared::records::conversation::Conversation;
+use shared::values::id::{CampaignContactId, CampaignId};
+use shared::values::time::Timestamp;
+
+use super::read_campaign;
+use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
+use crate::records::{
+    FRESH, NOBODYS, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, nothing, row,
+};
+
+async fn cancel(stack: &Stack, id: &str) -> Answer {
+    stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await
+}
+
+async fn delete(stack: &Stack, contact: &str) -> Answer {
+    stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await
+}
+
+/// The campaign as it is read.
+async fn read(stack: &Stack, id: &str) -> Value {
+    data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await)
+}
+
+/// The statuses of its contacts, by their ids, as they are listed.
+async fn statuses(stack: &Stack, id: &str) -> BTreeMap<String, String> {
+    let mut call = call("GET", &format!("/api/v1/campaign/contact/list/{id}"), ACME);
+    call.query += "&size=100";
+    let page = data(&stack.answer(&call).await);
+    let rows = page["items"].as_array().unwrap();
+    assert_eq!(page["total"], rows.len());
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(row, "id"), text(row, "status"))).collect()
+}
+
+fn already() -> (u16, Value) {
+    conflict("campaign_id", "campaign_cancelled", "The campaign is cancelled")
+}
+
+fn over() -> (u16, Value) {
+    conflict("campaign_id", "campaign_completed", "The campaign has nothing left to send")
+}
+
+#[tokio::test]
+async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contact() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let campaign = id('a', kind::CAMPAIGN, 0);
+    let mut wanted = read_campaign::demo();
+    wanted["status"] = "cancelled".into();
+    wanted["counts"] = json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 3});
+    wanted["updated_at"] = TEST_TIME.into();
+    let answer = cancel(&stack, &campaign).await;
+    let envelope = json!({"message": "Data updated successfully", "meta": {}, "data": wanted});
+    assert_eq!((answer.status, json(&answer)), (200, envelope));
+    // One item has changed, however many contacts there are.
+    let key = row("CAMPAIGN", 0);
+    let mut item = crate::records::stored(&wanted, &[], &key);
+    item["cancelled_by"] = FRESH[0].into();
+    (item["next_place"], item["version"]) = (0.into(), 1.into());
+    let (gone, new) = changes(&stack, &before).await;
+    assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
+    assert_eq!(read(&stack, &campaign).await, wanted);
+    assert!(statuses(&stack, &campaign).await.values().all(|status| status == "cancelled"));
+}
+
+#[tokio::test]
+async fn a_cancelled_campaign_is_due_no_more() {
+    let stack = stack().await;
+    let (campaign, _) = campaign_to(&stack, 3).await;
+    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 1)).unwrap();
+    assert_eq!(item().await["due_at"], TEST_TIME);
+    cancel(&stack, &campaign).await;
+    let item = item().await;
+    assert!(item.get("due_at").is_none() && item.get("due_pk").is_none(), "{item}");
+}
+
+#[tokio::test]
+async fn a_second_time_and_where_nothing_is_left_to_send_it_is_refused() {
+    let stack = stack().await;
+    let campaign = id('a', kind::CAMPAIGN, 0);
+    cancel(&stack, &campaign).await;
+    let before = items(&stack).await;
+    assert_eq!(detail(&cancel(&stack, &campaign).await), already());
+    let (empty, contacts) = campaign_to(&stack, 2).await;
+    for contact in &contacts {
+        delete(&stack, contact).await;
+    }
+    assert_eq!(detail(&cancel(&stack, &empty).await), over());
+    assert_eq!(read(&stack, &empty).await["status"], "completed");
+    let demo = |(pk, _): &(String, String)| pk.contains(&campaign);
+    let (gone, _) = changes(&stack, &before).await;
+    assert!(!gone.keys().any(demo));
+}
+
+#[tokio::test]
+async fn of_several_at_once_one_cancels_it() {
+    let stack = stack().await;
+    let campaign = id('a', kind::CAMPAIGN, 0);
+    let answers = futures_util::future::join_all((0..8).map(|_| cancel(&stack, &campaign))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!((won.len(), lost.len()), (1, 7));
+    assert!(lost.iter().all(|answer| detail(answer) == already()));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
+        assert_eq!(detail(&cancel(&stack, other).await), not_found("campaign_id"), "{other}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// The contact of this number is deleted.
+    Delete(usize),
+    /// It is given up.
+    Fail(usize),
+    /// It gets its conversation, and that is all there is to send.
+    Send(usize),
+    Cancel,
+}
+
+fn steps(contacts: usize) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0..contacts).prop_map(Step::Delete),
+        8 => (0..contacts).prop_map(Step::Fail),
+        8 => (0..contacts).prop_map(Step::Send),
+        1 => Just(Step::Cancel),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// The counts are those of the statuses that are listed, and these are what is `wanted`.
+async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>) {
+    let (read, listed) = (read(stack, campaign).await, statuses(stack, campaign).await);
+    assert_eq!(&listed, wanted);
+    let count = |status: &str| listed.values().filter(|listed| *listed == status).count();
+    let counts = ["queued", "sent", "failed", "cancelled"].map(|status| (status.to_owned(), json!(count(status))));
+    assert_eq!(read["counts"], Value::Object(counts.into_iter().collect()));
+}
+
+#[tokio::test]
+async fn counts_always_add_up_to_the_contacts() {
+    const CONTACTS: u32 = 12;
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    for _ in 0..6 {
+        let steps = steps(CONTACTS as usize).new_tree(&mut runner).unwrap().current();
+        println!("{steps:?}");
+        let stack = stack().await;
+        let (campaign, contacts) = campaign_to(&stack, CONTACTS).await;
+        let (table, now) = (acme(&stack), Timestamp::from_unix_millis(NOW));
+        let mut plain: BTreeMap<String, String> = contacts.iter().map(|id| (id.clone(), "queued".into())).collect();
+        let mut cancelled = false;
+        // Whoever sends a campaign may have read it, and its contacts, long ago.
+        let seen: Campaign = table.get(CampaignId(campaign.parse().unwrap())).await.unwrap();
+        let all_seen = table.contacts_at(seen.id.run(), 0..CONTACTS).await.unwrap();
+        let assistant = seen.assistant_id.unwrap();
+        for step in steps {
+            let queued = plain.values().any(|status| status == "queued");
+            match step {
+                Step::Delete(contact) => {
+                    let answer = delete(&stack, &contacts[contact]).await;
+                    match plain.remove(&contacts[contact]) {
+                        Some(status) => assert_eq!(data(&answer)["status"], *status),
+                        None => assert_eq!(detail(&answer), not_found("campaign_contact_id")),
+                    }
+                }
+                Step::Fail(contact) => {
+                    let id = CampaignContactId(contacts[contact].parse().unwrap());
+                    table.fail_contact(&seen, id, "it is a test", now).await.unwrap();
+                    if let Some(status) = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued") {
+                        *status = "failed".into();
+                    }
+                }
+                Step::Send(contact) => {
+                    let was = &all_seen[contact];
+                    let id = stack.gateway.service.ids.fresh(now);
+                    let dispatch = Dispatch {
+                        thread: None,
+                        opening: Conversation::through(seen.widget_id, assistant, was.contact_id, id, now),
+                        message: None,
+                        connector: None,
+                    };
+                    let done = table.dispatch(&seen, was, &dispatch, now).await.unwrap() == Dispatched::Done;
+                    let status = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued");
+                    assert_eq!(done, status.is_some());
+                    if let Some(status) = status {
+                        *status = "sent".into();
+                    }
+                }
+                Step::Cancel => {
+                    let answer = cancel(&stack, &campaign).await;
+                    match (cancelled, queued) {
+                        (true, _) => assert_eq!(detail(&answer), already()),
+                        (false, false) => assert_eq!(detail(&answer), over()),
+                        (false, true) => {
+                            assert_eq!(answer.status, 200);
+                            cancelled = true;
+                            let queued = plain.values_mut().filter(|status| *status == "queued");
+                            queued.for_each(|status| *status = "cancelled".into());
+                        }
+                    }
+                }
+            }
+            add_up(&stack, &campaign, &plain).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn counts_add_up_after_deletes_and_a_cancellation_side_by_side() {
+    let stack = stack().await;
+    let (campaign, contacts) = campaign_to(&stack, 12).await;
+    let deletes = futures_util::future::join_all(contacts[..8].iter().map(|contact| delete(&stack, contact)));
+    let (gone, stopped) = tokio::join!(deletes, cancel(&stack, &campaign));
+    assert!(gone.iter().chain([&stopped]).all(|answer| answer.status == 200));
+    let left = contacts[8..].iter().map(|contact| (contact.clone(), "cancelled".to_owned()));
+    add_up(&stack, &campaign, &left.collect()).await;
+}

@@ -1,0 +1,55 @@
+//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with how many of its contacts are in each state.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::records::{DEMO_TIME, NOBODYS, campaign_to, detail, not_found};
+
+async fn read(stack: &Stack, id: &str) -> Answer {
+    stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await
+}
+
+/// The demo set's one campaign.
+pub fn demo() -> Value {
+    json!({
+        "id": id('a', kind::CAMPAIGN, 0),
+        "widget_id": id('a', kind::WIDGET, 1),
+        "assistant_id": id('a', kind::ASSISTANT, 1),
+        "message": "We open an hour earlier this week.",
+        "start_new_conversation": false,
+        "status": "paused",
+        "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
+    })
+}
+
+#[tokio::test]
+async fn a_campaign_is_read_with_its_counts() {
+    let answer = read(&stack().await, &id('a', kind::CAMPAIGN, 0)).await;
+    let wanted = json!({"message": "Data retrieved successfully", "meta": {}, "data": demo()});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+}
+
+#[tokio::test]
+async fn one_that_has_nothing_left_to_send_is_completed() {
+    let stack = stack().await;
+    let (campaign, contacts) = campaign_to(&stack, 2).await;
+    for contact in &contacts {
+        assert_eq!(data(&read(&stack, &campaign).await)["status"], "queued");
+        stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await;
+    }
+    let read = data(&read(&stack, &campaign).await);
+    assert_eq!((&read["status"], &read["counts"]["queued"]), (&json!("completed"), &json!(0)));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    // A campaign contact's id begins as its campaign's does.
+    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
+        assert_eq!(detail(&read(&stack, other).await), not_found("campaign_id"), "{other}");
+    }
+}

@@ -1,0 +1,297 @@
+//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each of a list of contacts.
+
+use std::sync::atomic::Ordering;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use local::database::TABLE_NAME;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+use shared::request::context::Clock;
+
+use crate::fixture::{ACME, data, id, json, kind, post, settings, stack};
+use crate::records::{
+    FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row, wrong,
+};
+use shared::values::id::ordinal;
+
+/// Widgets of the demo set. The SMS one has no opening message.
+const CHAT: u32 = 1;
+const PHONE: u32 = 2;
+const SMS: u32 = 3;
+
+fn contact(number: u32) -> String {
+    id('a', kind::CONTACT, number)
+}
+
+async fn run(stack: &Stack, widget: u32, body: impl ToString) -> Answer {
+    let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, widget));
+    stack.answer(&post(&path, ACME, body.to_string())).await
+}
+
+/// `body`, to the contact `number`.
+fn to(number: u32, mut body: Value) -> Value {
+    body["contact_ids"] = json!([contact(number)]);
+    body
+}
+
+/// The item of the campaign that was answered.
+async fn campaign(stack: &Stack, answer: &Answer) -> Value {
+    let id = data(answer)["campaign_id"].as_str().unwrap().to_owned();
+    items(stack).await.remove(&row("CAMPAIGN", ordinal(id.parse().unwrap()))).unwrap()
+}
+
+#[tokio::test]
+async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    // Contact 4 comes three times, each time looking different.
+    let [a, b, c] = [4, 9, 2].map(contact);
+    let body = json!({"contact_ids": [a, b, a.to_uppercase(), c, a.replace('-', "")], "message": "Hi"});
+    let answer = run(&stack, CHAT, body).await;
+    let wanted = json!({"campaign_id": fresh(0, 1), "status": "queued", "contacts": 3});
+    let wanted = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+
+    let now = TEST_TIME;
+    let (campaign_key, partition) = (row("CAMPAIGN", 1), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
+    // By this the campaign of a contact is found.
+    let pointer = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN");
+    let mut wanted = head("CAMPAIGN", 2);
+    wanted.insert(pointer.clone(), json!({"pk": pointer.0, "sk": pointer.1, "id": fresh(0, 1)}));
+    wanted.extend([(
+        campaign_key.clone(),
+        json!({
+            "pk": campaign_key.0,
+            "sk": campaign_key.1,
+            "record": "Campaign",
+            "id": fresh(0, 1),
+            "widget_id": id('a', kind::WIDGET, CHAT),
+            "assistant_id": id('a', kind::ASSISTANT, 1),
+            "message": "Hi",
+            "start_new_conversation": false,
+            "status": "queued",
+            "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
+            "created_at": now,
+            "updated_at": now,
+            // What finds it: it is to be sent, from its first contact on.
+            "next_place": 0,
+            "due_pk": "CAMPAIGN#0",
+            "due_at": now,
+        }),
+    )]);
+    for (place, contact) in [a, b, c].into_iter().enumerate() {
+        // A campaign's contacts have the beginning of its id, and behind it their place, from 1 on.
+        let id = format!("{}{:08x}", &FRESH[0][..28], place + 1);
+        let key = key(&partition, &id);
+        let item = json!({
+            "pk": key.0,
+            "sk": key.1,
+            "id": id,
+            "campaign_id": FRESH[0],
+            "contact_id": contact,
+            "status": "queued",
+            "conversation_id": null,
+            "error": null,
+            "created_at": now,
+            "updated_at": now,
+        });
+        wanted.insert(key, item);
+    }
+    let (gone, mut new) = changes(&stack, &before).await;
+    // What remembers the request is no record.
+    new.retain(|(pk, _), _| !pk.contains("#RUN#"));
+    assert_eq!((gone, new), (head("CAMPAIGN", 1), wanted));
+}
+
+#[tokio::test]
+async fn a_chat_has_the_message_or_the_widget_s_and_a_call_has_none_and_always_begins_anew() {
+    let stack = stack().await;
+    let opening = json!("Hello, how can we help?");
+    let cases = [
+        (CHAT, json!({}), opening.clone(), false),
+        (CHAT, json!({"message": null, "start_new_conversation": null}), opening, false),
+        (CHAT, json!({"message": "Hi"}), json!("Hi"), false),
+        (CHAT, json!({"message": "Hi", "start_new_conversation": true}), json!("Hi"), true),
+        (SMS, json!({"message": "Hi", "start_new_conversation": "yes"}), json!("Hi"), true),
+        (SMS, json!({"message": "Hi", "start_new_conversation": false}), json!("Hi"), false),
+        (PHONE, json!({}), Value::Null, true),
+        (PHONE, json!({"message": "Hi", "start_new_conversation": false}), Value::Null, true),
+        (PHONE, json!({"message": null, "start_new_conversation": true}), Value::Null, true),
+    ];
+    for (number, (widget, body, message, anew)) in (0..).zip(cases) {
+        let stored = campaign(&stack, &run(&stack, widget, to(number, body.clone())).await).await;
+        let found = (&stored["message"], &stored["start_new_conversation"]);
+        assert_eq!(found, (&message, &json!(anew)), "{widget} {body}");
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_widget_writes_or_calls() {
+    const CHATS: [&str; 9] =
+        ["chat", "html", "fb_messenger", "instagram", "whatsapp", "sms", "telegram", "leadconnector", "render_form"];
+    const CALLS: [&str; 7] =
+        ["phone", "html_call", "web_call", "sip", "plivo_call", "telnyx_call", "leadconnector_call"];
+    let stack = stack().await;
+    let (pk, sk) = row("WIDGET", SMS);
+    let wordless = json!([issue(&json!(["body", "message"]), "missing", "Field required")]);
+    for (number, word) in (0..).zip(CHATS.into_iter().chain(CALLS)) {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let update = stack.client.update_item().table_name(TABLE_NAME).key("pk", text(&pk)).key("sk", text(&sk));
+        let update = update.update_expression("SET widget_type = :word");
+        update.expression_attribute_values(":word", text(word)).send().await.unwrap();
+        let before = items(&stack).await;
+        let silent = run(&stack, SMS, to(number, json!({}))).await;
+        if CALLS.contains(&word) {
+            assert_eq!(campaign(&stack, &silent).await["start_new_conversation"], true, "{word}");
+            continue;
+        }
+        assert_eq!(detail(&silent), (422, wordless.clone()), "{word}");
+        let silent = run(&stack, SMS, to(number, json!({"message": null}))).await;
+        assert_eq!(detail(&silent), (422, wordless.clone()), "{word}");
+        assert_eq!(changes(&stack, &before).await, nothing(), "{word}");
+        let spoken = run(&stack, SMS, to(number, json!({"message": "Hi"}))).await;
+        assert_eq!(campaign(&stack, &spoken).await["start_new_conversation"], false, "{word}");
+    }
+}
+
+#[tokio::test]
+async fn each_unknown_contact_is_told_where_it_stands_and_nothing_is_queued() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    // A widget's id is no contact's.
+    let widget = id('a', kind::WIDGET, 1);
+    let body = json!({"contact_ids": [contact(0), NOBODYS, contact(1), widget, contact(99), NOBODYS]});
+    let issues = [1, 3, 4, 5].map(|index| issue(&json!(["body", "contact_ids", index]), "not_found", "Not found"));
+    assert_eq!(detail(&run(&stack, CHAT, body).await), (422, json!(issues)));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn there_are_1_to_10_000_contacts() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let many = |count| json!({"contact_ids": vec![contact(0); count]});
+    for (count, kind, msg) in [
+        (0, "too_short", "List should have at least 1 item after validation, not 0"),
+        (10_001, "too_long", "List should have at most 10000 items after validation, not 10001"),
+    ] {
+        let wanted = json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
+        assert_eq!(detail(&run(&stack, CHAT, many(count)).await), (422, wanted));
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    assert_eq!(data(&run(&stack, CHAT, many(10_000)).await)["contacts"], 1);
+}
+
+#[tokio::test]
+async fn what_is_no_id_is_told_where_it_stands_and_before_what_is_not_there() {
+    let stack = stack().await;
+    let body = json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]});
+    let not_text = "UUID input should be a string, bytes or UUID object";
+    let wanted = json!([
+        issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", NO_UUID),
+        issue(&json!(["body", "contact_ids", 2]), "uuid_type", not_text),
+        issue(&json!(["body", "contact_ids", 4]), "uuid_type", not_text),
+        issue(&json!(["body", "message"]), "string_type", "Input should be a valid string"),
+        issue(
+            &json!(["body", "start_new_conversation"]),
+            "bool_parsing",
+            "Input should be a valid boolean, unable to interpret input"
+        ),
+    ]);
+    assert_eq!(detail(&run(&stack, CHAT, body).await), (422, wanted));
+}
+
+#[tokio::test]
+async fn contacts_are_required_and_the_widget_comes_before_them() {
+    let stack = stack().await;
+    for (body, kind, msg) in [
+        (json!({}), "missing", "Field required"),
+        (json!({"contact_ids": null}), "list_type", "Input should be a valid list"),
+        (json!({"contact_ids": contact(0)}), "list_type", "Input should be a valid list"),
+    ] {
+        let wanted = json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
+        assert_eq!(detail(&run(&stack, CHAT, &body).await), (422, wanted), "{body}");
+    }
+    assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), not_found("widget_id"));
+}
+
+#[tokio::test]
+async fn the_same_request_is_the_same_run_for_ten_minutes() {
+    const TEN_MINUTES: i64 = 600_000;
+    let settings = settings();
+    let Clock::Manual(clock) = settings.clock.clone() else { panic!("the tests' clock is set by hand") };
+    let stack = Stack::start(settings).await.unwrap();
+    let (a, b) = (contact(0), contact(1));
+    let first = data(&run(&stack, CHAT, format!(r#"{{"contact_ids":["{a}","{b}"]}}"#)).await);
+    let before = items(&stack).await;
+    clock.fetch_add(TEN_MINUTES - 1, Ordering::SeqCst);
+    for repeat in [
+        format!(r#"{{"contact_ids":["{a}","{b}"]}}"#),
+        format!(r#"{{ "start_new_conversation" : false, "message" : null, "contact_ids" : ["{a}", "{b}"] }}"#),
+        format!(r#"{{"contact_ids":["{}","{b}","{a}"],"other":1}}"#, a.to_uppercase()),
+    ] {
+        assert_eq!(data(&run(&stack, CHAT, &repeat).await), first, "{repeat}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    clock.fetch_add(1, Ordering::SeqCst);
+    let second = data(&run(&stack, CHAT, format!(r#"{{"contact_ids":["{a}","{b}"]}}"#)).await);
+    assert_ne!(second["campaign_id"], first["campaign_id"]);
+    let (_, new) = changes(&stack, &before).await;
+    let contacts = new.keys().filter(|(pk, _)| pk.contains("#CAMPAIGN_CONTACT#")).count();
+    assert_eq!(contacts, 2);
+}
+
+#[tokio::test]
+async fn another_request_is_another_run() {
+    let stack = stack().await;
+    let mut ids = Vec::new();
+    for (widget, contacts, message, anew) in [
+        (CHAT, &[0, 1][..], Some("Hi"), false),
+        (CHAT, &[0, 1], Some("Hi!"), false),
+        (CHAT, &[0, 1], Some(""), false),
+        (CHAT, &[0, 1], None, false),
+        (CHAT, &[0, 1], Some("Hi"), true),
+        (CHAT, &[0], Some("Hi"), false),
+        (CHAT, &[0, 2], Some("Hi"), false),
+        (CHAT, &[0, 1, 2], Some("Hi"), false),
+        (SMS, &[0, 1], Some("Hi"), false),
+    ] {
+        let contacts: Vec<_> = contacts.iter().copied().map(contact).collect();
+        let body = json!({"contact_ids": contacts, "message": message, "start_new_conversation": anew});
+        ids.push(data(&run(&stack, widget, body).await)["campaign_id"].to_string());
+    }
+    let runs = ids.len();
+    assert!(ids.is_sorted(), "{ids:?}");
+    ids.dedup();
+    assert_eq!(ids.len(), runs);
+}
+
+#[tokio::test]
+async fn what_was_refused_may_be_asked_again() {
+    let stack = stack().await;
+    let body = json!({"contact_ids": [contact(0)]});
+    assert_eq!(run(&stack, SMS, &body).await.status, 422);
+    assert_eq!(run(&stack, SMS, &body).await.status, 422);
+    assert_eq!(run(&stack, CHAT, &body).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_message_has_at_most_65_536_characters_however_many_bytes_each_has() {
+    let stack = stack().await;
+    // In the body they are one, two, three, four and, as an escape, six and twelve bytes each.
+    for character in ["x", "é", "€", "😀", r"\u20ac", r"\ud83d\ude00"] {
+        let body = |count: usize| {
+            let (contact, message) = (contact(0), character.repeat(count));
+            format!(r#"{{"contact_ids":["{contact}"],"message":"{message}"}}"#)
+        };
+        let longest = campaign(&stack, &run(&stack, CHAT, body(65_536)).await).await;
+        assert_eq!(longest["message"].as_str().unwrap().chars().count(), 65_536, "{character}");
+        let before = items(&stack).await;
+        for count in [65_537, 500_000 / character.len(), 900_000 / character.len()] {
+            let wanted = wrong("message", "string_too_long", "String should have at most 65536 characters");
+            assert_eq!(detail(&run(&stack, CHAT, body(count.max(65_537))).await), wanted, "{character} {count}");
+        }
+        assert_eq!(changes(&stack, &before).await, nothing(), "{character}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `DELETE /api/v1/campaign_contact/{campaign_contact_id}`: removes a contact from a campaign.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found, row};
+
+/// The item that keeps the places of a campaign's first thousand contacts that are gone.
+fn places(campaign: &str, places: &[u32]) -> (crate::records::Key, Value) {
+    let key = key(&format!("CAMPAIGN_RUN#{campaign}"), "DELETED#00");
+    (key.clone(), json!({"pk": key.0, "sk": key.1, "places": places}))
+}
+
+#[tokio::test]
+async fn each_contact_goes_as_it_was_and_the_campaign_counts_one_less() {
+    let campaign = id('a', kind::CAMPAIGN, 0);
+    for number in 1..=3 {
+        let contact = id('a', kind::CAMPAIGN, number);
+        let record = json!({
+            "id": contact,
+            "campaign_id": campaign,
+            "contact_id": id('a', kind::CONTACT, number - 1),
+            "status": "queued",
+            "conversation_id": null,
+            "error": null,
+            "created_at": DEMO_TIME,
+            "updated_at": DEMO_TIME,
+        });
+        let campaign_key = row("CAMPAIGN", 0);
+        let gone = [key(&format!("CAMPAIGN_CONTACT#{campaign}#00"), &contact), campaign_key.clone()];
+        let mut smaller = items(&stack().await).await.remove(&campaign_key).unwrap();
+        smaller["counts"]["queued"] = 2.into();
+        smaller["version"] = 1.into();
+        let new = Items::from([(campaign_key, smaller), places(&campaign, &[number - 1])]);
+        deletes_with(&format!("/api/v1/campaign_contact/{contact}"), record, &gone, new, "campaign_contact_id").await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_has_queued_is_found_by_its_own_id() {
+    let stack = stack().await;
+    let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let contacts = [0, 1].map(|number| id('a', kind::CONTACT, number));
+    data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
+    let before = items(&stack).await;
+    let second = format!("{}00000002", &FRESH[0][..28]);
+    let answered = data(&stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{second}"), ACME)).await);
+    assert_eq!((&answered["id"], &answered["contact_id"]), (&json!(second), &json!(contacts[1])));
+    let (gone, new) = changes(&stack, &before).await;
+    let campaign = row("CAMPAIGN", 1);
+    assert_eq!(
+        gone.keys().collect::<Vec<_>>(),
+        [&key(&format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]), &second), &campaign]
+    );
+    let mut smaller = gone[&campaign].clone();
+    smaller["counts"]["queued"] = 1.into();
+    smaller["version"] = 1.into();
+    assert_eq!(new, Items::from([(campaign, smaller), places(FRESH[0], &[1])]));
+}
+
+#[tokio::test]
+async fn a_contact_of_a_cancelled_campaign_goes_as_it_is_seen() {
+    let stack = stack().await;
+    let campaign = id('a', kind::CAMPAIGN, 0);
+    stack.answer(&post(&format!("/api/v1/campaign/{campaign}/cancel"), ACME, "")).await;
+    let contact = id('a', kind::CAMPAIGN, 2);
+    let gone = data(&stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await);
+    assert_eq!(gone["status"], "cancelled");
+    let left = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
+    assert_eq!(left["counts"], json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 2}));
+}
+
+#[tokio::test]
+async fn of_several_at_once_one_removes_it() {
+    let stack = stack().await;
+    let delete = call("DELETE", &format!("/api/v1/campaign_contact/{}", id('a', kind::CAMPAIGN, 1)), ACME);
+    let answers = futures_util::future::join_all((0..5).map(|_| stack.answer(&delete))).await;
+    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 404, 404, 404, 404]);
+    let left = call("GET", &format!("/api/v1/campaign/get/{}", id('a', kind::CAMPAIGN, 0)), ACME);
+    assert_eq!(json(&stack.answer(&left).await)["data"]["counts"]["queued"], 2);
+}
+
+#[tokio::test]
+async fn neither_the_campaign_s_id_nor_the_contact_s_is_a_campaign_contact_s() {
+    let stack = stack().await;
+    for other in [id('a', kind::CAMPAIGN, 0), id('a', kind::CONTACT, 0), id('a', kind::CAMPAIGN, 4)] {
+        let answer = stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{other}"), ACME)).await;
+        assert_eq!(detail(&answer), not_found("campaign_contact_id"), "{other}");
+    }
+}

@@ -1,0 +1,88 @@
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, and what became of each.
+
+use std::time::Duration;
+
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, add_contacts, call, data, id, kind, settings, stack};
+use crate::records::{DEMO_TIME, List, NOBODYS, campaign_to, detail, is_a_list, not_found};
+
+const LIST: List = List {
+    path: "/api/v1/campaign/contact/list/01900000-0000-7000-8000-a00900000000",
+    at: "/data",
+    kind: kind::CAMPAIGN,
+    first: 1,
+    total: 3,
+};
+
+is_a_list!(LIST);
+
+#[tokio::test]
+async fn a_contact_says_what_became_of_it() {
+    LIST.begins_with(json!({
+        "id": id('a', kind::CAMPAIGN, 1),
+        "campaign_id": id('a', kind::CAMPAIGN, 0),
+        "contact_id": id('a', kind::CONTACT, 0),
+        "status": "queued",
+        "conversation_id": null,
+        "error": null,
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
+    }))
+    .await;
+}
+
+async fn page(stack: &Stack, campaign: &str, page: usize, size: usize) -> Value {
+    let mut call = call("GET", &format!("/api/v1/campaign/contact/list/{campaign}"), ACME);
+    call.query += &format!("&page={page}&size={size}");
+    data(&stack.answer(&call).await)
+}
+
+async fn has_every_page(stack: &Stack, campaign: &str, ids: &[String], pages_of: &[usize]) {
+    for &size in pages_of {
+        let pages = ids.len().div_ceil(size);
+        for number in 1..=pages + 1 {
+            let found = page(stack, campaign, number, size).await;
+            let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
+            let wanted: Vec<_> = ids.iter().skip((number - 1) * size).take(size).collect();
+            assert_eq!(rows.collect::<Vec<_>>(), wanted, "page {number} of {size}");
+            assert_eq!((&found["total"], &found["pages"]), (&json!(ids.len()), &json!(pages)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_leaves_the_list_wherever_it_stood() {
+    // Contacts are kept, and deleted places noted, by the thousand.
+    const CONTACTS: u32 = 2010;
+    let stack = Stack::start(Settings { attempt: Duration::from_secs(10), ..settings() }).await.unwrap();
+    add_contacts(&stack, CONTACTS).await;
+    let (campaign, mut ids) = campaign_to(&stack, CONTACTS).await;
+    has_every_page(&stack, &campaign, &ids, &[100]).await;
+    for place in [0, 0, 49, 995, 996, 997, 998, 1998, 2001, 500] {
+        let gone = ids.remove(place);
+        let answer = stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{gone}"), ACME)).await;
+        assert_eq!(answer.status, 200, "{place}");
+    }
+    has_every_page(&stack, &campaign, &ids, &[100, 99]).await;
+}
+
+#[tokio::test]
+async fn an_empty_campaign_has_no_pages() {
+    let stack = stack().await;
+    let (campaign, ids) = campaign_to(&stack, 3).await;
+    for id in &ids {
+        stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{id}"), ACME)).await;
+    }
+    has_every_page(&stack, &campaign, &[], &[1, 100]).await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
+        let path = format!("/api/v1/campaign/contact/list/{other}");
+        assert_eq!(detail(&stack.answer(&call("GET", &path, ACME)).await), not_found("campaign_id"), "{other}");
+    }
+}

@@ -1,0 +1,141 @@
+//! `POST /api/v1/conversation/{conversation_id}/message`: says something in an open conversation.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::records::{
+    FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, not_found, nothing, row,
+};
+
+/// Conversations of the demo set. The open one has a message.
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+
+fn path(id: &str) -> String {
+    format!("/api/v1/conversation/{id}/message")
+}
+
+async fn say(stack: &Stack, conversation: u32, body: &Value) -> Answer {
+    stack.answer(&post(&path(&id('a', kind::CONVERSATION, conversation)), ACME, body.to_string())).await
+}
+
+async fn read(stack: &Stack) -> Value {
+    let path = format!("/api/v1/conversation/{}", id('a', kind::CONVERSATION, OPEN));
+    let call = call("GET", &path, ACME);
+    data(&stack.answer(&local::gateway::Call { query: format!("{}&size=100", call.query), ..call }).await)
+}
+
+#[tokio::test]
+async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
+    for (body, message_type) in [
+        (json!({"sender_type": "user", "text": "Hi"}), "text"),
+        (json!({"sender_type": "user", "text": "Hi", "message_type": null, "char_count": 9, "id": NOBODYS}), "text"),
+        (json!({"sender_type": "user", "text": "Hi", "message_type": "voice"}), "voice"),
+    ] {
+        let stack = stack().await;
+        let before = items(&stack).await;
+        let conversation = id('a', kind::CONVERSATION, OPEN);
+        let message = json!({
+            "id": format!("{}00000001", &FRESH[0][..28]),
+            "conversation_id": conversation,
+            "sender_type": "user",
+            "message_type": message_type,
+            "text": "Hi",
+            "char_count": 2,
+            "created_at": TEST_TIME,
+            "updated_at": TEST_TIME,
+        });
+        let answer = say(&stack, OPEN, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": message});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+        let (gone, mut new) = changes(&stack, &before).await;
+        let stored = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
+        assert_eq!(
+            stored,
+            crate::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
+        );
+        let row = row("CONVERSATION", OPEN);
+        let mut larger = gone[&row].clone();
+        (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());
+        assert_eq!((gone.len(), new), (1, [(row, larger)].into()));
+    }
+}
+
+#[tokio::test]
+async fn everybody_may_speak_and_is_heard_in_order() {
+    let stack = stack().await;
+    let mut said = vec!["Hello, how can we help?".to_owned()];
+    for sender in ["bot", "agent", "user", "tool"].into_iter().cycle().take(10) {
+        let text = format!("{sender} {}", said.len());
+        let message = data(&say(&stack, OPEN, &json!({"sender_type": sender, "text": text})).await);
+        assert_eq!(message["sender_type"], sender);
+        said.push(text);
+        let read = read(&stack).await;
+        let texts = read["transcript"]["items"].as_array().unwrap().iter().map(|message| message["text"].clone());
+        assert_eq!(json!(texts.collect::<Vec<_>>()), json!(said));
+        assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(said.len()), &json!(said.len())));
+    }
+}
+
+#[tokio::test]
+async fn characters_are_counted_and_not_bytes() {
+    let stack = stack().await;
+    for (text, characters) in [("", 0), (" \n", 2), ("é", 1), ("e\u{301}", 2), ("😀", 1), ("👩‍👩‍👧", 5), ("\0", 1)]
+    {
+        let message = data(&say(&stack, OPEN, &json!({"sender_type": "user", "text": text})).await);
+        assert_eq!((&message["text"], &message["char_count"]), (&json!(text), &json!(characters)));
+    }
+}
+
+#[tokio::test]
+async fn a_closed_conversation_takes_no_message() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let wanted = conflict("conversation_id", "conversation_closed", "The conversation is closed");
+    assert_eq!(detail(&say(&stack, CLOSED, &json!({"sender_type": "user", "text": "Hi"})).await), wanted);
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn every_issue_is_told_and_before_what_is_not_there_or_closed() {
+    let stack = stack().await;
+    let senders = "Input should be 'bot', 'agent', 'user' or 'tool'";
+    let missing = |field| issue(&json!(["body", field]), "missing", "Field required");
+    let wanted = json!([missing("sender_type"), missing("text")]);
+    assert_eq!(detail(&say(&stack, CLOSED, &json!({})).await), (422, wanted));
+    for wrong in [json!("User"), json!(null), json!(1)] {
+        let wanted = json!([
+            issue(&json!(["body", "sender_type"]), "enum", senders),
+            issue(&json!(["body", "message_type"]), "enum", "Input should be 'voice' or 'text'"),
+            issue(&json!(["body", "text"]), "string_type", "Input should be a valid string"),
+        ]);
+        let body = json!({"text": null, "message_type": "video", "sender_type": wrong});
+        assert_eq!(detail(&say(&stack, 99, &body).await), (422, wanted), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    let body = json!({"sender_type": "user", "text": "Hi"}).to_string();
+    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
+        let answer = stack.answer(&post(&path(other), ACME, body.clone())).await;
+        assert_eq!(detail(&answer), not_found("conversation_id"), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn messages_side_by_side_are_all_heard_each_in_a_place_of_its_own() {
+    let stack = stack().await;
+    let bodies: Vec<_> = (0..20).map(|number| json!({"sender_type": "user", "text": format!("{number}")})).collect();
+    let answers = futures_util::future::join_all(bodies.iter().map(|body| say(&stack, OPEN, body))).await;
+    let mut said: Vec<Value> = answers.iter().map(data).collect();
+    said.sort_by_key(|message| message["id"].as_str().unwrap()[28..].to_owned());
+    let read = read(&stack).await;
+    assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(21), &json!(21)));
+    assert_eq!(read["transcript"]["items"].as_array().unwrap()[1..], said);
+    let places: Vec<_> = said.iter().map(|message| message["id"].as_str().unwrap()[28..].to_owned()).collect();
+    assert_eq!(places, (1..21).map(|place| format!("{place:08x}")).collect::<Vec<_>>());
+}

@@ -1,0 +1,120 @@
+//! `POST /api/v1/conversation/{conversation_id}/close`: ends a conversation, once; its webhook is told.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, post, stack, stack_with_clock};
+use crate::records::{
+    DEMO_TIME, FRESH, Items, NOBODYS, TEST_TIME, changes, conflict, detail, items, key, not_found, nothing, row, set,
+};
+
+/// Conversations of the demo set.
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+
+async fn close(stack: &Stack, id: &str) -> Answer {
+    stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await
+}
+
+fn open_one() -> String {
+    id('a', kind::CONVERSATION, OPEN)
+}
+
+fn already() -> (u16, Value) {
+    conflict("conversation_id", "conversation_closed", "The conversation is closed")
+}
+
+#[tokio::test]
+async fn it_is_closed_and_found_among_the_closed() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let (assistant, contact) = (id('a', kind::ASSISTANT, 1), id('a', kind::CONTACT, 1));
+    let widget = id('a', kind::WIDGET, 1);
+    let closed = json!({
+        "id": open_one(),
+        "status": "closed",
+        "chat_count": 1,
+        "closed_at": TEST_TIME,
+        "created_at": DEMO_TIME,
+        "updated_at": TEST_TIME,
+        "assistant_id": assistant,
+        "widget_id": widget,
+        "contact_id": contact,
+        "device_type": "mobile",
+        "attributes": {},
+    });
+    let answer = close(&stack, &open_one()).await;
+    let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": closed});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+
+    let row = row("CONVERSATION", OPEN);
+    let of_assistant = format!("CONVERSATION#status=closed&assistant_id={assistant}");
+    let sets = |places: &[u32]| {
+        set("CONVERSATION#status=closed", places).into_iter().chain(set(&of_assistant, places)).collect::<Items>()
+    };
+    // Who closed it is noted, so that a repeat of the same request is told that it did.
+    let mut item = crate::records::stored(&closed, &["attributes"], &row);
+    (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
+    let mut new = sets(&[0, 1]);
+    new.insert(row.clone(), item);
+    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
+    let mut gone = sets(&[0]);
+    gone.insert(row.clone(), before[&row].clone());
+    gone.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": open_one()}));
+    assert_eq!(changes(&stack, &before).await, (gone, new));
+}
+
+#[tokio::test]
+async fn it_closes_once_and_its_time_stays() {
+    let (stack, after) = stack_with_clock().await;
+    assert_eq!(detail(&close(&stack, &id('a', kind::CONVERSATION, CLOSED)).await), already());
+    after(1000);
+    assert_eq!(data(&close(&stack, &open_one()).await)["closed_at"], "2026-02-01T12:00:01.000Z");
+    let before = items(&stack).await;
+    after(2000);
+    assert_eq!(detail(&close(&stack, &open_one()).await), already());
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn of_several_at_once_one_closes_it() {
+    let stack = stack().await;
+    let id = open_one();
+    let answers = futures_util::future::join_all((0..10).map(|_| close(&stack, &id))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!((won.len(), lost.len()), (1, 9));
+    assert!(lost.iter().all(|answer| detail(answer) == already()));
+    let mut call = call("GET", "/api/v1/conversation", ACME);
+    call.query += "&status=closed";
+    assert_eq!(data(&stack.answer(&call).await)["total"], 2);
+}
+
+#[tokio::test]
+async fn what_is_said_while_it_closes_is_in_it_or_is_refused() {
+    let stack = stack().await;
+    let id = open_one();
+    let path = format!("/api/v1/conversation/{id}/message");
+    let says = post(&path, ACME, r#"{"sender_type":"user","text":"Wait!"}"#);
+    let talk = futures_util::future::join_all((0..12).map(|_| stack.answer(&says)));
+    let closing = futures_util::future::join_all((0..4).map(|_| close(&stack, &id)));
+    let (said, closed) = tokio::join!(talk, closing);
+    let heard = said.iter().filter(|answer| answer.status == 201).count();
+    assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already()));
+    let closed: Vec<_> = closed.iter().filter(|answer| answer.status == 200).map(data).collect();
+    assert_eq!(closed.len(), 1);
+    // What was answered, and is told, is the conversation to its last word.
+    assert_eq!(closed[0]["chat_count"], heard + 1);
+    let path = format!("/api/v1/conversation/{id}");
+    let read = data(&stack.answer(&call("GET", &path, ACME)).await);
+    assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(heard + 1), &json!(heard + 1)));
+    assert_eq!(read["transcript"]["items"].as_array().unwrap().len(), heard + 1);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
+        assert_eq!(detail(&close(&stack, other).await), not_found("conversation_id"), "{other}");
+    }
+}

@@ -1,0 +1,353 @@
+//! `GET /api/v1/conversation`: a page of the conversations, of one status or one assistant where the query says so.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use local::gateway::Answer;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use shared::records::conversation::{Conversation, ConversationStatus};
+use shared::request::tenant::Tenant;
+use shared::table::commit::Transaction;
+use shared::table::filters::Term;
+use shared::table::keys::{Key, filter_block, filter_section, list_head, list_row};
+use shared::table::rows::NewRow;
+use shared::table::store::{Item, to_item};
+use shared::table::stored::Listed as _;
+use shared::values::id::{ConversationId, OrgId, ordinal, with_ordinal};
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use crate::fixture::{ACME, NOW, acme, call, data, everything, id, kind, post, put_items, stack};
+use crate::records::{DEMO_TIME, List, NO_UUID, NOBODYS, detail, is_a_list, issue};
+
+const LIST: List = List { path: "/api/v1/conversation", at: "/data", kind: kind::CONVERSATION, first: 0, total: 2 };
+
+is_a_list!(LIST);
+
+/// The demo set's first conversation, which is closed, or its second.
+pub fn demo(number: u32) -> Value {
+    let closed = number == 0;
+    json!({
+        "id": id('a', kind::CONVERSATION, number),
+        "status": if closed { "closed" } else { "open" },
+        "chat_count": if closed { 2 } else { 1 },
+        "closed_at": closed.then_some(DEMO_TIME),
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
+        "assistant_id": id('a', kind::ASSISTANT, 1),
+        "widget_id": id('a', kind::WIDGET, 1),
+        "contact_id": id('a', kind::CONTACT, number),
+        "device_type": if closed { "desktop" } else { "mobile" },
+        "attributes": {},
+    })
+}
+
+#[tokio::test]
+async fn a_conversation_is_listed_without_what_was_said() {
+    LIST.begins_with(demo(0)).await;
+}
+
+#[tokio::test]
+async fn an_empty_list_has_no_pages() {
+    LIST.is_empty_where_nothing_has_been_made().await;
+}
+
+async fn list(stack: &Stack, query: &str) -> Answer {
+    let mut call = call("GET", "/api/v1/conversation", ACME);
+    call.query += query;
+    stack.answer(&call).await
+}
+
+#[tokio::test]
+async fn a_filter_is_a_status_or_an_assistant_or_both() {
+    let stack = stack().await;
+    let assistant = id('a', kind::ASSISTANT, 1);
+    for (query, wanted) in [
+        (String::new(), vec![demo(0), demo(1)]),
+        ("&status=open".into(), vec![demo(1)]),
+        ("&status=closed".into(), vec![demo(0)]),
+        (format!("&assistant_id={}", assistant.to_uppercase()), vec![demo(0), demo(1)]),
+        (format!("&assistant_id={assistant}&status=open"), vec![demo(1)]),
+        (format!("&status=closed&assistant_id={assistant}"), vec![demo(0)]),
+        (format!("&assistant_id={NOBODYS}"), vec![]),
+        (format!("&assistant_id={NOBODYS}&status=open"), vec![]),
+        (format!("&assistant_id={NOBODYS}&status=closed"), vec![]),
+        // Of several of one name the last counts.
+        ("&status=open&status=closed".into(), vec![demo(0)]),
+    ] {
+        let page = data(&list(&stack, &query).await);
+        let pages = u64::from(!wanted.is_empty());
+        let total = wanted.len();
+        let wanted = json!({
+            "items": wanted,
+            "total": total,
+            "page": 1,
+            "size": 50,
+            "pages": pages,
+            "previous_page": null,
+            "next_page": null,
+        });
+        assert_eq!(page, wanted, "{query}");
+        let beyond = data(&list(&stack, &format!("{query}&page=9223372036854775807&size=100")).await);
+        assert_eq!((&beyond["items"], &beyond["total"]), (&json!([]), &wanted["total"]), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_filter_is_told_with_what_is_no_page() {
+    let stack = stack().await;
+    let wanted = json!([
+        issue(&json!(["query", "page"]), "greater_than_equal", "Input should be greater than or equal to 1"),
+        issue(&json!(["query", "size"]), "less_than_equal", "Input should be less than or equal to 100"),
+        issue(&json!(["query", "status"]), "enum", "Input should be 'open' or 'closed'"),
+        issue(&json!(["query", "assistant_id"]), "uuid_parsing", NO_UUID),
+    ]);
+    for status in ["Open", "", "null"] {
+        let query = format!("&assistant_id=x&status={status}&size=101&page=0");
+        assert_eq!(detail(&list(&stack, &query).await), (422, wanted.clone()), "{query}");
+    }
+}
+
+/// What a plain list knows of a conversation.
+#[derive(Debug, Clone)]
+struct Plain {
+    id: String,
+    assistant: String,
+    closed: bool,
+}
+
+/// Asks for pages of every size, of those of each status and each assistant and both; all must say what the plain list says.
+async fn same(stack: &Stack, plain: &[Plain], assistants: &[String]) {
+    for assistant in assistants.iter().map(Some).chain([None]) {
+        for status in [None, Some("open"), Some("closed")] {
+            let chosen = |one: &&Plain| {
+                assistant.is_none_or(|assistant| one.assistant == *assistant)
+                    && status.is_none_or(|status| one.closed == (status == "closed"))
+            };
+            let ids: Vec<_> = plain.iter().filter(chosen).map(|one| one.id.clone()).collect();
+            let query = [("status", status), ("assistant_id", assistant.map(String::as_str))];
+            let query: String =
+                query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", (*value)?))).collect();
+            for size in [1, 7, 100] {
+                let pages = ids.len().div_ceil(size);
+                for page in (1..=pages + 1).step_by(if size == 1 { 7 } else { 1 }) {
+                    let query = format!("{query}&page={page}&size={size}");
+                    let found = data(&list(stack, &query).await);
+                    let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
+                    let wanted: Vec<_> = ids.iter().skip((page - 1) * size).take(size).collect();
+                    assert_eq!(rows.collect::<Vec<_>>(), wanted, "{query}");
+                    assert_eq!((&found["total"], &found["pages"]), (&json!(ids.len()), &json!(pages)), "{query}");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// One more of the assistant at this place.
+    Open(usize),
+    /// The conversation at this place, as a fraction of the list.
+    Close(f64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let open = (0..3_usize).prop_map(Step::Open);
+    let close = (0.0..1.0).prop_map(Step::Close);
+    prop::collection::vec(prop_oneof![3 => open, 2 => close], 1..60)
+}
+
+#[tokio::test]
+async fn every_choice_is_what_a_filter_of_a_vec_is() {
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    for _ in 0..4 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        println!("{steps:?}");
+        let stack = stack().await;
+        let table = acme(&stack);
+        let mut assistants = vec![id('a', kind::ASSISTANT, 1)];
+        for _ in 0..2 {
+            let created = data(&stack.answer(&post("/api/v1/assistant", ACME, "{}")).await);
+            assistants.push(created["id"].as_str().unwrap().to_owned());
+        }
+        let demo = [true, false].into_iter().zip(0..);
+        let mut plain: Vec<Plain> = demo
+            .map(|(closed, n)| Plain { id: id('a', kind::CONVERSATION, n), assistant: assistants[0].clone(), closed })
+            .collect();
+        for (number, step) in (1..).zip(&steps) {
+            let (now, by) = (Timestamp::from_unix_millis(NOW), Uuid::from_u128(number << 64));
+            match step {
+                Step::Open(assistant) => {
+                    let row = NewRow { of: (), id: by, origin: None, now };
+                    let opened = table.insert(row, |id| conversation(id, &assistants[*assistant])).await.unwrap();
+                    let (id, assistant) = (opened.id.to_string(), assistants[*assistant].clone());
+                    plain.push(Plain { id, assistant, closed: false });
+                }
+                Step::Close(place) => {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        clippy::cast_precision_loss,
+                        reason = "a fraction of a length"
+                    )]
+                    let place = (place * plain.len() as f64) as usize;
+                    let one = &mut plain[place];
+                    let id = ConversationId(one.id.parse().unwrap());
+                    let closed = table.try_change(id, by, |open: &mut Conversation| open.close(now)).await.unwrap();
+                    assert_eq!(closed.is_err(), one.closed);
+                    one.closed = true;
+                }
+            }
+        }
+        assistants.push(NOBODYS.to_owned());
+        same(&stack, &plain, &assistants).await;
+    }
+}
+
+fn conversation(id: ConversationId, assistant: &str) -> Conversation {
+    let now = Timestamp::from_unix_millis(NOW);
+    let stored = json!({"id": id, "assistant_id": assistant, "created_at": now, "updated_at": now});
+    serde_json::from_value(stored).unwrap()
+}
+
+fn tenant() -> Tenant {
+    #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
+    let tenant = Tenant::operator(OrgId(crate::records::ACME_ORG.parse().unwrap()));
+    tenant
+}
+
+/// The items of the set `name` of those `members` of a list, as they are after all of them were put in.
+fn set_of(name: &str, members: impl Fn(u32) -> bool, count: u32) -> Vec<Item> {
+    const BLOCK: u32 = 1024;
+    let number = |value: u64| AttributeValue::N(value.to_string());
+    let (tenant, mut items) = (tenant(), Vec::new());
+    for section in 0..count.div_ceil(BLOCK * 32) {
+        let mut counts = filter_section(&tenant, name, section).attributes();
+        for block in 0..32 {
+            let first = (section * 32 + block) * BLOCK;
+            let mut words = [0_u64; 16];
+            for bit in (0..BLOCK).filter(|bit| first + bit < count && members(first + bit)) {
+                words[(bit / 64) as usize] |= 1 << (bit % 64);
+            }
+            let size: u32 = words.iter().map(|word| word.count_ones()).sum();
+            if size > 0 {
+                counts.insert(format!("b{block}"), number(size.into()));
+                let mut item = filter_block(&tenant, name, section * 32 + block).attributes();
+                let words = words.iter().enumerate().filter(|(_, word)| **word > 0);
+                item.extend(words.map(|(place, word)| (format!("w{place}"), number(*word))));
+                items.push(item);
+            }
+        }
+        if counts.len() > 2 {
+            items.push(counts);
+        }
+    }
+    items
+}
+
+#[tokio::test]
+async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
+    const PLACES: [u32; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
+    let stack = stack().await;
+    let table = acme(&stack);
+    let term = Term::of("status", &ConversationStatus::Closed, None).unwrap();
+    for place in PLACES {
+        let put = |transaction: &mut Transaction<'_>| {
+            transaction.select("TEST", place, &[], std::slice::from_ref(&term));
+            Ok(())
+        };
+        table.commit(put).await.unwrap();
+    }
+    let found = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#SET#TEST"));
+    let mut wanted = set_of("TEST#status=closed", |place| PLACES.contains(&place), 70_000);
+    wanted.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
+    assert_eq!(found.map(Item::from_iter).collect::<Vec<_>>(), wanted);
+}
+
+#[tokio::test]
+async fn pages_are_found_across_blocks_and_sections() {
+    // Two sections of 32 blocks, and a part of a third.
+    const COUNT: u32 = 70_000;
+    let stack = stack().await;
+    let assistants = [id('a', kind::ASSISTANT, 1), id('a', kind::ASSISTANT, 2)];
+    let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
+    // The second one's are few and far between, with a gap of more than a section; of the first one's last section none is closed.
+    let second = |place: u32| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
+    let closed = |place: u32| place.wrapping_mul(2_246_822_519) % 3 == 1 && place < 65_536;
+    let assistant = |place: u32| &assistants[usize::from(second(place))];
+    let plain: Vec<_> = (0..COUNT)
+        .map(|place| Plain {
+            id: with_ordinal(seed, place).to_string(),
+            assistant: assistant(place).clone(),
+            closed: closed(place),
+        })
+        .collect();
+
+    let (tenant, list_name) = (tenant(), Conversation::list(()));
+    let mut head = list_head(&tenant, &list_name).attributes();
+    head.insert("next_ordinal".into(), AttributeValue::N(COUNT.to_string()));
+    let mut items: Vec<Item> = [
+        vec![head],
+        set_of("CONVERSATION#status=closed", closed, COUNT),
+        set_of(&format!("CONVERSATION#assistant_id={}", assistants[0]), |place| !second(place), COUNT),
+        set_of(&format!("CONVERSATION#assistant_id={}", assistants[1]), second, COUNT),
+        set_of(
+            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[0]),
+            |place| closed(place) && !second(place),
+            COUNT,
+        ),
+        set_of(
+            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[1]),
+            |place| closed(place) && second(place),
+            COUNT,
+        ),
+    ]
+    .concat();
+
+    // The pages to be looked at: around where blocks and sections end, the first ones and the last.
+    let mut cases: Vec<(String, usize, usize, Vec<&Plain>)> = Vec::new();
+    for chosen in [None, Some(&assistants[0]), Some(&assistants[1])] {
+        for status in [None, Some(false), Some(true)] {
+            let rows: Vec<&Plain> = plain
+                .iter()
+                .filter(|one| chosen.is_none_or(|chosen| one.assistant == *chosen))
+                .filter(|one| status.is_none_or(|closed| one.closed == closed))
+                .collect();
+            let mut query: String = chosen.map(|chosen| format!("&assistant_id={chosen}")).unwrap_or_default();
+            query += status.map(|closed| if closed { "&status=closed" } else { "&status=open" }).unwrap_or_default();
+            let edges = [0, 1024, 2048, 9_999, 32_768, 50_000, 65_536, COUNT];
+            for edge in edges {
+                let rank = rows.partition_point(|one| ordinal(one.id.parse().unwrap()) < edge);
+                for size in [7, 100] {
+                    let page = rank.saturating_sub(size / 2) / size + 1;
+                    let wanted: Vec<_> = rows.iter().skip((page - 1) * size).take(size).copied().collect();
+                    cases.push((format!("{query}&page={page}&size={size}"), rows.len(), page, wanted));
+                }
+            }
+        }
+    }
+    let mut present: Vec<u32> =
+        cases.iter().flat_map(|(.., rows)| rows).map(|one| ordinal(one.id.parse().unwrap())).collect();
+    present.sort_unstable();
+    present.dedup();
+    for place in present {
+        let mut row = conversation(ConversationId(with_ordinal(seed, place)), assistant(place));
+        if closed(place) {
+            row.close(row.created_at).unwrap();
+        }
+        let key: Key = list_row(&tenant, &list_name, place);
+        items.push(to_item(&key, &row).unwrap());
+    }
+    put_items(&stack, items).await;
+
+    for (query, total, page, wanted) in cases {
+        let answer = list(&stack, &query).await;
+        let found = data(&answer);
+        let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
+        assert_eq!(rows.collect::<Vec<_>>(), wanted.iter().map(|one| &one.id).collect::<Vec<_>>(), "{query}");
+        assert_eq!((&found["total"], &found["page"]), (&json!(total), &json!(page)), "{query}");
+        assert!(answer.cost.depth <= 3, "{query} {:?}", answer.cost);
+    }
+}

@@ -1,0 +1,154 @@
+//! `POST /api/v1/conversation`: begins a conversation of an assistant.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, member, post, stack};
+use crate::records::{
+    FRESH, Items, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, set, stored,
+    wrong,
+};
+
+fn assistant() -> String {
+    id('a', kind::ASSISTANT, 1)
+}
+
+async fn open(stack: &Stack, body: impl ToString) -> Answer {
+    stack.answer(&post("/api/v1/conversation", ACME, body.to_string())).await
+}
+
+/// The id of a new stack's first conversation: Acme has two.
+fn first_id() -> String {
+    format!("{}00000002", &FRESH[0][..28])
+}
+
+/// The conversation that a body makes which names an assistant and nothing else.
+fn unsaid() -> Value {
+    json!({
+        "id": first_id(),
+        "status": "open",
+        "chat_count": 0,
+        "closed_at": null,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+        "assistant_id": assistant(),
+        "widget_id": null,
+        "contact_id": null,
+        "device_type": null,
+        "attributes": {},
+    })
+}
+
+/// A body that says everything.
+fn all_said() -> Value {
+    json!({
+        "assistant_id": assistant(),
+        "widget_id": id('a', kind::WIDGET, 3),
+        "contact_id": id('a', kind::CONTACT, 24),
+        "device_type": "tablet",
+        "attributes": {"": [1, {"deep": null}]},
+    })
+}
+
+#[tokio::test]
+async fn the_assistant_is_required_and_null_is_the_default_of_every_other_field() {
+    let nulls = json!({"widget_id": null, "contact_id": null, "device_type": null, "attributes": null});
+    for mut body in [json!({}), nulls, json!({"id": NOBODYS, "status": "closed", "chat_count": 7})] {
+        body["assistant_id"] = assistant().into();
+        let answer = open(&stack().await, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": unsaid()});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it() {
+    for (body, threaded) in [(json!({"assistant_id": assistant()}), false), (all_said(), true)] {
+        let stack = stack().await;
+        let before = items(&stack).await;
+        let mut wanted = unsaid();
+        for (name, value) in body.as_object().unwrap() {
+            wanted[name] = value.clone();
+        }
+        assert_eq!(data(&open(&stack, &body).await), wanted);
+        let row = row("CONVERSATION", 2);
+        let mut new = head("CONVERSATION", 3);
+        new.extend(set(&format!("CONVERSATION#assistant_id={}", assistant()), &[0, 1, 2]));
+        new.insert(row.clone(), stored(&wanted, &["attributes"], &row));
+        if threaded {
+            let (widget, contact) = (id('a', kind::WIDGET, 3), id('a', kind::CONTACT, 24));
+            let thread = key(&format!("THREAD#{widget}#{contact}"), &first_id());
+            new.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": first_id()}));
+        }
+        let mut gone: Items = head("CONVERSATION", 2);
+        gone.extend(set(&format!("CONVERSATION#assistant_id={}", assistant()), &[0, 1]));
+        assert_eq!(changes(&stack, &before).await, (gone, new));
+    }
+}
+
+#[tokio::test]
+async fn attributes_come_back_as_they_were_written() {
+    let stack = stack().await;
+    let attributes = r#"{ "" : 1e0, "big": 123456789012345678901234567890, "half": "\ud800", "twice": 1, "twice": 2 }"#;
+    let body = format!(r#"{{"assistant_id":"{}","attributes":{attributes}}}"#, assistant());
+    let opened = open(&stack, body).await;
+    let path = format!("/api/v1/conversation/{}", first_id());
+    let read = stack.answer(&call("GET", &path, ACME)).await;
+    let listed = stack.answer(&call("GET", "/api/v1/conversation", ACME)).await;
+    for answer in [opened, read] {
+        assert_eq!(member(&member(&answer.body, "data"), "attributes"), attributes);
+    }
+    assert!(listed.body.contains(attributes), "{}", listed.body);
+}
+
+#[tokio::test]
+async fn the_assistant_the_widget_and_the_contact_must_be_there() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    for field in ["assistant_id", "widget_id", "contact_id"] {
+        // A tag's id is nobody's here.
+        for other in [NOBODYS.to_owned(), id('a', kind::TAG, 1), id('b', kind::ASSISTANT, 1)] {
+            let mut body = all_said();
+            body[field] = other.into();
+            assert_eq!(detail(&open(&stack, &body).await), wrong(field, "not_found", "Not found"), "{body}");
+        }
+    }
+    // Of several that are not there, the first is told.
+    let none = json!({"assistant_id": NOBODYS, "widget_id": NOBODYS, "contact_id": NOBODYS});
+    assert_eq!(detail(&open(&stack, &none).await), wrong("assistant_id", "not_found", "Not found"));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn every_issue_is_told_and_before_what_is_not_there() {
+    let stack = stack().await;
+    let required = wrong("assistant_id", "missing", "Field required");
+    assert_eq!(detail(&open(&stack, json!({})).await), required);
+    let not_text = "UUID input should be a string, bytes or UUID object";
+    let wanted = json!([
+        issue(&json!(["body", "assistant_id"]), "uuid_type", not_text),
+        issue(&json!(["body", "widget_id"]), "uuid_parsing", NO_UUID),
+        issue(&json!(["body", "contact_id"]), "uuid_type", not_text),
+        issue(&json!(["body", "device_type"]), "string_type", "Input should be a valid string"),
+        issue(&json!(["body", "attributes"]), "dict_type", "Input should be a valid dictionary"),
+    ]);
+    let body = json!({"attributes": [], "device_type": 1, "contact_id": 7, "widget_id": "x", "assistant_id": null});
+    assert_eq!(detail(&open(&stack, body).await), (422, wanted));
+    let wanted = wrong("device_type", "string_type", "Input should be a valid string");
+    assert_eq!(detail(&open(&stack, json!({"assistant_id": NOBODYS, "device_type": 1})).await), wanted);
+}
+
+#[tokio::test]
+async fn several_at_once_have_a_place_each() {
+    let stack = stack().await;
+    let body = json!({"assistant_id": assistant()});
+    let answers = futures_util::future::join_all((0..12).map(|_| open(&stack, &body))).await;
+    let mut ids: Vec<Value> = answers.iter().map(|answer| data(answer)["id"].clone()).collect();
+    let place = |id: &Value| id.as_str().unwrap()[28..].to_owned();
+    ids.sort_by_key(place);
+    assert_eq!(ids.iter().map(place).collect::<Vec<_>>(), (2..14).map(|n| format!("{n:08x}")).collect::<Vec<_>>());
+    let page = data(&stack.answer(&call("GET", "/api/v1/conversation", ACME)).await);
+    let listed: Vec<Value> = page["items"].as_array().unwrap()[2..].iter().map(|row| row["id"].clone()).collect();
+    assert_eq!(listed, ids);
+}

@@ -1,0 +1,90 @@
+//! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
+
+use serde_json::{Value, json};
+use shared::records::conversation::Changed;
+use shared::records::conversation::{MessageType, NewMessage, SenderType};
+use shared::values::id::{ConversationId, MessageId};
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
+use crate::records::{DEMO_TIME, List, NOBODYS, detail, is_a_list, not_found};
+
+/// The transcript of the demo set's closed conversation.
+const LIST: List = List {
+    path: "/api/v1/conversation/01900000-0000-7000-8000-a00f00000000",
+    at: "/data/transcript",
+    kind: kind::MESSAGE,
+    first: 0,
+    total: 2,
+};
+
+is_a_list!(LIST);
+
+fn message(number: u32, sender: &str, text: &str) -> Value {
+    json!({
+        "id": id('a', kind::MESSAGE, number),
+        "conversation_id": id('a', kind::CONVERSATION, 0),
+        "sender_type": sender,
+        "message_type": "text",
+        "text": text,
+        "char_count": text.chars().count(),
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
+    })
+}
+
+#[tokio::test]
+async fn a_conversation_is_read_with_what_was_said() {
+    let answer = stack().await.answer(&call("GET", LIST.path, ACME)).await;
+    let said = [message(0, "bot", "Hello, how can we help?"), message(1, "user", "Until when are you open?")];
+    let mut wanted = super::list_conversations::demo(0);
+    wanted["transcript"] = json!({
+        "items": said,
+        "total": 2,
+        "page": 1,
+        "size": 50,
+        "pages": 1,
+        "previous_page": null,
+        "next_page": null,
+    });
+    let wanted = json!({"message": "Data retrieved successfully", "meta": {}, "data": wanted});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+}
+
+#[tokio::test]
+async fn every_page_of_a_long_transcript_has_its_messages_in_their_order() {
+    const SAID: usize = 130;
+    let stack = stack().await;
+    let (table, conversation) = (acme(&stack), id('a', kind::CONVERSATION, 1));
+    let mut texts = vec!["Hello, how can we help?".to_owned()];
+    for number in 1..SAID {
+        texts.push(format!("{number}"));
+        let new =
+            NewMessage { sender_type: SenderType::User, message_type: MessageType::Text, text: texts[number].clone() };
+        let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
+        let said = table.add_message(conversation, MessageId(Uuid::nil()), &new, None, now).await.unwrap();
+        assert!(matches!(said, Changed::Done(_)));
+    }
+    for size in [1, 7, 50, 100] {
+        let pages = SAID.div_ceil(size);
+        for page in (1..=pages + 1).step_by(if size == 1 { 13 } else { 1 }) {
+            let mut call = call("GET", &format!("/api/v1/conversation/{conversation}"), ACME);
+            call.query += &format!("&page={page}&size={size}");
+            let transcript = data(&stack.answer(&call).await)["transcript"].clone();
+            let wanted: Vec<_> = texts.iter().skip((page - 1) * size).take(size).collect();
+            let items = transcript["items"].as_array().unwrap().iter().map(|message| message["text"].clone());
+            assert_eq!(json!(items.collect::<Vec<_>>()), json!(wanted), "page {page} of {size}");
+            assert_eq!((&transcript["total"], &transcript["pages"]), (&json!(SAID), &json!(pages)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
+        let answer = stack.answer(&call("GET", &format!("/api/v1/conversation/{other}"), ACME)).await;
+        assert_eq!(detail(&answer), not_found("conversation_id"), "{other}");
+    }
+}

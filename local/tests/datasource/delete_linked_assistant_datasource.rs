@@ -1,0 +1,35 @@
+//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: takes a data source away from an assistant.
+
+use serde_json::json;
+
+use crate::fixture::{ACME, call, id, kind, stack};
+use crate::records::{Items, NOBODYS, changes, deletes_with, detail, issue, items, key};
+
+#[tokio::test]
+async fn only_the_link_goes() {
+    let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
+    let record = json!({"datasource_id": datasource, "assistant_id": assistant});
+    let key = key(&format!("DATASOURCE_LINK#{datasource}"), &assistant);
+    deletes_with(
+        &format!("/api/v1/datasource/{datasource}/assistant/{assistant}"),
+        record,
+        &[key],
+        Items::new(),
+        "assistant_id",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_whole_path_names_the_link() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
+    let wanted = json!([issue(&json!(["path", "assistant_id"]), "not_found", "Not found")]);
+    let (datasource, assistant) = (datasource.as_str(), assistant.as_str());
+    for (one, other) in [(datasource, NOBODYS), (NOBODYS, assistant), (NOBODYS, NOBODYS), (assistant, datasource)] {
+        let answer = stack.answer(&call("DELETE", &format!("/api/v1/datasource/{one}/assistant/{other}"), ACME)).await;
+        assert_eq!(detail(&answer), (404, wanted.clone()), "{one} {other}");
+    }
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+}

@@ -1,0 +1,91 @@
+//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
+
+use serde_json::{Value, json};
+use shared::records::delivery::SentBy;
+use shared::values::time::Timestamp;
+
+use super::redeliver;
+use crate::fixture::{ACME, NOW, call, data, id, kind, stack};
+use crate::records::{DEMO_TIME, List, NOBODYS, TEST_TIME, detail, is_a_list, not_found};
+
+const LIST: List = List {
+    path: "/api/v1/outbound_webhook/01900000-0000-7000-8000-a00b00000001/logs",
+    at: "/data",
+    // A delivery has the id of what it tells of, but for its place.
+    kind: kind::CONVERSATION,
+    first: 0,
+    total: 1,
+};
+
+is_a_list!(LIST);
+
+/// The demo set's one delivery, which was given up.
+pub fn demo() -> Value {
+    let conversation = id('a', kind::CONVERSATION, 0);
+    json!({
+        "id": conversation,
+        "event_id": format!("evt_{}", conversation.replace('-', "")),
+        "event": "conversation.closed",
+        "state": "dead",
+        "attempts": 0,
+        "status": null,
+        "milliseconds": null,
+        "error": "the demo set sends nothing",
+        "next_attempt_at": null,
+        "log": [],
+        "conversation_id": conversation,
+        "campaign_contact_id": null,
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
+    })
+}
+
+#[tokio::test]
+async fn what_was_given_up_says_why() {
+    LIST.begins_with(demo()).await;
+}
+
+#[tokio::test]
+async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
+    let stack = stack().await;
+    let at = "2026-02-01T11:59:00.000Z";
+    let mut wanted = demo();
+    wanted["updated_at"] = TEST_TIME.into();
+    let now = Timestamp::from_unix_millis(NOW);
+    let attempts = [
+        // Whether it waits, is there, or was given up; and when it is tried again.
+        (500, "waiting", json!("2026-02-01T12:00:05.000Z")),
+        (302, "waiting", json!("2026-02-01T12:05:00.000Z")),
+        (204, "delivered", Value::Null),
+        (410, "dead", Value::Null),
+    ];
+    for (number, (status, state, next)) in (1..).zip(attempts) {
+        redeliver::make(&stack, |was| was.after(redeliver::attempt(status), None, SentBy::Stream, 0.0, now)).await;
+        for (name, value) in [
+            ("state", json!(state)),
+            ("attempts", json!(number)),
+            ("status", json!(status)),
+            ("milliseconds", json!(12)),
+            ("error", Value::Null),
+            ("next_attempt_at", next),
+        ] {
+            wanted[name] = value;
+        }
+        let tried = json!({"at": at, "status": status, "milliseconds": 12, "error": null, "answer": "thanks"});
+        wanted["log"].as_array_mut().unwrap().push(tried);
+        let page = data(&stack.answer(&call("GET", LIST.path, ACME)).await);
+        assert_eq!(page["items"], json!([wanted]));
+    }
+}
+
+#[tokio::test]
+async fn each_webhook_has_deliveries_of_its_own() {
+    let stack = stack().await;
+    let path = format!("/api/v1/outbound_webhook/{}/logs", id('a', kind::WEBHOOK, 0));
+    let page = data(&stack.answer(&call("GET", &path, ACME)).await);
+    assert_eq!((&page["items"], &page["total"], &page["pages"]), (&json!([]), &json!(0), &json!(0)));
+    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
+        let path = format!("/api/v1/outbound_webhook/{other}/logs");
+        assert_eq!(detail(&stack.answer(&call("GET", &path, ACME)).await), not_found("webhook_id"), "{other}");
+    }
+}

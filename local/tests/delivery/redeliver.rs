@@ -1,0 +1,151 @@
+//! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery once more, from the beginning of the schedule.
+
+use local::Stack;
+use local::gateway::{Answer, Call};
+use serde_json::{Value, json};
+use shared::records::delivery::{Attempt, Delivery, SentBy};
+use shared::values::id::{DeliveryId, EndpointId};
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use super::list_deliveries;
+use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
+use crate::records::{NOBODYS, TEST_TIME, changes, conflict, detail, items, not_found, nothing, row};
+
+async fn redeliver_one(stack: &Stack, webhook: &str, delivery: &str) -> Answer {
+    let path = format!("/api/v1/outbound_webhook/{webhook}/logs/{delivery}/redeliver");
+    stack.answer(&post(&path, ACME, "")).await
+}
+
+/// Sends the demo set's one delivery again.
+async fn redeliver(stack: &Stack) -> Answer {
+    redeliver_one(stack, &id('a', kind::WEBHOOK, 1), &id('a', kind::CONVERSATION, 0)).await
+}
+
+/// The demo set's one delivery.
+async fn stored(stack: &Stack) -> Delivery {
+    let (webhook, delivery) = (id('a', kind::WEBHOOK, 1), id('a', kind::CONVERSATION, 0));
+    let key = (EndpointId(webhook.parse().unwrap()), DeliveryId(delivery.parse().unwrap()));
+    acme(stack).get(key).await.unwrap()
+}
+
+/// Replaces it.
+pub async fn make(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> Delivery {
+    let was = stored(stack).await;
+    let is = change(was.clone());
+    let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
+    assert!(acme(stack).replace_delivery(webhook, &was, &is).await.unwrap());
+    is
+}
+
+pub fn attempt(status: u64) -> Attempt {
+    let at = Timestamp::from_unix_millis(NOW - 60_000);
+    Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) }
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_ready_once_more() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = redeliver(&stack).await;
+    let mut delivery = list_deliveries::demo();
+    (delivery["state"], delivery["updated_at"]) = ("ready".into(), TEST_TIME.into());
+    let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": delivery});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+    let (gone, mut new) = changes(&stack, &before).await;
+    let key = row(&format!("DELIVERY#{}", id('a', kind::WEBHOOK, 1)), 0);
+    let item = new.remove(&key).unwrap();
+    assert_eq!((gone.into_keys().collect::<Vec<_>>(), new.len()), (vec![key], 0));
+    assert_eq!(item["due_at"], "2026-02-01T12:05:00.000Z", "where nobody sends it, it is found");
+    let logs = call("GET", &format!("/api/v1/outbound_webhook/{}/logs", id('a', kind::WEBHOOK, 1)), ACME);
+    assert_eq!(data(&stack.answer(&logs).await)["items"], json!([delivery]));
+}
+
+type Change = fn(Delivery, Timestamp) -> Delivery;
+
+#[tokio::test]
+async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
+    let earlier = Timestamp::from_unix_millis(NOW - 60_000);
+    let states: [(&str, Change); 5] = [
+        ("dead", |was, now| was.dead("no", now)),
+        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Stream, 0.0, now)),
+        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Tick, 0.0, now).deferred(now)),
+        ("delivered", |was, now| was.ready(now).after(attempt(204), None, SentBy::Stream, 0.0, now)),
+        ("dead", |was, now| was.ready(now).after(attempt(410), None, SentBy::Stream, 0.0, now)),
+    ];
+    for (state, change) in states {
+        let stack = stack().await;
+        let was = make(&stack, |was| change(was, earlier)).await;
+        assert_eq!(was.state.as_str(), state);
+        let answered = data(&redeliver(&stack).await);
+        let is = stored(&stack).await;
+        assert_eq!(answered, serde_json::to_value(&is).unwrap());
+        assert_eq!((is.tries, is.sent_by, is.due_at.is_some()), (0, SentBy::Stream, true), "{state}");
+        let mut wanted = serde_json::to_value(&was).unwrap();
+        wanted["state"] = "ready".into();
+        wanted["next_attempt_at"] = Value::Null;
+        wanted["updated_at"] = TEST_TIME.into();
+        assert_eq!(answered, wanted, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_about_to_be_sent_anyway_stays_as_it_is() {
+    let stack = stack().await;
+    let first = redeliver(&stack).await;
+    let before = items(&stack).await;
+    assert_eq!(redeliver(&stack).await.body, first.body);
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
+    let stack = stack().await;
+    let now = Timestamp::from_unix_millis(NOW);
+    let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
+    let ask = async || {
+        let delivery = stored(&stack).await.id;
+        acme(&stack).redeliver(webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
+    };
+    assert_eq!(ask().await.state.as_str(), "ready");
+    let sent = make(&stack, |was| was.after(attempt(204), None, SentBy::Stream, 0.0, now)).await;
+    // As it comes again where its first answer was lost.
+    assert_eq!(ask().await, sent);
+    assert_eq!(stored(&stack).await, sent);
+}
+
+#[tokio::test]
+async fn of_several_at_once_one_has_the_effect_and_all_are_told_of_it() {
+    let stack = stack().await;
+    let answers = futures_util::future::join_all((0..8).map(|_| redeliver(&stack))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.body == answers[0].body));
+}
+
+#[tokio::test]
+async fn a_disabled_webhook_is_sent_nothing() {
+    let stack = stack().await;
+    let path = format!("/api/v1/outbound_webhook/{}", id('a', kind::WEBHOOK, 1));
+    stack.answer(&Call { body: br#"{"enabled":false}"#.to_vec(), ..call("PUT", &path, ACME) }).await;
+    let before = items(&stack).await;
+    let wanted = conflict("webhook_id", "webhook_disabled", "The webhook is disabled");
+    assert_eq!(detail(&redeliver(&stack).await), wanted);
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn the_webhook_and_its_delivery_must_be_there() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let (webhook, delivery) = (id('a', kind::WEBHOOK, 1), id('a', kind::CONVERSATION, 0));
+    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
+        assert_eq!(detail(&redeliver_one(&stack, other, &delivery).await), not_found("webhook_id"), "{other}");
+    }
+    for other in [NOBODYS, &id('a', kind::CONVERSATION, 1), &id('b', kind::CONVERSATION, 0)] {
+        assert_eq!(detail(&redeliver_one(&stack, &webhook, other).await), not_found("delivery_id"), "{other}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    // A delivery belongs to one webhook.
+    let created = post("/api/v1/outbound_webhook", ACME, r#"{"endpoint":"https://93.184.215.14/"}"#);
+    let created = data(&stack.answer(&created).await)["id"].as_str().unwrap().to_owned();
+    assert_eq!(detail(&redeliver_one(&stack, &created, &delivery).await), not_found("delivery_id"));
+}

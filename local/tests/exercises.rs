@@ -1,0 +1,294 @@
+//! What the tests need to know of each operation, once: a plain operation is one line of [`EXERCISES`].
+
+use local::gateway::Call;
+use serde_json::{Value, json};
+use shared::routes::{self, Route};
+
+use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, id, kind, path, post, valid_call};
+
+/// One operation, and what the tests send it. What is not set is that of a plain operation: see [`Exercise::of`].
+pub struct Exercise {
+    pub route: &'static Route,
+    /// The body of a call that succeeds for the organisation `a` or `b`.
+    pub body: fn(char) -> String,
+    /// More requests whose answers are kept, the failures worth keeping above all. Their events are named `<operation>.<case>`.
+    pub recorded: fn() -> Vec<(&'static str, Call)>,
+    /// The rows in `docs/COST.md`: what follows the operation's name, and the call. They are measured one after another.
+    pub costs: fn() -> Vec<(&'static str, Call)>,
+    /// Whether the first call of a process costs more, because it asks about a list that it appends to.
+    pub first_costs_more: bool,
+    /// What makes calls of the table that no recorded event makes: requests one after another, of which the last one counts. `{id}` in a
+    /// path is the id in the answer before.
+    pub calls_more: fn() -> Vec<Call>,
+    /// The ids in the body that name other records: their kind, and the body around one.
+    pub names: &'static [(u8, fn(&str) -> Value)],
+    /// The texts in the body that only its limit bounds: the rest of the body, and the field.
+    pub texts: fn() -> Vec<(Value, &'static str)>,
+    /// How many rows the demo set's two organisations have, where the operation is a list.
+    pub rows: Option<[u64; 2]>,
+    /// What a further request comes to.
+    pub further: Further,
+}
+
+/// What a further request of an operation comes to, one that is not a repeat by its idempotency key.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Further {
+    /// It has its effect again.
+    Effect,
+    /// It succeeds, and has no effect.
+    NoEffect,
+    /// It is refused: what is over is over.
+    Conflict,
+}
+
+impl Exercise {
+    /// A plain operation: no body, one cost, one recorded event.
+    const fn of(route: &'static Route) -> Self {
+        Self {
+            route,
+            body: |_| String::new(),
+            recorded: Vec::new,
+            costs: Vec::new,
+            first_costs_more: false,
+            calls_more: Vec::new,
+            names: &[],
+            texts: Vec::new,
+            rows: None,
+            further: Further::Effect,
+        }
+    }
+}
+
+/// Every operation, in the order of the route table.
+pub const EXERCISES: &[Exercise] = &[
+    Exercise {
+        body: |_| r#"{"name":"Reception"}"#.into(),
+        recorded: || {
+            let invalid =
+                r#"{"voice":"maybe","voice_languages":["en-GB","english"],"assistant_type":"robot","webhook_id":"x"}"#;
+            vec![
+                ("with-webhook", assistant_with_webhook()),
+                ("invalid", with_body(&routes::CREATE_ASSISTANT, invalid)),
+                ("not-json", with_body(&routes::CREATE_ASSISTANT, r#"{"name": "Reception",}"#)),
+                ("read-only-key", post(routes::CREATE_ASSISTANT.path, ACME_READ_ONLY, "{}")),
+            ]
+        },
+        costs: || vec![("", plain(&routes::CREATE_ASSISTANT)), (", with a webhook", assistant_with_webhook())],
+        names: &[(kind::WEBHOOK, |id| json!({"webhook_id": id}))],
+        ..Exercise::of(&routes::CREATE_ASSISTANT)
+    },
+    Exercise {
+        body: |_| {
+            r#"{"name":"Pro","description":"All of it","bots_count":5,"queries_count":1000,"words_count":50000,"voice_seconds":3600,"premium_support":true}"#.into()
+        },
+        recorded: || {
+            let incomplete = r#"{"name":"Pro","bots_count":-1}"#;
+            vec![("incomplete", with_body(&routes::CREATE_AGENCY_BILLING_PLAN, incomplete))]
+        },
+        ..Exercise::of(&routes::CREATE_AGENCY_BILLING_PLAN)
+    },
+    Exercise {
+        body: |_| r#"{"branding":{"name":"Acme"}}"#.into(),
+        recorded: || {
+            let globex = r#"{"org_id":"01900000-0000-7000-8000-b00000000001"}"#;
+            vec![("other-organisation", with_body(&routes::CREATE_AGENCY, globex))]
+        },
+        ..Exercise::of(&routes::CREATE_AGENCY)
+    },
+    Exercise {
+        body: |organisation| format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
+        recorded: || {
+            let (own, others) = (id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1));
+            let silent = at(&routes::RUN_CAMPAIGN, &id('a', kind::WIDGET, 3));
+            vec![
+                ("unknown-contact", campaign(&[&own, &others])),
+                ("nothing-to-say", Call { body: campaign(&[&own]).body, ..silent }),
+            ]
+        },
+        costs: || {
+            let contacts: Vec<_> = (0..25).map(|number| id('a', kind::CONTACT, number)).collect();
+            let contacts: Vec<_> = contacts.iter().map(String::as_str).collect();
+            vec![
+                (", 1 contact", plain(&routes::RUN_CAMPAIGN)),
+                (", 25 contacts", campaign(&contacts)),
+                (", the same request again", campaign(&contacts)),
+            ]
+        },
+        names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
+        ..Exercise::of(&routes::RUN_CAMPAIGN)
+    },
+    Exercise {
+        recorded: || {
+            vec![
+                ("no-key", Call { query: String::new(), ..plain(&routes::GET_AGENT_LIST) }),
+                ("page-out-of-bounds", with_query(&routes::GET_AGENT_LIST, "&page=0&size=101")),
+            ]
+        },
+        costs: || two_pages(&routes::GET_AGENT_LIST),
+        rows: Some([120, 3]),
+        ..Exercise::of(&routes::GET_AGENT_LIST)
+    },
+    Exercise {
+        costs: || two_pages(&routes::READ_LINK_TAG_ENTITY_LIST),
+        rows: Some([250, 2]),
+        ..Exercise::of(&routes::READ_LINK_TAG_ENTITY_LIST)
+    },
+    Exercise {
+        recorded: || vec![("not-configured", at(&routes::SETUP_PAYMENT_WEBHOOK, &id('a', kind::AGENCY, 2)))],
+        costs: || {
+            vec![(", first", plain(&routes::SETUP_PAYMENT_WEBHOOK)), (", again", plain(&routes::SETUP_PAYMENT_WEBHOOK))]
+        },
+        ..Exercise::of(&routes::SETUP_PAYMENT_WEBHOOK)
+    },
+    Exercise::of(&routes::DELETE_LINKED_ASSISTANT_DATASOURCE),
+    Exercise::of(&routes::DELETE_DATASOURCE_FILE),
+    Exercise::of(&routes::DELETE_CAMPAIGN_CONTACT),
+    Exercise::of(&routes::DELETE_INTENT),
+    Exercise::of(&routes::DELETE_FORM),
+    Exercise {
+        recorded: || {
+            vec![
+                ("not-found", at(&routes::DELETE_TAG, &id('b', kind::TAG, 1))),
+                ("not-a-uuid", at(&routes::DELETE_TAG, "vip")),
+                ("bad-key", valid_call(&routes::DELETE_TAG, 'a', "in-wrong")),
+            ]
+        },
+        ..Exercise::of(&routes::DELETE_TAG)
+    },
+    Exercise {
+        body: |_| r#"{"endpoint":"https://93.184.215.14/hooks","name":"Events"}"#.into(),
+        recorded: || {
+            let metadata = r#"{"endpoint":"https://169.254.169.254/latest"}"#;
+            vec![("not-public", with_body(&routes::CREATE_WEBHOOK, metadata))]
+        },
+        first_costs_more: true,
+        texts: || vec![(json!({"endpoint": "https://93.184.215.14/"}), "name")],
+        ..Exercise::of(&routes::CREATE_WEBHOOK)
+    },
+    Exercise::of(&routes::READ_WEBHOOK),
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_WEBHOOKS) },
+    Exercise {
+        body: |_| r#"{"name":"Renamed"}"#.into(),
+        texts: || vec![(json!({"enabled": false}), "name")],
+        ..Exercise::of(&routes::UPDATE_WEBHOOK)
+    },
+    Exercise::of(&routes::DELETE_WEBHOOK),
+    Exercise::of(&routes::ROTATE_WEBHOOK_SECRET),
+    Exercise {
+        recorded: || vec![("disabled", at(&routes::SEND_TEST_EVENT, &id('a', kind::WEBHOOK, 0)))],
+        first_costs_more: true,
+        ..Exercise::of(&routes::SEND_TEST_EVENT)
+    },
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_DELIVERIES) },
+    // What is about to be sent anyway stays as it is.
+    Exercise { further: Further::NoEffect, ..Exercise::of(&routes::REDELIVER) },
+    Exercise {
+        body: |organisation| format!(r#"{{"assistant_id":"{}"}}"#, id(organisation, kind::ASSISTANT, 1)),
+        recorded: || {
+            let (assistant, contact) = (id('a', kind::ASSISTANT, 1), id('b', kind::CONTACT, 1));
+            let body = format!(r#"{{"assistant_id":"{assistant}","contact_id":"{contact}"}}"#);
+            vec![("unknown-contact", with_body(&routes::OPEN_CONVERSATION, body))]
+        },
+        first_costs_more: true,
+        names: &[
+            (kind::ASSISTANT, |id| json!({"assistant_id": id})),
+            (kind::WIDGET, |id| json!({"assistant_id": demo_id('a', "assistant_id"), "widget_id": id})),
+            (kind::CONTACT, |id| json!({"assistant_id": demo_id('a', "assistant_id"), "contact_id": id})),
+        ],
+        texts: || {
+            let assistant = json!({"assistant_id": demo_id('a', "assistant_id")});
+            vec![(assistant.clone(), "device_type"), (assistant, "attributes")]
+        },
+        ..Exercise::of(&routes::OPEN_CONVERSATION)
+    },
+    Exercise {
+        body: |_| r#"{"sender_type":"user","text":"Until when are you open?"}"#.into(),
+        recorded: || {
+            let body = r#"{"sender_type":"user","text":"One more thing"}"#.into();
+            vec![("closed", Call { body, ..at(&routes::ADD_MESSAGE, &id('a', kind::CONVERSATION, 0)) })]
+        },
+        texts: || vec![(json!({"sender_type": "user"}), "text")],
+        ..Exercise::of(&routes::ADD_MESSAGE)
+    },
+    Exercise {
+        recorded: || vec![("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0)))],
+        calls_more: opened_and_closed,
+        further: Further::Conflict,
+        ..Exercise::of(&routes::CLOSE_CONVERSATION)
+    },
+    Exercise::of(&routes::READ_CONVERSATION),
+    Exercise {
+        recorded: || vec![("open-ones", with_query(&routes::LIST_CONVERSATIONS, "&status=open"))],
+        costs: || {
+            let of_assistant = format!("&status=open&assistant_id={}", id('a', kind::ASSISTANT, 1));
+            vec![
+                (", all", plain(&routes::LIST_CONVERSATIONS)),
+                (", of one status", with_query(&routes::LIST_CONVERSATIONS, "&status=open")),
+                (", of one status and assistant", with_query(&routes::LIST_CONVERSATIONS, &of_assistant)),
+            ]
+        },
+        // A conversation that is closed leaves a hole in the list of the open ones.
+        calls_more: || {
+            let open_ones = with_query(&routes::LIST_CONVERSATIONS, "&status=open");
+            opened_and_closed().into_iter().chain([open_ones]).collect()
+        },
+        rows: Some([2, 2]),
+        ..Exercise::of(&routes::LIST_CONVERSATIONS)
+    },
+    Exercise::of(&routes::READ_CAMPAIGN),
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_CAMPAIGN_CONTACTS) },
+    Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
+];
+
+/// The exercise of `route`.
+pub fn exercise(route: &Route) -> &'static Exercise {
+    let found = EXERCISES.iter().find(|exercise| exercise.route == route);
+    found.unwrap_or_else(|| panic!("{} has no exercise: add it", route.name))
+}
+
+/// The call of `route` that succeeds for Acme.
+fn plain(route: &Route) -> Call {
+    valid_call(route, 'a', ACME)
+}
+
+fn with_body(route: &Route, body: impl Into<Vec<u8>>) -> Call {
+    Call { body: body.into(), ..plain(route) }
+}
+
+fn with_query(route: &Route, more: &str) -> Call {
+    let call = plain(route);
+    Call { query: call.query + more, ..call }
+}
+
+/// The call about another record of Acme's.
+fn at(route: &Route, id: &str) -> Call {
+    Call { path: path(route, |_| id.to_owned()), ..plain(route) }
+}
+
+fn two_pages(route: &Route) -> Vec<(&'static str, Call)> {
+    vec![(", first page of 50", plain(route)), (", second page of 50", with_query(route, "&page=2"))]
+}
+
+fn assistant_with_webhook() -> Call {
+    let webhook = id('a', kind::WEBHOOK, 1);
+    with_body(&routes::CREATE_ASSISTANT, format!(r#"{{"webhook_id":"{webhook}"}}"#))
+}
+
+fn campaign(contacts: &[&str]) -> Call {
+    with_body(&routes::RUN_CAMPAIGN, json!({"contact_ids": contacts}).to_string())
+}
+
+/// A conversation that its widget and its contact know, from its beginning to its end.
+fn opened_and_closed() -> Vec<Call> {
+    let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
+    let fields = json!({"assistant_id": demo_id('a', "assistant_id"), "widget_id": widget, "contact_id": contact});
+    let close = path(&routes::CLOSE_CONVERSATION, |_| "{id}".to_owned());
+    vec![with_body(&routes::OPEN_CONVERSATION, fields.to_string()), call("POST", &close, ACME)]
+}
+
+#[test]
+fn every_operation_has_one_exercise() {
+    let exercised: Vec<_> = EXERCISES.iter().map(|exercise| exercise.route.name).collect();
+    let wanted: Vec<_> = routes::ALL.iter().map(|route| route.name).collect();
+    assert_eq!(exercised, wanted);
+}

@@ -1,0 +1,349 @@
+//! What the tests of single operations share: what answers hold, and what the table holds before and after.
+
+/// What holds for every list of the demo set.
+macro_rules! is_a_list {
+    ($list:expr) => {
+        #[tokio::test]
+        async fn every_page_has_its_rows_oldest_first_and_its_seven_keys() {
+            $list.has_every_page().await;
+        }
+
+        #[tokio::test]
+        async fn next_page_leads_to_every_row_once() {
+            $list.is_walked_from_page_to_page().await;
+        }
+
+        #[tokio::test]
+        async fn page_and_size_have_defaults_and_many_forms() {
+            $list.reads_page_and_size_in_every_form().await;
+        }
+
+        #[tokio::test]
+        async fn page_and_size_have_bounds() {
+            $list.refuses_what_is_no_page().await;
+        }
+    };
+}
+
+pub(crate) use is_a_list;
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use local::gateway::Answer;
+use local::template::camel_case;
+use serde_json::{Value, json};
+use shared::records::api_key::ApiKey;
+use shared::table::store::from_item;
+
+use crate::fixture::{ACME, call, data, empty, everything, id, json, kind, post, stack};
+
+/// Acme's organisation.
+pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
+
+/// An id that nobody has.
+pub const NOBODYS: &str = "01900000-0000-7000-8000-ffffffffffff";
+
+/// The first id that a new stack gives, and the second.
+pub const FRESH: [&str; 2] = ["019c1912-fa00-7000-8000-000000000000", "019c1912-fa00-7000-8000-000100000000"];
+
+/// When the demo set was made.
+pub const DEMO_TIME: &str = "2026-01-01T00:00:00.000Z";
+
+/// When every test takes place.
+pub const TEST_TIME: &str = "2026-02-01T12:00:00.000Z";
+
+/// What makes `uuid_parsing` of the text `x`.
+pub const NO_UUID: &str = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by \
+                       [0-9a-fA-F-], found `x` at 1";
+
+/// Partition key and sort key.
+pub type Key = (String, String);
+
+/// Items by their keys, as JSON; what is free-form stays the text that it is stored as.
+pub type Items = BTreeMap<Key, Value>;
+
+/// The key of an item of Acme's.
+pub fn key(pk: &str, sk: &str) -> Key {
+    (format!("ORG#{ACME_ORG}#{pk}"), sk.to_owned())
+}
+
+/// The whole table.
+pub async fn items(stack: &Stack) -> Items {
+    let text = |item: &BTreeMap<_, AttributeValue>, name| item[name].as_s().unwrap().clone();
+    let all = everything(stack).await.into_iter();
+    all.map(|item| ((text(&item, "pk"), text(&item, "sk")), from_item(item.into_iter().collect()).unwrap())).collect()
+}
+
+/// What is gone from the table since `before`, and what is new in it; a changed item is both.
+pub async fn changes(stack: &Stack, before: &Items) -> (Items, Items) {
+    let after = items(stack).await;
+    let without = |these: &Items, those: &Items| {
+        let differs = |(key, item): &(&Key, &Value)| those.get(*key) != Some(*item);
+        these.iter().filter(differs).map(|(key, item)| (key.clone(), item.clone())).collect()
+    };
+    (without(before, &after), without(&after, before))
+}
+
+/// The item of `record` at `key`: all that is answered, the members `free_form` as text.
+pub fn stored(record: &Value, free_form: &[&str], (pk, sk): &Key) -> Value {
+    let mut item = record.clone();
+    for name in free_form {
+        item[*name] = record[*name].to_string().into();
+    }
+    // The row of a list says which record it holds.
+    if let Some((_, list)) = pk.split_once("#LIST#") {
+        let list = list.split('#').next().unwrap().to_lowercase().replace('_', "-");
+        item["record"] = camel_case(&list).into();
+    }
+    item["pk"] = pk.as_str().into();
+    item["sk"] = sk.as_str().into();
+    item
+}
+
+/// The members of `item` that `record` has as well.
+pub fn members_of(record: &Value, item: &Value) -> Value {
+    record.as_object().unwrap().keys().map(|name| (name.clone(), item[name].clone())).collect()
+}
+
+/// Status and issues, words and all.
+pub fn detail(answer: &Answer) -> (u16, Value) {
+    (answer.status, json(answer)["detail"].clone())
+}
+
+pub fn issue(loc: &Value, kind: &str, msg: &str) -> Value {
+    json!({"loc": loc, "msg": msg, "type": kind})
+}
+
+/// What a request is answered whose path's `parameter` names nothing.
+pub fn not_found(parameter: &str) -> (u16, Value) {
+    (404, json!([issue(&json!(["path", parameter]), "not_found", "Not found")]))
+}
+
+/// What a request is answered that the state of what its path's `parameter` names forbids.
+pub fn conflict(parameter: &str, kind: &str, msg: &str) -> (u16, Value) {
+    (409, json!([issue(&json!(["path", parameter]), kind, msg)]))
+}
+
+/// What a request is answered whose body's `field` is wrong.
+pub fn wrong(field: &str, kind: &str, msg: &str) -> (u16, Value) {
+    (422, json!([issue(&json!(["body", field]), kind, msg)]))
+}
+
+/// Nothing gone, nothing new.
+pub fn nothing() -> (Items, Items) {
+    (Items::new(), Items::new())
+}
+
+/// The items of a set that has the ordinals `places` and no others, all of them in the first block's first number.
+pub fn set(name: &str, places: &[u32]) -> Items {
+    let bits: u64 = places.iter().map(|place| 1_u64 << place).sum();
+    let (section, block) =
+        (key(&format!("SET#{name}"), "SECTION#00000000"), key(&format!("SET#{name}#BLOCKS"), "00000000"));
+    let section_item = json!({"pk": section.0, "sk": section.1, "b0": places.len()});
+    let block_item = json!({"pk": block.0, "sk": block.1, "w0": bits});
+    [(section, section_item), (block, block_item)].into()
+}
+
+/// The head of a list whose next ordinal is `next`.
+pub fn head(list: &str, next: u32) -> Items {
+    let key = key(&format!("LIST#{list}"), "HEAD");
+    let item = json!({"pk": key.0, "sk": key.1, "next_ordinal": next});
+    [(key, item)].into()
+}
+
+/// The key of a row of a list.
+pub fn row(list: &str, place: u32) -> Key {
+    key(&format!("LIST#{list}#ROWS"), &format!("{place:010}"))
+}
+
+/// A campaign to Acme's first `contacts` contacts, and the ids of its own.
+pub async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) {
+    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
+    let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let answer = stack.answer(&post(&path, ACME, json!({"contact_ids": ids}).to_string())).await;
+    let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();
+    let ids = (1..=contacts).map(|place| format!("{}{place:08x}", &campaign[..28])).collect();
+    (campaign, ids)
+}
+
+/// The `number`-th id that a new stack gives, at an ordinal.
+pub fn fresh(number: usize, ordinal: u32) -> String {
+    format!("{}{ordinal:08x}", &FRESH[number][..28])
+}
+
+/// What the insert of `record` at `ordinal` changes: the head that moves on, and the row.
+pub fn inserted(list: &str, ordinal: u32, record: &Value, free_form: &[&str]) -> (Items, Items) {
+    let row = row(list, ordinal);
+    let (gone, mut new) = (head(list, ordinal), head(list, ordinal + 1));
+    new.insert(row.clone(), stored(record, free_form, &row));
+    (if ordinal == 0 { Items::new() } else { gone }, new)
+}
+
+/// The hole that the first row leaves that is removed from a list.
+pub fn hole(list: &str, ordinal: u32) -> Items {
+    let (block, section) =
+        (key(&format!("LIST#{list}#HOLES"), "00000000"), key(&format!("LIST#{list}"), "SECTION#00000000"));
+    Items::from([
+        (block.clone(), json!({"pk": block.0, "sk": block.1, "holes": [ordinal]})),
+        (section.clone(), json!({"pk": section.0, "sk": section.1, "b0": 1})),
+    ])
+}
+
+/// A delete at `path` answers `record`, the row at `ordinal` of `list`, removes it and nothing else, and finds nothing the second time.
+pub async fn deletes(path: &str, record: Value, list: &str, ordinal: u32, parameter: &str) {
+    deletes_with(path, record, &[row(list, ordinal)], hole(list, ordinal), parameter).await;
+}
+
+/// A delete at `path` answers `record`, removes or changes the items of these keys, makes the `new` ones, and finds nothing the second
+/// time.
+pub async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, parameter: &str) {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = stack.answer(&call("DELETE", path, ACME)).await;
+    let wanted = json!({"message": "Data deleted successfully", "meta": {}, "data": record});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+    let (gone_now, new_now) = changes(&stack, &before).await;
+    assert_eq!((gone_now.into_keys().collect::<Vec<_>>().as_slice(), new_now), (gone, new));
+    assert_eq!(detail(&stack.answer(&call("DELETE", path, ACME)).await), not_found(parameter));
+}
+
+/// A list of Acme's demo set: where it answers, where in the answer it stands, the kind of its ids, the number of the first one, how
+/// many rows it has.
+pub struct List {
+    pub path: &'static str,
+    pub at: &'static str,
+    pub kind: u8,
+    pub first: u32,
+    pub total: u64,
+}
+
+impl List {
+    pub async fn answer(&self, stack: &Stack, query: &str) -> Answer {
+        let mut call = call("GET", self.path, ACME);
+        call.query += query;
+        stack.answer(&call).await
+    }
+
+    /// The page object, of its items the ids only.
+    pub async fn page(&self, stack: &Stack, query: &str) -> Value {
+        let answer = self.answer(stack, query).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let mut page = json(&answer).pointer(self.at).unwrap().clone();
+        page["items"] = page["items"].as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
+        page
+    }
+
+    /// The ids of the rows from `first` on, `count` at most.
+    pub fn ids(&self, first: u64, count: u64) -> Vec<String> {
+        let rows = first..self.total.min(first.saturating_add(count));
+        rows.map(|row| id('a', self.kind, self.first + u32::try_from(row).unwrap())).collect()
+    }
+
+    pub async fn has_every_page(&self) {
+        let stack = stack().await;
+        let huge = u64::try_from(i64::MAX).unwrap();
+        for size in [1, 7, 50, 99, 100] {
+            let pages = self.total.div_ceil(size);
+            for page in [1, 2, pages.max(2) - 1, pages, pages + 1, huge] {
+                let wanted = json!({
+                    "items": self.ids((page - 1).saturating_mul(size), size),
+                    "total": self.total,
+                    "page": page,
+                    "size": size,
+                    "pages": pages,
+                    "previous_page": (page > 1).then(|| page - 1),
+                    "next_page": (page < pages).then(|| page + 1),
+                });
+                assert_eq!(self.page(&stack, &format!("&page={page}&size={size}")).await, wanted);
+            }
+        }
+    }
+
+    pub async fn begins_with(&self, row: Value) {
+        let answer = self.answer(&stack().await, "").await;
+        let body = json(&answer);
+        assert_eq!((answer.status, &body["message"], &body["meta"]), (200, &json!(""), &json!({})));
+        assert_eq!(body.pointer(self.at).unwrap()["items"][0], row);
+    }
+
+    pub async fn is_walked_from_page_to_page(&self) {
+        let stack = stack().await;
+        let (mut seen, mut next) = (Vec::new(), json!(1));
+        while !next.is_null() {
+            let page = self.page(&stack, &format!("&size=7&page={next}")).await;
+            seen.extend(page["items"].as_array().unwrap().clone());
+            next = page["next_page"].clone();
+        }
+        assert_eq!(json!(seen), json!(self.ids(0, self.total)));
+    }
+
+    pub async fn reads_page_and_size_in_every_form(&self) {
+        let stack = stack().await;
+        for (query, page, size) in [
+            ("", 1, 50),
+            ("&page=2", 2, 50),
+            ("&size=20", 1, 20),
+            ("&page=%2012%20&size=1.0", 12, 1),
+            ("&page=%2B2&size=1_0", 2, 10),
+            ("&page=2.000&size=007", 2, 7),
+            ("&size=100&page=1", 1, 100),
+            ("&page=x&page=3", 3, 50),
+            ("&limit=3&PAGE=9&per_page=x", 1, 50),
+        ] {
+            let found = self.page(&stack, query).await;
+            assert_eq!((&found["page"], &found["size"]), (&json!(page), &json!(size)), "{query}");
+        }
+    }
+
+    pub async fn refuses_what_is_no_page(&self) {
+        const TEXT: (&str, &str) =
+            ("int_parsing", "Input should be a valid integer, unable to parse string as an integer");
+        const SMALL: (&str, &str) = ("greater_than_equal", "Input should be greater than or equal to 1");
+        const LARGE: (&str, &str) = ("less_than_equal", "Input should be less than or equal to 100");
+        const HUGE: (&str, &str) =
+            ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
+        let stack = stack().await;
+        #[expect(clippy::type_complexity, reason = "a table is easier to read than its type")]
+        let cases: [(&str, &[(&str, (&str, &str))]); 14] = [
+            ("&page=0", &[("page", SMALL)]),
+            ("&page=-1", &[("page", SMALL)]),
+            ("&page=x", &[("page", TEXT)]),
+            ("&page=", &[("page", TEXT)]),
+            ("&page=true", &[("page", TEXT)]),
+            ("&page=1.5", &[("page", TEXT)]),
+            ("&page=1e3", &[("page", TEXT)]),
+            ("&page=null", &[("page", TEXT)]),
+            ("&page=9223372036854775808", &[("page", HUGE)]),
+            ("&size=0", &[("size", SMALL)]),
+            ("&size=101", &[("size", LARGE)]),
+            ("&size=9223372036854775807", &[("size", LARGE)]),
+            ("&page=1&page=x", &[("page", TEXT)]),
+            ("&size=101&page=0", &[("page", SMALL), ("size", LARGE)]),
+        ];
+        for (query, issues) in cases {
+            let issues = issues.iter().map(|(name, (kind, msg))| issue(&json!(["query", name]), kind, msg));
+            assert_eq!(detail(&self.answer(&stack, query).await), (422, issues.collect()), "{query}");
+        }
+    }
+
+    pub async fn is_empty_where_nothing_has_been_made(&self) {
+        let stack = Stack::start(empty()).await.unwrap();
+        let record = json!({"id": ACME_ORG, "org_id": ACME_ORG, "prefix": "in-", "name": "", "role": "full", "created_at": DEMO_TIME});
+        let (key, record) = (ApiKey::parse(ACME).unwrap(), serde_json::from_value(record).unwrap());
+        stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
+        for page in [1, 2] {
+            let wanted = json!({
+                "items": [],
+                "total": 0,
+                "page": page,
+                "size": 50,
+                "pages": 0,
+                "previous_page": (page > 1).then(|| page - 1),
+                "next_page": null,
+            });
+            assert_eq!(self.page(&stack, &format!("&page={page}")).await, wanted);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `POST /api/v1/outbound_webhook`: registers an address that events are sent to.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::{BoxFuture, ready};
+use local::gateway::Answer;
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::delivery::address::Reach;
+use shared::delivery::network::{Lookup, Network};
+use shared::routes;
+
+use crate::fixture::{ACME, call, data, json, path, post, settings, stack, valid_body};
+use crate::records::{TEST_TIME, changes, detail, inserted, issue, items, nothing, wrong};
+
+const PATH: &str = "/api/v1/outbound_webhook";
+const ENDPOINT: &str = "https://93.184.215.14/hooks";
+/// The id of a new stack's first webhook: the secret comes before it, and two others of Acme's.
+const ID: &str = "019c1912-fa00-7000-8000-000100000002";
+/// The secret of a new stack's first webhook.
+const SECRET: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+async fn create(stack: &Stack, body: &Value) -> Answer {
+    stack.answer(&post(PATH, ACME, body.to_string())).await
+}
+
+/// The webhook that a body makes which says nothing but where.
+fn unsaid() -> Value {
+    json!({
+        "id": ID,
+        "endpoint": ENDPOINT,
+        "name": null,
+        "enabled": true,
+        "disabled_reason": null,
+        "disabled_at": null,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+    })
+}
+
+fn with_secret(mut webhook: Value) -> Value {
+    webhook["secret"] = SECRET.into();
+    webhook
+}
+
+#[tokio::test]
+async fn the_address_is_required_and_null_is_the_default_of_every_other_field() {
+    for body in [
+        json!({"endpoint": ENDPOINT}),
+        json!({"endpoint": ENDPOINT, "name": null, "enabled": null, "secret": "mine", "disabled_reason": "gone"}),
+    ] {
+        let answer = create(&stack().await, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": with_secret(unsaid())});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_is_answered_and_stored() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let body = json!({"endpoint": ENDPOINT, "name": "Events", "enabled": false});
+    let mut webhook = unsaid();
+    (webhook["name"], webhook["enabled"]) = ("Events".into(), false.into());
+    assert_eq!(data(&create(&stack, &body).await), with_secret(webhook.clone()));
+    webhook["secrets"] = json!([{"secret": SECRET, "expires_at": null}]);
+    assert_eq!(changes(&stack, &before).await, inserted("WEBHOOK", 2, &webhook, &[]));
+}
+
+#[tokio::test]
+async fn the_secret_is_32_bytes_another_one_each_time_and_told_this_once() {
+    let stack = stack().await;
+    let mut secrets = Vec::new();
+    for _ in 0..3 {
+        let created = data(&create(&stack, &json!({"endpoint": ENDPOINT})).await);
+        let secret = created["secret"].as_str().unwrap().to_owned();
+        assert_eq!(STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap().len(), 32);
+        secrets.push(secret);
+        // Every other operation on webhooks, the removal last.
+        let others = routes::ALL.iter().filter(|route| route.path.starts_with(PATH) && route.name != "create-webhook");
+        let mut others: Vec<_> = others.collect();
+        others.sort_by_key(|route| route.method == "DELETE");
+        let mut logs = Value::Null;
+        for route in others {
+            let fill = |name: &str| {
+                let id = if name == "delivery_id" { &logs["items"][0]["id"] } else { &created["id"] };
+                id.as_str().unwrap_or_default().to_owned()
+            };
+            let mut call = call(route.method, &path(route, fill), ACME);
+            call.body = valid_body(route, 'a').into();
+            let answer = stack.answer(&call).await;
+            let body = data(&answer);
+            let told = answer.body.contains("whsec_");
+            assert_eq!(told, route.name == "rotate-webhook-secret", "{} {}", route.name, answer.body);
+            assert!(secrets.iter().all(|secret| !answer.body.contains(&secret[6..])), "{}", route.name);
+            if route.name == "list-deliveries" {
+                logs = body;
+            }
+        }
+    }
+    secrets.sort();
+    secrets.dedup();
+    assert_eq!(secrets.len(), 3);
+}
+
+#[tokio::test]
+async fn every_issue_is_told() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let required = issue(&json!(["body", "endpoint"]), "missing", "Field required");
+    assert_eq!(detail(&create(&stack, &json!({})).await), (422, json!([required])));
+    let wanted = json!([
+        issue(&json!(["body", "endpoint"]), "string_type", "Input should be a valid string"),
+        issue(&json!(["body", "name"]), "string_type", "Input should be a valid string"),
+        issue(
+            &json!(["body", "enabled"]),
+            "bool_parsing",
+            "Input should be a valid boolean, unable to interpret input"
+        ),
+    ]);
+    let body = json!({"enabled": "perhaps", "name": 1, "endpoint": null});
+    assert_eq!(detail(&create(&stack, &body).await), (422, wanted));
+    // Where an address leads is looked at once everything else is as it should be.
+    let wanted = wrong("name", "string_type", "Input should be a valid string");
+    assert_eq!(detail(&create(&stack, &json!({"endpoint": "nowhere", "name": 1})).await), wanted);
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+/// Knows three names.
+#[derive(Debug)]
+struct Names;
+
+impl Lookup for Names {
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        let addresses: &[&str] = match host {
+            "public.example" => &["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
+            "private.example" => &["10.0.0.1"],
+            "mixed.example" => &["93.184.215.14", "127.0.0.1"],
+            _ => return Box::pin(ready(Err(io::Error::other("no such name")))),
+        };
+        Box::pin(ready(Ok(addresses.iter().map(|address| address.parse().unwrap()).collect())))
+    }
+}
+
+/// A stack from which events go as far as `reach` says.
+pub async fn reaching(reach: Reach) -> Stack {
+    let network = Network::new(reach, Arc::new(Names), Duration::from_secs(1));
+    Stack::start(Settings { network, ..settings() }).await.unwrap()
+}
+
+/// Addresses that are refused wherever events go as they do when deployed, and the words for it.
+pub fn refused() -> Vec<(String, &'static str, &'static str)> {
+    const TEXT: &str = "Input should be a valid URL, without white space, control characters and backslashes";
+    const RELATIVE: &str = "Input should be a valid URL, relative URL without a base";
+    const SCHEME: (&str, &str) = ("url_scheme", "URL scheme should be 'https'");
+    const USER: (&str, &str) = ("value_error", "URL should have no user name and no password");
+    const NAME: (&str, &str) = ("value_error", "URL should have a host that can be resolved");
+    const PRIVATE: (&str, &str) = ("value_error", "URL should lead to a public address");
+    let long = format!("https://93.184.215.14/{}", "x".repeat(2048));
+    [
+        (long.as_str(), ("url_too_long", "URL should have at most 2048 characters")),
+        ("https://93.184.215.14/a b", ("url_parsing", TEXT)),
+        ("https:\\\\93.184.215.14", ("url_parsing", TEXT)),
+        ("", ("url_parsing", RELATIVE)),
+        ("/hooks", ("url_parsing", RELATIVE)),
+        ("http://93.184.215.14/hooks", SCHEME),
+        ("http://127.0.0.1/hooks", SCHEME),
+        ("ftp://93.184.215.14/hooks", SCHEME),
+        ("https://me@93.184.215.14/", USER),
+        ("https://:secret@public.example/", USER),
+        ("https://127.0.0.1/", PRIVATE),
+        ("https://2130706433/", PRIVATE),
+        ("https://[::1]/", PRIVATE),
+        ("https://10.0.0.1/", PRIVATE),
+        ("https://169.254.169.254/latest", PRIVATE),
+        ("https://[::ffff:93.184.215.14]/", PRIVATE),
+        ("https://private.example/", PRIVATE),
+        ("https://mixed.example/", PRIVATE),
+        ("https://unknown.example/", NAME),
+    ]
+    .map(|(address, (kind, msg))| (address.to_owned(), kind, msg))
+    .into()
+}
+
+#[tokio::test]
+async fn events_go_to_the_public_internet_over_tls_and_nowhere_else() {
+    let stack = reaching(Reach::Public).await;
+    let before = items(&stack).await;
+    for (address, kind, msg) in refused() {
+        let answer = create(&stack, &json!({"endpoint": address})).await;
+        assert_eq!(detail(&answer), wrong("endpoint", kind, msg), "{address}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    for address in ["https://public.example/hooks?a=1#b", "https://93.184.215.14:8443", "HTTPS://Public.example"] {
+        let created = data(&create(&stack, &json!({"endpoint": address})).await);
+        assert_eq!(created["endpoint"], address);
+    }
+}
+
+#[tokio::test]
+async fn on_one_s_own_machine_they_go_to_that_as_well() {
+    let stack = reaching(Reach::Loopback).await;
+    for address in ["http://127.0.0.1:9/hooks", "http://[::1]/", "https://127.0.0.1", "https://mixed.example/"] {
+        assert_eq!(create(&stack, &json!({"endpoint": address})).await.status, 201, "{address}");
+    }
+    let private = wrong("endpoint", "value_error", "URL should lead to a public address");
+    for address in ["https://10.0.0.1/", "http://private.example/"] {
+        assert_eq!(detail(&create(&stack, &json!({"endpoint": address})).await), private, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_webhook_is_the_last_of_the_list() {
+    let stack = stack().await;
+    for total in 3..6 {
+        let created = data(&create(&stack, &json!({"endpoint": ENDPOINT})).await);
+        let list = data(&stack.answer(&call("GET", "/api/v1/outbound_webhook/list", ACME)).await);
+        assert_eq!((&list["total"], &list["items"][total - 1]["id"]), (&json!(total), &created["id"]));
+    }
+}

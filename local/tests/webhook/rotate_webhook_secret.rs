@@ -1,0 +1,101 @@
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: a new secret; the old one goes on signing beside it for a day.
+
+use local::Stack;
+use serde_json::json;
+use shared::records::webhook::Webhook;
+use shared::values::id::WebhookId;
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use super::read_webhook;
+use crate::fixture::{ACME, acme, data, id, json, kind, post, stack, stack_with_clock};
+use crate::records::{NOBODYS, TEST_TIME, detail, not_found};
+
+const HOUR: i64 = 3_600_000;
+const DEMO_SECRET: &str = "whsec_ZGVtby1hY21lLXNlY3JldC0wMDAwMDAwMDAwMDAwMDA=";
+
+fn path(id: &str) -> String {
+    format!("/api/v1/outbound_webhook/{id}/rotate_secret")
+}
+
+/// Rotates the secret of the demo set's second webhook; the new one.
+async fn rotate(stack: &Stack) -> String {
+    let rotated = data(&stack.answer(&post(&path(&id('a', kind::WEBHOOK, 1)), ACME, "")).await);
+    rotated["secret"].as_str().unwrap().to_owned()
+}
+
+async fn stored(stack: &Stack) -> Webhook {
+    let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
+    acme(stack).get(webhook).await.unwrap()
+}
+
+/// The secrets that would sign an event at `now`.
+async fn signing(stack: &Stack, now: Timestamp) -> Vec<String> {
+    stored(stack).await.signing(now).into_iter().map(|secret| secret.expose().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_new_secret_is_answered_with_the_webhook() {
+    let stack = stack().await;
+    let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 1)), ACME, "")).await;
+    let mut wanted = read_webhook::demo(1);
+    wanted["updated_at"] = TEST_TIME.into();
+    wanted["secret"] = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".into();
+    let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": wanted});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+}
+
+#[tokio::test]
+async fn each_secret_goes_on_signing_for_a_day_after_it_was_replaced() {
+    let (stack, after) = stack_with_clock().await;
+    let signing = async |millis: i64| {
+        after(millis);
+        signing(&stack, stack.gateway.service.clock.now()).await
+    };
+    let first = DEMO_SECRET.to_owned();
+    assert_eq!(signing(0).await, [&*first]);
+    let second = rotate(&stack).await;
+    assert_eq!(signing(0).await, [&*second, &*first]);
+    after(12 * HOUR);
+    let third = rotate(&stack).await;
+    assert_eq!(signing(24 * HOUR - 1).await, [&*third, &*second, &*first]);
+    assert_eq!(signing(24 * HOUR).await, [&*third, &*second]);
+    assert_eq!(signing(36 * HOUR - 1).await, [&*third, &*second]);
+    assert_eq!(signing(36 * HOUR).await, [&*third]);
+    assert_eq!(signing(1000 * HOUR).await, [&*third]);
+    // What signs no more is kept no more.
+    let fourth = rotate(&stack).await;
+    assert_eq!(signing(1000 * HOUR).await, [&*fourth, &*third]);
+    assert_eq!(stored(&stack).await.secrets.len(), 2);
+}
+
+#[tokio::test]
+async fn of_many_replaced_within_a_day_the_newest_sign() {
+    let stack = stack().await;
+    let mut secrets = vec![DEMO_SECRET.to_owned()];
+    for _ in 0..30 {
+        secrets.insert(0, rotate(&stack).await);
+        secrets.truncate(10);
+        assert_eq!(signing(&stack, stack.gateway.service.clock.now()).await, secrets);
+    }
+}
+
+#[tokio::test]
+async fn rotations_side_by_side_leave_every_secret_signing() {
+    let stack = stack().await;
+    let mut secrets = futures_util::future::join_all((0..6).map(|_| rotate(&stack))).await;
+    secrets.push(DEMO_SECRET.to_owned());
+    let mut signing = signing(&stack, stack.gateway.service.clock.now()).await;
+    secrets.sort();
+    signing.sort();
+    assert_eq!(signing, secrets);
+    assert_eq!(stored(&stack).await.secrets.iter().filter(|secret| secret.expires_at.is_none()).count(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
+        assert_eq!(detail(&stack.answer(&post(&path(other), ACME, "")).await), not_found("webhook_id"), "{other}");
+    }
+}

@@ -1,0 +1,97 @@
+//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends an event that tells nothing but that it arrives.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::records::{
+    FRESH, Items, NOBODYS, TEST_TIME, changes, conflict, detail, head, items, key, not_found, nothing, row,
+};
+
+fn path(id: &str) -> String {
+    format!("/api/v1/outbound_webhook/{id}/test")
+}
+
+/// The delivery of a new stack's first test event: Acme's second webhook has one delivery.
+fn first() -> Value {
+    json!({
+        "id": format!("{}00000001", &FRESH[0][..28]),
+        "event_id": format!("evt_{}", FRESH[0].replace('-', "")),
+        "event": "webhook.test",
+        "state": "ready",
+        "attempts": 0,
+        "status": null,
+        "milliseconds": null,
+        "error": null,
+        "next_attempt_at": null,
+        "log": [],
+        "conversation_id": null,
+        "campaign_contact_id": null,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+    })
+}
+
+#[tokio::test]
+async fn a_delivery_is_answered_and_stored() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let webhook = id('a', kind::WEBHOOK, 1);
+    let answer = stack.answer(&post(&path(&webhook), ACME, "")).await;
+    let wanted = json!({"message": "Data created successfully", "meta": {}, "data": first()});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+
+    let list = format!("DELIVERY#{webhook}");
+    let (delivery_key, marker_key) = (row(&list, 1), key(&format!("MADE_BY#{}", FRESH[0]), "MADE_BY"));
+    let mut delivery = first();
+    for (name, value) in [
+        ("pk", json!(delivery_key.0)),
+        ("sk", json!(delivery_key.1)),
+        ("tries", json!(0)),
+        ("record", json!("Delivery")),
+        ("sent_by", json!("stream")),
+        // Where nobody sends it, it is found after five minutes.
+        ("due_pk", json!("DELIVERY#0")),
+        ("due_at", json!("2026-02-01T12:05:00.000Z")),
+    ] {
+        delivery[name] = value;
+    }
+    let three_days = 3 * 86_400;
+    let marker = json!({
+        "pk": marker_key.0,
+        "sk": marker_key.1,
+        "id": first()["id"],
+        "ttl": crate::fixture::NOW / 1000 + three_days,
+    });
+    let mut new = head(&list, 2);
+    new.extend(Items::from([(delivery_key, delivery), (marker_key, marker)]));
+    assert_eq!(changes(&stack, &before).await, (head(&list, 1), new));
+}
+
+#[tokio::test]
+async fn each_is_an_event_of_its_own_and_the_last_of_the_deliveries() {
+    let stack = stack().await;
+    let webhook = id('a', kind::WEBHOOK, 1);
+    let logs = call("GET", &format!("/api/v1/outbound_webhook/{webhook}/logs"), ACME);
+    for total in 2..6 {
+        let sent = data(&stack.answer(&post(&path(&webhook), ACME, "")).await);
+        let page = data(&stack.answer(&logs).await);
+        assert_eq!((&page["total"], &page["items"][total - 1]), (&json!(total), &sent));
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_webhook_is_sent_nothing() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 0)), ACME, "")).await;
+    assert_eq!(detail(&answer), conflict("webhook_id", "webhook_disabled", "The webhook is disabled"));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
+        assert_eq!(detail(&stack.answer(&post(&path(other), ACME, "")).await), not_found("webhook_id"), "{other}");
+    }
+}

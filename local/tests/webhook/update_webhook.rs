@@ -1,0 +1,164 @@
+//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
+
+use local::Stack;
+use local::gateway::{Answer, Call};
+use serde_json::{Value, json};
+use shared::delivery::address::Reach;
+use shared::records::delivery::EndpointHealth;
+use shared::records::webhook::{DisabledReason, Webhook};
+use shared::values::id::{EndpointId, WebhookId};
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use super::{create_webhook, read_webhook};
+use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
+use crate::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, not_found, nothing, row, wrong};
+
+const ELSEWHERE: &str = "https://93.184.215.14/elsewhere";
+
+async fn update_one(stack: &Stack, id: &str, body: &Value) -> Answer {
+    let call = call("PUT", &format!("/api/v1/outbound_webhook/{id}"), ACME);
+    stack.answer(&Call { body: body.to_string().into(), ..call }).await
+}
+
+/// Changes the demo set's second webhook.
+async fn update(stack: &Stack, body: &Value) -> Answer {
+    update_one(stack, &id('a', kind::WEBHOOK, 1), body).await
+}
+
+#[tokio::test]
+async fn what_is_absent_stays_and_null_is_the_default() {
+    let said = [("endpoint", json!(ELSEWHERE)), ("name", json!("Renamed")), ("enabled", json!(false))];
+    // Every choice of fields, the others absent or null.
+    for choice in 0..8 {
+        for absent in [None, Some(Value::Null)] {
+            let stack = stack().await;
+            let before = items(&stack).await;
+            let (mut body, mut wanted) = (json!({"id": NOBODYS, "secret": "mine"}), read_webhook::demo(1));
+            for (place, (name, value)) in said.iter().enumerate() {
+                if choice & (1 << place) != 0 {
+                    (body[*name], wanted[*name]) = (value.clone(), value.clone());
+                } else if let (Some(null), true) = (&absent, *name != "endpoint") {
+                    body[*name] = null.clone();
+                    wanted[*name] = if *name == "enabled" { json!(true) } else { Value::Null };
+                }
+            }
+            wanted["updated_at"] = TEST_TIME.into();
+            let answer = update(&stack, &body).await;
+            let envelope = json!({"message": "Data updated successfully", "meta": {}, "data": wanted});
+            assert_eq!((answer.status, json(&answer)), (200, envelope), "{body}");
+            let (gone, mut new) = changes(&stack, &before).await;
+            // Its owner enables it: its circuit closes.
+            new.retain(|(pk, _), _| !pk.contains("#ENDPOINT_HEALTH#"));
+            let item = new.remove(&row("WEBHOOK", 1)).unwrap();
+            assert_eq!((&members_of(&wanted, &item), new.len(), gone.len()), (&wanted, 0, 1), "{body}");
+            assert_eq!(item["secrets"], gone[&row("WEBHOOK", 1)]["secrets"], "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before() {
+    let disabled_at = Timestamp::from_unix_millis(NOW - 1000);
+    for reason in [DisabledReason::Gone, DisabledReason::Failing] {
+        let stack = stack().await;
+        let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
+        let table = acme(&stack);
+        table.change(webhook, webhook.0, |webhook: &mut Webhook| webhook.disable(reason, disabled_at)).await.unwrap();
+        let state = |webhook: &Value| ["enabled", "disabled_reason", "disabled_at"].map(|name| webhook[name].clone());
+        let disabled = [json!(false), json!(reason.as_str()), json!("2026-02-01T11:59:59.000Z")];
+        let read = call("GET", &format!("/api/v1/outbound_webhook/{webhook}"), ACME);
+        assert_eq!(state(&data(&stack.answer(&read).await)), disabled);
+        for body in [json!({}), json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE})] {
+            assert_eq!(state(&data(&update(&stack, &body).await)), disabled, "{body}");
+        }
+        // Null puts it back to what a new webhook has.
+        let enable = if reason == DisabledReason::Gone { json!({"enabled": true}) } else { json!({"enabled": null}) };
+        assert_eq!(state(&data(&update(&stack, &enable).await)), [json!(true), Value::Null, Value::Null]);
+        assert_eq!(state(&data(&stack.answer(&read).await)), [json!(true), Value::Null, Value::Null]);
+    }
+}
+
+#[tokio::test]
+async fn enabling_it_closes_the_circuit() {
+    let stack = stack().await;
+    let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
+    let now = Timestamp::from_unix_millis(NOW);
+    let bad = EndpointHealth {
+        failures: 7,
+        failing_since: Some(now),
+        slow: true,
+        deferred_at: Some(now),
+        ..EndpointHealth::healthy(webhook)
+    };
+    table.put_single(webhook, &bad).await.unwrap();
+    for body in [json!({"endpoint": ELSEWHERE, "name": "Renamed"}), json!({"enabled": false})] {
+        update(&stack, &body).await;
+        assert_eq!(table.endpoint_health(webhook).await.unwrap(), bad, "{body}");
+    }
+    update(&stack, &json!({"enabled": true})).await;
+    // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+    let good = EndpointHealth { deferred_at: Some(now), ..EndpointHealth::healthy(webhook) };
+    assert_eq!(table.endpoint_health(webhook).await.unwrap(), good);
+}
+
+#[tokio::test]
+async fn what_has_no_default_cannot_be_null() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = update(&stack, &json!({"endpoint": null})).await;
+    assert_eq!(detail(&answer), wrong("endpoint", "string_type", "Input should be a valid string"));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn every_issue_is_told_and_nothing_changes() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let wanted = json!([
+        issue(&json!(["body", "endpoint"]), "string_type", "Input should be a valid string"),
+        issue(&json!(["body", "name"]), "string_type", "Input should be a valid string"),
+        issue(&json!(["body", "enabled"]), "bool_type", "Input should be a valid boolean"),
+    ]);
+    let body = json!({"enabled": [], "name": {}, "endpoint": 1});
+    assert_eq!(detail(&update(&stack, &body).await), (422, wanted));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn an_address_is_as_good_as_a_new_webhook_s() {
+    let stack = create_webhook::reaching(Reach::Public).await;
+    let before = items(&stack).await;
+    for (address, kind, msg) in create_webhook::refused() {
+        let answer = update(&stack, &json!({"endpoint": address, "name": "Renamed"})).await;
+        assert_eq!(detail(&answer), wrong("endpoint", kind, msg), "{address}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    let moved = data(&update(&stack, &json!({"endpoint": "https://public.example/"})).await);
+    assert_eq!(moved["endpoint"], "https://public.example/");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found_before_its_address_is_looked_at() {
+    let stack = stack().await;
+    for body in [json!({}), json!({"name": "x"}), json!({"enabled": true}), json!({"endpoint": "https://10.0.0.1/"})] {
+        for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
+            assert_eq!(detail(&update_one(&stack, other, &body).await), not_found("webhook_id"), "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn changes_side_by_side_are_all_made() {
+    let stack = stack().await;
+    let bodies = [json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE}), json!({"enabled": false})];
+    let updates = bodies.iter().cycle().take(12).map(|body| update(&stack, body));
+    let answers = futures_util::future::join_all(updates).await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    let item = items(&stack).await.remove(&row("WEBHOOK", 1)).unwrap();
+    let webhook = &item;
+    assert_eq!(
+        [&webhook["name"], &webhook["endpoint"], &webhook["enabled"], &item["version"]],
+        [&json!("Renamed"), &json!(ELSEWHERE), &json!(false), &json!(12)]
+    );
+}
