@@ -127,17 +127,18 @@ impl Outcome {
     async fn of(stack: &Stack, before: &[Value], answer: &Answer) -> Self {
         let known = json!(before).to_string();
         let after = records(stack).await;
-        let without = |these: &[Value], those: &[Value]| {
-            let left = these.iter().filter(|item| !those.contains(item));
-            let mut texts: Vec<_> = left.map(|item| masked(&item.to_string(), &known)).collect();
+        let texts = |items: &[Value]| -> BTreeSet<String> { items.iter().map(Value::to_string).collect() };
+        let (texts_before, texts_after) = (texts(before), texts(&after));
+        let without = |these: &BTreeSet<String>, those: &BTreeSet<String>| {
+            let mut texts: Vec<_> = these.difference(those).map(|item| masked(item, &known)).collect();
             texts.sort();
             texts
         };
         Self {
             status: answer.status,
             body: masked(&answer.body, &known).replace(&stack.url, ""),
-            gone: without(before, &after),
-            new: without(&after, before),
+            gone: without(&texts_before, &texts_after),
+            new: without(&texts_after, &texts_before),
         }
     }
 
