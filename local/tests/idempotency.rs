@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the first answer again, one effect, whoever dies where.
+//! `Idempotency-Key`: a repeat gets the first answer, and the effect happens once, also where a process dies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -430,7 +430,7 @@ async fn dies(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: 
 }
 
 #[tokio::test]
-async fn whoever_dies_where_a_repeat_has_the_one_effect_and_its_answer() {
+async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
     for route in posts() {
         let call = valid(route);
         let in_time = Outcome::undisturbed(&call, false).await;

@@ -181,7 +181,7 @@ async fn the_specification_s_library_verifies_what_arrives() {
 }
 
 #[tokio::test]
-async fn whoever_closes_it_the_event_follows() {
+async fn every_way_to_close_a_conversation_makes_the_event() {
     let customer = Customer::new().await;
     let Customer { world, org, assistant, .. } = &customer;
     let opened = world.open(org, assistant).await;
@@ -447,7 +447,7 @@ async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
 }
 
 #[tokio::test]
-async fn whoever_is_gone_is_sent_nothing_more() {
+async fn a_deleted_endpoint_gets_nothing_more() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(410)]));
     customer.tell().await;

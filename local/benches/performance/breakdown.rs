@@ -12,8 +12,8 @@ use crate::figures::{Figures, Series};
 const FUNCTION: &str = "delete-tag";
 /// The chart that is drawn of it.
 pub const CHART: &str = "start";
-/// Who is told apart, by how the names of their functions begin. The standard library, the allocator and the C library are not among
-/// them: what they do is charged to whoever called them.
+/// The crates, told apart by the beginnings of the names of their functions. The standard library, the allocator and the C library are not
+/// among them: their instructions count for their caller.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("TLS: certificates, ring, rustls", &["rustls", "rustls_pki_types", "webpki", "ring", "hyper_rustls"]),
     ("AWS: configuration", &["aws_config", "aws_runtime", "aws_types", "aws_credential_types"]),

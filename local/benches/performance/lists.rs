@@ -133,7 +133,7 @@ impl<'a> List<'a> {
     fn emptied(bench: &Bench, database: &'a Database) -> Result<Self> {
         let demo = Demo::read(&bench.root.join("local/demo.yaml"))?;
         let organisation = demo.organisations.first().ok_or("the demo set is empty")?;
-        #[expect(clippy::disallowed_methods, reason = "the list is written by whoever measures it")]
+        #[expect(clippy::disallowed_methods, reason = "the benchmark writes the list itself")]
         let tenant = Tenant::operator(organisation.org_id);
         let mut list = Self { database, tenant, name: Link::list(()), row: Value::Null };
         let rows = list.query(&list.query_of(0, u32::MAX))?;
