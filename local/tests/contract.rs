@@ -238,6 +238,8 @@ fn a_handler_fits_thirty_lines() {
 fn the_local_stack_has_every_function() {
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| &function.package).collect();
+    let members: String = packages.iter().map(|name| format!("    \"functions/{name}\",\n")).collect();
+    generated_between("Cargo.toml", ("    \"local\",\n", "]"), &members);
     let dependencies: String =
         packages.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
