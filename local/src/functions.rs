@@ -63,9 +63,11 @@ pub const SCHEDULED: &[Scheduled] = &[
     Scheduled::of::<background::SendCampaigns>(),
 ];
 
+type Describe = fn() -> Description;
+
 /// The schemas of each operation.
 #[rustfmt::skip]
-const DESCRIPTIONS: &[(&str, fn() -> Description)] = &[
+const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("create-assistant", Description::of::<assistant::CreateAssistant>),
     ("create-agency-billing-plan", Description::of::<billing_plan::CreateAgencyBillingPlan>),
     ("create-agency", Description::of::<agency::CreateAgency>),

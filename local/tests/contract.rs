@@ -260,7 +260,7 @@ fn the_local_stack_has_every_function() {
         format!("    (\"{}\", Description::of::<{krate}::{name}>),\n", function.name)
     };
     let schemas: String = operations.map(schema).collect();
-    generated_between("local/src/functions.rs", ("DESCRIPTIONS: &[(&str, fn() -> Description)] = &[", "];"), &schemas);
+    generated_between("local/src/functions.rs", ("DESCRIPTIONS: &[(&str, Describe)] = &[", "];"), &schemas);
     let constant = |handler: &Handler| handler.route;
     assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
 }

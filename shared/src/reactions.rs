@@ -4,9 +4,8 @@
 //! idempotent. The filters of the stream in the template are written from this table.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
 use crate::records::conversation::Conversation;
@@ -91,7 +90,7 @@ pub struct Reaction {
     pub record: &'static str,
     /// The change.
     pub when: When,
-    react: for<'a> fn(&'a Table, &'a [&'a Change], Timestamp) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>,
+    react: for<'a> fn(&'a Table, &'a [&'a Change], Timestamp) -> BoxFuture<'a, Result<()>>,
 }
 
 impl Reaction {

@@ -24,13 +24,13 @@ pub mod widget;
 #[macro_export]
 macro_rules! object {
     (
-        $(#[doc = $doc:literal])*
+        $(#[$attribute:meta])*
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
         }
     ) => {
-        $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
+        $(#[$attribute])*
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
         }

@@ -117,6 +117,7 @@ crate::input! {
 
 crate::object! {
     /// How many of a campaign's contacts are in each state.
+    #[derive(Default)]
     pub struct Counts {
         /// Not sent yet.
         pub queued: u64,
@@ -126,12 +127,6 @@ crate::object! {
         pub failed: u64,
         /// Stopped before it was sent.
         pub cancelled: u64,
-    }
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self { queued: 0, sent: 0, failed: 0, cancelled: 0 }
     }
 }
 

@@ -21,7 +21,7 @@
 //!
 //! The word before a field is its role:
 //!
-//! | FieldRole | body of create | body of update | value |
+//! | role | body of create | body of update | value |
 //! |---|---|---|---|
 //! | `input` | yes | yes | the caller's |
 //! | `fixed` | yes | no | the caller's |

@@ -122,9 +122,9 @@ impl Table {
         make: impl Fn(&mut Transaction<'_>) -> Result<T, TableError> + Sync,
     ) -> Result<T, Cancelled> {
         for attempt in 0..ATTEMPTS {
-            let mut made = Transaction::new(self);
-            let outcome = make(&mut made).map_err(Cancelled::Failed)?;
-            let Transaction { mut writes, heads, .. } = made;
+            let mut plan = Transaction::new(self);
+            let outcome = make(&mut plan).map_err(Cancelled::Failed)?;
+            let Transaction { mut writes, heads, .. } = plan;
             if self.learn_heads(heads.keys()).await.map_err(Cancelled::Failed)? {
                 continue;
             }

@@ -77,7 +77,6 @@ impl Term {
     }
 
     /// The term that a query asks for; inside, none where it does not. None after an issue.
-    #[expect(clippy::option_option, reason = "what is wrong and what is absent are two things")]
     pub fn read<T: FilterValue>(
         field: &'static str,
         source: &Source<'_>,

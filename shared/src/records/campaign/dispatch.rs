@@ -36,7 +36,7 @@ pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
     let due = cx.service.store.due(Due::Campaign, now, LIMIT).await?;
     let sends = due.iter().filter_map(|key| Some((campaign_of(key)?, key))).map(|(tenant, key)| {
         let table = cx.table(tenant);
-        async move { send(cx, &table, key, now.plus_seconds(BUDGET)).await }
+        async move { Box::pin(send(cx, &table, key, now.plus_seconds(BUDGET))).await }
     });
     // A campaign that fails does not stop the others.
     join_all(sends).await.into_iter().collect()
