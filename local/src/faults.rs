@@ -64,6 +64,19 @@ impl Faults {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
+    /// Sets a plan like [`plan`](Self::plan) that counts writes alone. A process that dies at a read leaves the table as one that dies after
+    /// the write before it.
+    pub fn plan_for_writes(&self, mut plan: impl FnMut(usize) -> Fault + Send + 'static) {
+        let mut writes = 0;
+        self.plan(move |action, _| {
+            if ["GetItem", "BatchGetItem", "Query"].contains(&action) {
+                return Fault::None;
+            }
+            writes += 1;
+            plan(writes - 1)
+        });
+    }
+
     /// Ends all faults.
     pub fn end(&self) {
         self.state(|state| *state = State::default());

@@ -6,6 +6,9 @@ use shared::routes::{self, Route};
 
 use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, id, kind, path, post, valid_call};
 
+/// The body around the id of another record.
+pub type BodyAround = fn(&str) -> Value;
+
 /// One operation, and what the tests send it. What is not set is that of a plain operation: see [`Exercise::of`].
 pub struct Exercise {
     pub route: &'static Route,
@@ -21,7 +24,7 @@ pub struct Exercise {
     /// path is the id in the answer before.
     pub calls_more: fn() -> Vec<Call>,
     /// The ids in the body that name other records: their kind, and the body around one.
-    pub names: &'static [(u8, fn(&str) -> Value)],
+    pub names: &'static [(u8, BodyAround)],
     /// The texts in the body that only its limit bounds: the rest of the body, and the field.
     pub texts: fn() -> Vec<(Value, &'static str)>,
     /// How many rows the demo set's two organisations have, where the operation is a list.

@@ -419,6 +419,16 @@ async fn dynamodb_is_told_when_a_claim_may_go() {
 /// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
 async fn dies(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: usize) -> bool {
     faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
+    until_death(stack, call, faults).await
+}
+
+/// The same at its `death`-th write.
+async fn dies_at_write(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: usize) -> bool {
+    faults.plan_for_writes(move |number| if number >= death { fault } else { Fault::None });
+    until_death(stack, call, faults).await
+}
+
+async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
     // A process that dies sends nothing more: the future is dropped where it stands.
     let died = tokio::select! {
         biased;
@@ -442,7 +452,7 @@ async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
             for death in 0.. {
                 let what = format!("{} {fault:?} at {death}", route.name);
                 let (stack, clock, faults) = disturbed().await;
-                if !dies(&stack, &call, &faults, fault, death).await {
+                if !dies_at_write(&stack, &call, &faults, fault, death).await {
                     assert!(death > 2, "{what}: no fault was felt");
                     break;
                 }

@@ -180,8 +180,8 @@ pub fn is_signed_with(request: &Received, secret: &Value) -> bool {
     header("webhook-signature").split(' ').any(|signature| signature == wanted)
 }
 
-/// Has a process die at every call of the database that `work` makes, before the call has done its work and after: for each of them
-/// in a world of its own, at which `look` looks then.
+/// Has a process die at every write that `work` makes, before the write has taken effect and after: each time in a world of its own, at
+/// which `look` looks then.
 pub async fn killed_everywhere<W>(
     prepare: impl AsyncFn() -> W,
     of: impl Fn(&W) -> &World,
@@ -192,7 +192,7 @@ pub async fn killed_everywhere<W>(
         for death in 0.. {
             let prepared = prepare().await;
             let faults = &of(&prepared).faults;
-            faults.plan(move |_, number| if number == death { fault } else { Fault::None });
+            faults.plan_for_writes(move |number| if number == death { fault } else { Fault::None });
             let died = tokio::select! {
                 () = work(&prepared) => false,
                 () = faults.lost() => true,
