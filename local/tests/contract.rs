@@ -17,6 +17,7 @@ pub fn generated(path: &str, wanted: &str) {
     if is != wanted && updating() {
         // Renamed, so that no test that reads it meanwhile sees half of it.
         let whole = file.with_extension("new");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&whole, wanted).unwrap();
         std::fs::rename(&whole, &file).unwrap();
     } else {
