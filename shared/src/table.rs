@@ -5,7 +5,7 @@
 //! - [`rows`] inserts, changes and removes rows together with their list, their filters and what leads to them.
 //! - [`transaction`] is several writes, all or none; [`commit`] is one that also appends to lists, and is made again where other
 //!   appends came first.
-//! - [`item`] makes items of records. [`store`] makes the calls themselves, [`retry`] says which failures are worth another attempt, [`wire`] reads pages without the SDK.
+//! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
 use std::collections::{BTreeSet, HashSet};
 
