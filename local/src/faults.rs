@@ -30,6 +30,8 @@ pub enum Fault {
     LoseRequest,
     /// The request does its work, and no answer comes.
     LoseAnswer,
+    /// The connection breaks before the request arrives.
+    BreakRequest,
     /// The request does its work, and the connection breaks before the answer.
     BreakAnswer,
     /// A transaction conflicts with another one: nothing is done.
@@ -174,9 +176,10 @@ impl HttpConnector for FaultyConnector {
                 lost.notify_one();
                 std::future::pending().await
             }),
+            Fault::BreakRequest => HttpConnectorFuture::ready(Err(broken())),
             Fault::BreakAnswer => HttpConnectorFuture::new(async move {
                 inner.call(request).await?;
-                Err(ConnectorError::io("the connection broke".into()))
+                Err(broken())
             }),
             Fault::Unprocessed => {
                 let held_back = hold_back_half(&mut request);
@@ -197,6 +200,10 @@ impl HttpConnector for FaultyConnector {
             }
         }
     }
+}
+
+fn broken() -> ConnectorError {
+    ConnectorError::io("the connection broke".into())
 }
 
 /// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index.

@@ -11,11 +11,10 @@ use shared::routes;
 
 use crate::fixture::{ACME, add_contacts, call, data, everything, failure, id, kind, post, settings, valid_call};
 
-/// Short enough to see all attempts run out.
-const ATTEMPT: Duration = Duration::from_millis(300);
-
 async fn stack(faults: &Faults) -> Stack {
-    let stack = Stack::start(Settings { faults: faults.clone(), attempt: ATTEMPT, ..settings() }).await.unwrap();
+    // Unoptimised, beside other tests: a call may take its time.
+    let attempt = Duration::from_secs(10);
+    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..settings() }).await.unwrap();
     // The key is known: what follows goes wrong in the operation itself.
     assert_eq!(stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status, 200);
     stack
@@ -23,7 +22,7 @@ async fn stack(faults: &Faults) -> Stack {
 
 #[tokio::test]
 async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
-    for fault in [Fault::Throttle, Fault::ServerError, Fault::LoseRequest] {
+    for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
         for route in routes::ALL {
             let faults = Faults::default();
             let stack = stack(&faults).await;
@@ -40,9 +39,20 @@ async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
 }
 
 #[tokio::test]
+async fn a_database_that_stays_silent_is_given_up_after_three_attempts() {
+    let faults = Faults::default();
+    let attempt = Duration::from_millis(100);
+    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..settings() }).await.unwrap();
+    faults.plan(|_, _| Fault::LoseRequest);
+    let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
+    assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
+    assert_eq!(faults.requests(), ["GetItem"; 3]);
+}
+
+#[tokio::test]
 async fn the_key_look_up_is_no_exception() {
     let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), attempt: ATTEMPT, ..settings() }).await.unwrap();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
     faults.plan(|_, _| Fault::Throttle);
     let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
     assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
@@ -75,8 +85,8 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
         let all = [
             Fault::Throttle,
             Fault::ServerError,
-            Fault::LoseRequest,
-            Fault::LoseAnswer,
+            Fault::BreakRequest,
+            Fault::BreakAnswer,
             Fault::Conflict,
             Fault::Unprocessed,
         ];
@@ -91,7 +101,7 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
             });
             let answer = disturbed.answer(&call).await;
             faults.end();
-            if fault == Fault::LoseAnswer && actions.iter().any(|action| action == "DeleteItem") {
+            if fault == Fault::BreakAnswer && actions.iter().any(|action| action == "DeleteItem") {
                 // The record is gone, and with the lost answer what it was: the caller is told to look again, and finds it gone.
                 // A transaction is recognised when it comes again, and whatever changes a record leaves its name there.
                 assert_eq!(answer.status, 503, "{what} {}", answer.body);
@@ -147,8 +157,12 @@ async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
             add_contacts(&stack, CONTACTS).await;
             faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
             // A process that dies sends nothing more: the future is dropped where it stands.
-            let died =
-                tokio::time::timeout(Duration::from_millis(500), stack.answer(&campaign(CONTACTS))).await.is_err();
+            let run = campaign(CONTACTS);
+            let died = tokio::select! {
+                biased;
+                () = faults.lost() => true,
+                _ = stack.answer(&run) => false,
+            };
             let requests = faults.requests().len();
             let before = sendable(&stack).await;
             assert!(before.is_empty() || before.len() == CONTACTS as usize, "half a run can be sent");

@@ -88,25 +88,19 @@ impl Figures {
     }
 
     /// These figures, with the sections and charts of `newer` in the place of the same ones here.
-    pub fn replaced_by(self, newer: Self) -> Self {
+    pub fn replaced_by(&self, newer: &Self) -> Self {
         Self {
-            rows: replaced(self.rows, newer.rows, |row| &row.section),
-            series: replaced(self.series, newer.series, |series| &series.chart),
+            rows: replaced(&self.rows, &newer.rows, |row| &row.section),
+            series: replaced(&self.series, &newer.series, |series| &series.chart),
         }
     }
 }
 
-fn replaced<T: Clone>(older: Vec<T>, newer: Vec<T>, group: impl Fn(&T) -> &str) -> Vec<T> {
-    let mut all = Vec::new();
-    for one in older {
-        if newer.iter().all(|new| group(new) != group(&one)) {
-            all.push(one);
-        } else if all.iter().all(|before| group(before) != group(&one)) {
-            all.extend(newer.iter().filter(|new| group(new) == group(&one)).cloned());
-        }
-    }
-    let added: Vec<_> = newer.iter().filter(|new| all.iter().all(|one| group(one) != group(new))).cloned().collect();
-    all.extend(added);
+/// What is in no group of `newer`, and `newer`, in the order in which the groups were first told.
+fn replaced<T: Clone>(older: &[T], newer: &[T], group: impl Fn(&T) -> &str) -> Vec<T> {
+    let stays = |one: &&T| newer.iter().all(|new| group(new) != group(one));
+    let mut all: Vec<T> = older.iter().filter(stays).chain(newer).cloned().collect();
+    all.sort_by_key(|one| older.iter().chain(newer).position(|first| group(first) == group(one)));
     all
 }
 

@@ -40,11 +40,8 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 #[derive(Debug, Parser)]
 #[command(name = "cargo performance", bin_name = "cargo performance")]
 struct Arguments {
-    /// What to measure, and print; nothing is written then, unless with --keep. Without any, everything is measured
+    /// What to measure anew; all other figures stay as they are. Without any, everything is measured
     measures: Vec<Measure>,
-    /// Write what is measured in the place of the same sections, and leave all other figures as they are
-    #[arg(long, requires = "measures")]
-    keep: bool,
     /// Only count the instructions of our own binaries, compare them with docs/performance.json, and fail where one rose by more than 3 %
     #[arg(long, conflicts_with = "measures")]
     check: bool,
@@ -111,14 +108,12 @@ async fn main() -> Result<ExitCode> {
         measure.take(&bench, &mut figures).await?;
     }
     print!("{}", page::text(&figures));
-    if all || arguments.keep {
-        let mut kept = Kept::of(figures, &bench::programs(&bench.root)?)?;
-        if arguments.keep {
-            kept.figures = Kept::read(&bench.root)?.figures.replaced_by(kept.figures);
-        }
-        kept.write(&bench.root)?;
-        page::write(&bench.root, &kept)?;
+    let mut kept = Kept::of(figures, &bench::programs(&bench.root)?)?;
+    if !all {
+        kept.figures = Kept::read(&bench.root)?.figures.replaced_by(&kept.figures);
     }
+    kept.write(&bench.root)?;
+    page::write(&bench.root, &kept)?;
     Ok(ExitCode::SUCCESS)
 }
 
