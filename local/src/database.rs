@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use dynoxide::actions::create_table::CreateTableRequest;
@@ -115,8 +115,15 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
         .http_client(http.unwrap_or_else(http_client))
         .timeout_config(timeouts)
         .retry_config(retries)
+        .retry_partition(own_retries())
         .build();
     Client::from_conf(config)
+}
+
+/// The SDK limits the retries of a process. Here many stacks, each as it were a process, are in one: what fails in one must not use up the
+/// retries of another.
+pub fn own_retries() -> RetryPartition {
+    RetryPartition::custom("stack").token_bucket(TokenBucket::default()).build()
 }
 
 /// An HTTP client without TLS: everything is on loopback.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use local::database::own_retries;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{RootCertStore, ServerConfig};
@@ -108,6 +109,7 @@ fn client(url: &str, http: SharedHttpClient, attempts: u32) -> Client {
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
         .http_client(http)
         .retry_config(RetryConfig::standard().with_max_attempts(attempts))
+        .retry_partition(own_retries())
         .build();
     Client::from_conf(config)
 }

@@ -1,9 +1,15 @@
 //! A campaign to ten thousand contacts, against the least that DynamoDB would let it take.
 
-use dynoxide::Database;
+use local::Stack;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
-use shared::table::store::BATCH_WRITE_LIMIT;
+use shared::records::contact::Contact;
+use shared::request::tenant::Tenant;
+use shared::table::Table;
+use shared::table::rows::INSERT_LIMIT;
+use shared::table::store::Store;
+use shared::values::id::{ContactId, OrgId};
+use uuid::Uuid;
 
 use crate::Result;
 use crate::bench::Bench;
@@ -12,7 +18,9 @@ use crate::figures::{Figures, Must, Row, Unit};
 const SECTION: &str = "A campaign to 10,000 contacts";
 const FUNCTION: &str = "run-campaign";
 const CONTACTS: u32 = 10_000;
-/// The item of the demo set's contact that the recorded event names.
+/// Whose contacts they are.
+const ORG: &str = "01900000-0000-7000-8000-a00000000001";
+/// The demo set's contact that the recorded event names.
 const CONTACT: &str = "01900000-0000-7000-8000-a00800000000";
 /// To see that a contact exists is half a unit, which an eventually consistent read of one item takes however small it is; to write
 /// down that it is queued is one, the price of an item of up to 1 KB. No call of DynamoDB reads or writes an item for less.
@@ -26,7 +34,7 @@ const SECONDS: f64 = 5.0;
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let stack = bench.stack().await?;
-    put_contacts(&stack.database)?;
+    add_contacts(&stack).await?;
     let recorded = bench.event(FUNCTION)?;
     let mut event: Value = serde_json::from_str(&recorded)?;
     let contacts: Vec<String> = (0..CONTACTS).map(contact).collect();
@@ -64,19 +72,17 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Makes more contacts of one of the demo set's.
-fn put_contacts(database: &Database) -> Result<()> {
-    let items = serde_json::to_value(database.scan(serde_json::from_value(json!({"TableName": TABLE_NAME}))?)?)?;
-    let first = items["Items"].as_array().into_iter().flatten().find(|item| item["id"]["S"] == CONTACT);
-    let first = first.ok_or("the demo set lacks the contact of the recorded event")?.to_string();
-    let numbers: Vec<u32> = (0..CONTACTS).collect();
-    for batch in numbers.chunks(BATCH_WRITE_LIMIT) {
-        let puts = batch.iter().map(|number| {
-            let item: Value = serde_json::from_str(&first.replace(CONTACT, &contact(*number)))?;
-            Ok(json!({"PutRequest": {"Item": item}}))
-        });
-        let puts = puts.collect::<Result<Vec<_>>>()?;
-        database.batch_write_item(serde_json::from_value(json!({"RequestItems": {TABLE_NAME: puts}}))?)?;
+/// Has the demo organisation have that many contacts.
+async fn add_contacts(stack: &Stack) -> Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
+    let tenant = Tenant::operator(ORG.parse::<Uuid>().map(OrgId)?);
+    let table = Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant);
+    let have = table.next_ordinal::<Contact>(()).await?;
+    let ids: Vec<Uuid> =
+        (have..CONTACTS).map(|number| contact(number).parse()).collect::<std::result::Result<_, _>>()?;
+    let first = table.get::<Contact>(ContactId(CONTACT.parse()?)).await?;
+    for ids in ids.chunks(INSERT_LIMIT) {
+        table.insert_all((), ids, |_, id| Contact { id, ..first.clone() }).await?;
     }
     Ok(())
 }

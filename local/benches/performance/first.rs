@@ -27,7 +27,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 async fn first_and_warm(bench: &Bench, name: &str) -> Result<(f64, f64)> {
     let stack = bench.stack().await?;
     let (program, event) = (bench.program(name, &stack), bench.event(name)?);
-    let again = Again::of(&stack, name, &event)?;
+    let mut again = Again::of(&stack, name)?;
     let (mut first, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let mut process = program.start().await?;

@@ -102,18 +102,19 @@ async fn main() -> Result<ExitCode> {
     if wanted.iter().any(|measure| measure.has_references()) {
         bench.build_references()?;
     }
-    let mut figures = Figures::default();
+    let (path, mut taken) = (bench::programs(&bench.root)?, Figures::default());
     for measure in Measure::value_variants().iter().filter(|measure| wanted.contains(measure)) {
         eprintln!("measuring: {measure:?}");
-        measure.take(&bench, &mut figures).await?;
+        measure.take(&bench, &mut taken).await?;
+        // What is measured is kept at once: the next measure may fail, and all of them take an hour.
+        Kept::of(Kept::read(&bench.root)?.figures.replaced_by(&taken), &path)?.write(&bench.root)?;
     }
-    print!("{}", page::text(&figures));
-    let mut kept = Kept::of(figures, &bench::programs(&bench.root)?)?;
-    if !all {
-        kept.figures = Kept::read(&bench.root)?.figures.replaced_by(&kept.figures);
+    print!("{}", page::text(&taken));
+    if all {
+        // Without the sections that nobody measures any more.
+        Kept::of(taken, &path)?.write(&bench.root)?;
     }
-    kept.write(&bench.root)?;
-    page::write(&bench.root, &kept)?;
+    page::write(&bench.root, &Kept::read(&bench.root)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,7 +41,7 @@ async fn growth(bench: &Bench, name: &str) -> Result<(f64, f64)> {
     let event = bench.event(name)?;
     let mut process = bench.program(name, &stack).start().await?;
     let mut before = 0.0;
-    let again = Again::of(&stack, name, &event)?;
+    let mut again = Again::of(&stack, name)?;
     for call in 0..CALLS {
         if call == SETTLED {
             before = figure(process.resident()?);

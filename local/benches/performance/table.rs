@@ -38,56 +38,54 @@ impl Snapshot {
     /// Makes the table what it was, but for the heads of lists where `but_heads` says so: a process that appended once knows where they
     /// stand, and so they must not go back.
     pub fn restore(&self, database: &Database, but_heads: bool) -> Result<()> {
-        let now = Self::take(database)?;
-        let stays = |item: &Value| but_heads && item["sk"]["S"] == LIST_HEAD;
-        for (text, item) in &now.0 {
-            if !stays(item) && !self.0.contains_key(text) {
-                let request = json!({"TableName": TABLE_NAME, "Key": key(item)});
-                database.delete_item(serde_json::from_value(request)?)?;
-            }
-        }
-        for (text, item) in &self.0 {
-            if !stays(item) && now.0.get(text) != Some(item) {
-                let request = json!({"TableName": TABLE_NAME, "Item": item});
-                database.put_item(serde_json::from_value(request)?)?;
-            }
-        }
-        Ok(())
+        let changed = self.changed(database)?.into_iter();
+        let mut changed = changed.filter(|(key, _)| !(but_heads && key["sk"]["S"] == LIST_HEAD));
+        changed.try_for_each(|(key, item)| write(database, &key, item.as_ref()))
+    }
+
+    /// The keys of the items that are not what they were, and what they were, if they were there.
+    fn changed(&self, database: &Database) -> Result<Vec<(Value, Option<Value>)>> {
+        let now = Self::take(database)?.0;
+        let new = now.iter().filter(|(text, _)| !self.0.contains_key(*text)).map(|(_, item)| (key(item), None));
+        let others = self.0.iter().filter(|(text, item)| now.get(*text) != Some(*item));
+        Ok(new.chain(others.map(|(_, item)| (key(item), Some(item.clone())))).collect())
     }
 }
 
-/// What has to be done before the same event may come again, without looking through the table: what it removed is put back.
+/// Puts the item at `key`, or removes it where there is none.
+fn write(database: &Database, key: &Value, item: Option<&Value>) -> Result<()> {
+    match item {
+        Some(item) => {
+            database.put_item(serde_json::from_value(json!({"TableName": TABLE_NAME, "Item": item}))?)?;
+        }
+        None => {
+            database.delete_item(serde_json::from_value(json!({"TableName": TABLE_NAME, "Key": key}))?)?;
+        }
+    }
+    Ok(())
+}
+
+/// What has to be done before the same event may come again: what it removed is put back. It changes the same items each time, so the
+/// table is looked through once.
 #[derive(Debug)]
-pub struct Again(Option<Value>);
+pub struct Again {
+    before: Option<Snapshot>,
+    changed: Vec<(Value, Option<Value>)>,
+}
 
 impl Again {
     /// For the operation `name`.
-    pub fn of(stack: &Stack, name: &str, event: &str) -> Result<Self> {
-        if !name.starts_with("delete-") {
-            return Ok(Self(None));
-        }
-        let event: Value = serde_json::from_str(event)?;
-        let id = event["path"].as_str().and_then(|path| path.rsplit('/').next()).ok_or("no path")?;
-        let items = Snapshot::take(&stack.database)?.0;
-        // Beside a record there may be others in its partition, which are numbered.
-        let named = |item: &Value| {
-            let (pk, sk) = (item["pk"]["S"].as_str(), item["sk"]["S"].as_str());
-            pk.is_some_and(|pk| pk.ends_with(id)) && sk.is_some_and(|sk| !sk.contains('#'))
-        };
-        let mut items = items.into_values().filter(named);
-        match (items.next(), items.next()) {
-            (Some(item), None) => Ok(Self(Some(item))),
-            _ => Err(format!("{name} does not remove one item").into()),
-        }
+    pub fn of(stack: &Stack, name: &str) -> Result<Self> {
+        let before = if name.starts_with("delete-") { Some(Snapshot::take(&stack.database)?) } else { None };
+        Ok(Self { before, changed: Vec::new() })
     }
 
     /// Does it.
-    pub fn prepare(&self, stack: &Stack) -> Result<()> {
-        if let Some(item) = &self.0 {
-            let request = json!({"TableName": TABLE_NAME, "Item": item});
-            stack.database.put_item(serde_json::from_value(request)?)?;
+    pub fn prepare(&mut self, stack: &Stack) -> Result<()> {
+        if let Some(before) = self.before.take() {
+            self.changed = before.changed(&stack.database)?;
         }
-        Ok(())
+        self.changed.iter().try_for_each(|(key, item)| write(&stack.database, key, item.as_ref()))
     }
 }
 

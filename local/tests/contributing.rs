@@ -1,0 +1,204 @@
+//! The steps of `CONTRIBUTING.md` hold: a copy of the workspace gets a made-up record with five plain operations by them, builds, and passes
+//! its own tests. It compiles the functions once more, so CI runs it by itself: `cargo test --package local --test contributing -- --ignored`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const RECORD: &str = r#"//! Notes.
+
+use crate::values::id::{NoteId, OrgId};
+use crate::values::json::JsonObject;
+use crate::values::time::Timestamp;
+
+crate::record! {
+    /// A note.
+    pub struct Note(NoteId): listed("NOTE") {
+        /// Title.
+        input title: String,
+        /// What it says.
+        input text: Option<String> = None,
+        /// The organisation.
+        org org_id: OrgId,
+        /// Free-form.
+        input attributes: JsonObject = JsonObject::default(),
+        /// When it was made.
+        created created_at: Timestamp,
+        /// When it last changed.
+        updated updated_at: Timestamp,
+    }
+}
+"#;
+
+/// The operations: constant, name, line of the route table, type, exercise.
+const OPERATIONS: [(&str, &str, &str, &str, &str); 5] = [
+    (
+        "CREATE_NOTE",
+        "create-note",
+        r#"POST "/api/v1/note" Write 201 256"#,
+        "Create",
+        r###"Exercise { body: |_| r##"{"title":"Monday"}"##.into(), ..Exercise::of(&routes::CREATE_NOTE) }"###,
+    ),
+    (
+        "READ_NOTE",
+        "read-note",
+        r#"GET "/api/v1/note/{note_id}" Read 200 256"#,
+        "Read",
+        "Exercise::of(&routes::READ_NOTE)",
+    ),
+    (
+        "LIST_NOTES",
+        "list-notes",
+        r#"GET "/api/v1/note/list" Read 200 256"#,
+        "List",
+        "Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_NOTES) }",
+    ),
+    (
+        "UPDATE_NOTE",
+        "update-note",
+        r#"PUT "/api/v1/note/{note_id}" Write 200 256"#,
+        "Update",
+        r###"Exercise { body: |_| r##"{"title":"Tuesday"}"##.into(), ..Exercise::of(&routes::UPDATE_NOTE) }"###,
+    ),
+    (
+        "DELETE_NOTE",
+        "delete-note",
+        r#"DELETE "/api/v1/note/{note_id}" Write 200 256"#,
+        "Delete",
+        "Exercise::of(&routes::DELETE_NOTE)",
+    ),
+];
+
+/// A copy of the workspace: the files that git knows.
+struct Copy(PathBuf);
+
+/// The copy shares the target folder: nothing that comes from elsewhere is compiled once more.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
+}
+
+impl Copy {
+    fn of(workspace: &Path) -> Self {
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("contributing");
+        let listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+        let listed = Command::new("git").args(listed).current_dir(workspace).output().unwrap();
+        assert!(listed.status.success(), "git lists no files");
+        let _ = std::fs::remove_dir_all(&copy);
+        for name in String::from_utf8(listed.stdout).unwrap().split_terminator('\0') {
+            let (from, to) = (workspace.join(name), copy.join(name));
+            if from.is_file() {
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::fs::copy(from, to).unwrap();
+            }
+        }
+        Self(copy)
+    }
+
+    /// Puts `new` before `mark`, which stands once in the file.
+    fn insert(&self, file: &str, mark: &str, new: &str) {
+        let text = std::fs::read_to_string(self.0.join(file)).unwrap();
+        assert_eq!(text.matches(mark).count(), 1, "{file}: {mark}");
+        std::fs::write(self.0.join(file), text.replace(mark, &format!("{new}{mark}"))).unwrap();
+    }
+
+    /// A new file.
+    fn write(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        assert!(!path.exists(), "{file} is there already");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Replaces the one `old` of a file by `new`.
+    fn replace(&self, file: &str, old: &str, new: &str) {
+        self.insert(file, old, new);
+        let text = std::fs::read_to_string(self.0.join(file)).unwrap();
+        std::fs::write(self.0.join(file), text.replacen(&format!("{new}{old}"), new, 1)).unwrap();
+    }
+
+    /// Whether cargo succeeds in the copy, and what it says.
+    fn cargo(&self, update: bool, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(&self.0).args(arguments).env("CARGO_TARGET_DIR", target());
+        // Those of this test's own run would change what is compiled.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_")) {
+            command.env_remove(name);
+        }
+        if update {
+            command.env("UPDATE", "1");
+        }
+        let output = command.output().unwrap();
+        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.success(), told)
+    }
+}
+
+/// The steps "… a record".
+fn add_record(copy: &Copy) {
+    copy.insert("shared/src/values/id.rs", "    /// A tag.\n    TagId", "    /// A note.\n    NoteId \"note_id\";\n");
+    copy.write("shared/src/records/note.rs", RECORD);
+    copy.insert("shared/src/records.rs", "pub mod tag;\n", "pub mod note;\n");
+    copy.insert("shared/src/lib.rs", "    pub use crate::records::tag::*;\n", "    pub use crate::records::note::*;\n");
+    for organisation in ["a", "b"] {
+        let id = |number| format!("01900000-0000-7000-8000-{organisation}2000000000{number}");
+        let rows = format!("        - {{id: {}, title: One}}\n        - {{id: {}, title: Two}}\n", id(0), id(1));
+        let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
+        copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
+    }
+    copy.replace("local/src/demo.rs", "const KINDS: [&str; 17] = [\n", "const KINDS: [&str; 18] = [\n    \"notes\",\n");
+    copy.insert(
+        "local/src/demo.rs",
+        "                \"tags\" => insert",
+        "                \"notes\" => insert::<shared::records::note::Note>(&table, (), records).await?,\n",
+    );
+    copy.insert("local/tests/fixture.rs", "    pub const TAG: u8", "    pub const NOTE: u8 = 32;\n");
+    copy.insert(
+        "local/tests/fixture.rs",
+        "        \"tag_id\" => ",
+        "        \"note_id\" => id(organisation, kind::NOTE, 1),\n",
+    );
+    copy.replace("local/tests/stored.rs", "Reads); 23]", "Reads); 24]");
+    copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
+}
+
+/// The steps "… an operation": three edits.
+fn add_operation(copy: &Copy, (constant, name, route, operation, exercise): (&str, &str, &str, &str, &str)) {
+    let last = "    CANCEL_CAMPAIGN ";
+    copy.insert("shared/src/routes.rs", last, &format!("    {constant} \"note\" \"{name}\" {route};\n"));
+    let file = format!("functions/note/src/{}.rs", name.replace('-', "_"));
+    let camel_case: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+    copy.write(
+        &file,
+        &format!("//! `{name}`.\n\nuse shared::prelude::*;\n\npub type {camel_case} = {operation}<Note>;\n"),
+    );
+    let last = "    Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },\n";
+    copy.insert("local/tests/exercises.rs", last, &format!("    {exercise},\n"));
+}
+
+#[test]
+#[ignore = "it compiles all functions once more: CI runs it by itself"]
+fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let copy = Copy::of(&workspace);
+    add_record(&copy);
+    for operation in OPERATIONS {
+        add_operation(&copy, operation);
+    }
+    let tests = ["test", "--package", "local", "--test", "stack", "--"];
+    // The first run writes packages and binaries, the next ones what is measured of them.
+    let generators =
+        ["alarms::", "contract::", "cost::", "events::", "operations::", "permissions::", "stored::", "template::"];
+    let told: Vec<_> = (0..3).map(|_| copy.cargo(true, &[&tests[..], &generators].concat()).1).collect();
+    let (builds, last) = copy.cargo(false, &["build", "--package", "note"]);
+    assert!(builds, "{last}\n{}", told.concat());
+    for name in OPERATIONS.map(|(_, name, ..)| name) {
+        assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {}", told.concat());
+        assert!(target().join("debug").join(name).is_file(), "no binary of {name}");
+    }
+    // Figures are measured by a program of their own, which takes long.
+    let matrices = ["contract::", "events::", "exercises::", "isolation::", "matrix::", "permissions::", "stored::"];
+    let skipped = ["--skip", "figures_of_every_function_are_kept"];
+    let (passes, told) = copy.cargo(false, &[&tests[..], &matrices, &skipped].concat());
+    assert!(passes, "{told}");
+}
