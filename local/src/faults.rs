@@ -1,5 +1,6 @@
 //! Faults between the SDK and the database, which DynamoDB may have and the embedded one never has.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,16 +67,20 @@ impl Faults {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
-    /// Sets a plan like [`plan`](Self::plan) that counts writes alone. A process that dies at a read leaves the table as one that dies after
-    /// the write before it.
-    pub fn plan_for_writes(&self, mut plan: impl FnMut(usize) -> Fault + Send + 'static) {
-        let mut writes = 0;
+    /// The process dies when so many writes have taken effect. Wherever else it dies, at a read or before the next write arrives, it leaves
+    /// the table as it does here.
+    pub fn die_after_writes(&self, writes: usize) {
+        let mut begun = 0;
         self.plan(move |action, _| {
             if ["GetItem", "BatchGetItem", "Query"].contains(&action) {
                 return Fault::None;
             }
-            writes += 1;
-            plan(writes - 1)
+            begun += 1;
+            match begun.cmp(&writes) {
+                Ordering::Less => Fault::None,
+                Ordering::Equal => Fault::LoseAnswer,
+                Ordering::Greater => Fault::LoseRequest,
+            }
         });
     }
 

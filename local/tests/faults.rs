@@ -9,12 +9,12 @@ use local::gateway::Call;
 use local::{Settings, Stack};
 use shared::routes;
 
-use crate::fixture::{ACME, add_contacts, call, data, everything, failure, id, kind, post, settings, valid_call};
+use crate::fixture::{ACME, add_contacts, call, data, everything, failure, few, id, kind, post, settings, valid_call};
 
 async fn stack(faults: &Faults) -> Stack {
     // Unoptimised, beside other tests: a call may take its time.
     let attempt = Duration::from_secs(10);
-    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..settings() }).await.unwrap();
+    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..few() }).await.unwrap();
     // The key is known: what follows goes wrong in the operation itself.
     assert_eq!(stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status, 200);
     stack
@@ -150,34 +150,32 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
 #[tokio::test]
 async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
     const CONTACTS: u32 = 60;
-    for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
-        for death in 0.. {
-            let faults = Faults::default();
-            let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
-            add_contacts(&stack, CONTACTS).await;
-            faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
-            // A process that dies sends nothing more: the future is dropped where it stands.
-            let run = campaign(CONTACTS);
-            let died = tokio::select! {
-                biased;
-                () = faults.lost() => true,
-                _ = stack.answer(&run) => false,
-            };
-            let requests = faults.requests().len();
-            let before = sendable(&stack).await;
-            assert!(before.is_empty() || before.len() == CONTACTS as usize, "half a run can be sent");
-            faults.end();
-            let again = stack.answer(&campaign(CONTACTS)).await;
-            assert_eq!(data(&again)["contacts"], CONTACTS, "{}", again.body);
-            let sent = sendable(&stack).await;
-            assert_eq!(sent.len(), CONTACTS as usize, "{fault:?} at {death}");
-            assert!(sent.values().all(|times| *times == 1), "{fault:?} at {death}: {sent:?}");
-            if !died {
-                assert!(requests <= death, "a fault was not felt");
-                break;
-            }
-            assert!(death < 40, "a run of {CONTACTS} contacts never ends");
+    for writes in 0.. {
+        let what = format!("dies after {writes} writes");
+        let faults = Faults::default();
+        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        add_contacts(&stack, CONTACTS).await;
+        faults.die_after_writes(writes);
+        // A process that dies sends nothing more: the future is dropped where it stands.
+        let run = campaign(CONTACTS);
+        let died = tokio::select! {
+            biased;
+            () = faults.lost() => true,
+            _ = stack.answer(&run) => false,
+        };
+        let before = sendable(&stack).await;
+        assert!(before.is_empty() || before.len() == CONTACTS as usize, "{what}: half a run can be sent");
+        faults.end();
+        let again = stack.answer(&campaign(CONTACTS)).await;
+        assert_eq!(data(&again)["contacts"], CONTACTS, "{}", again.body);
+        let sent = sendable(&stack).await;
+        assert_eq!(sent.len(), CONTACTS as usize, "{what}");
+        assert!(sent.values().all(|times| *times == 1), "{what}: {sent:?}");
+        if !died {
+            assert!(writes > 3, "it never died");
+            break;
         }
+        assert!(writes < 40, "a run of {CONTACTS} contacts never ends");
     }
 }
 

@@ -39,22 +39,35 @@ pub fn root() -> PathBuf {
 
 /// Fixed clock, counted ids, and the table as the demo set leaves it.
 pub fn settings() -> Settings {
-    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo.db", false));
+    static LOADED: LazyLock<PathBuf> =
+        LazyLock::new(|| loaded("demo.db", Settings { stream: false, ..Settings::of(&root()) }));
+    Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
+}
+
+/// The same with a few rows in every list, for tests that compare whole tables again and again.
+pub fn few() -> Settings {
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| {
+        let demo = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
+        let few = scratch("few.yaml");
+        std::fs::write(&few, demo.replace("repeat: 120", "repeat: 3").replace("repeat: 250", "repeat: 3")).unwrap();
+        loaded("few.db", Settings { demo: Some(few), stream: false, ..Settings::of(&root()) })
+    });
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
 /// The same, with the table's stream.
 pub fn streaming() -> Settings {
-    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo-with-stream.db", true));
+    static LOADED: LazyLock<PathBuf> =
+        LazyLock::new(|| loaded("demo-with-stream.db", Settings { stream: true, ..Settings::of(&root()) }));
     Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
 }
 
 /// A file with the demo set. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were
 /// made before.
-fn loaded(name: &str, stream: bool) -> PathBuf {
+fn loaded(name: &str, settings: Settings) -> PathBuf {
     let file = scratch(name);
     let load = async {
-        let stack = Stack::start(Settings { stream, ..Settings::of(&root()) }).await.unwrap();
+        let stack = Stack::start(settings).await.unwrap();
         stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
     };
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

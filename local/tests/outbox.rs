@@ -524,8 +524,8 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
 /// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.
 #[tokio::test]
 async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other() {
-    const ATTEMPT: Duration = Duration::from_secs(5);
-    const BEHIND: usize = 200;
+    const ATTEMPT: Duration = Duration::from_secs(2);
+    const BEHIND: usize = 100;
     const OTHERS: usize = 10;
     let slow = Behaviour::Slow(ATTEMPT / 4, 200);
     join_all([Behaviour::Answer(500), Behaviour::DropConnection, Behaviour::Never, slow].map(async |trouble| {

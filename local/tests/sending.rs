@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::database::TABLE_NAME;
-use local::faults::{Fault, Faults};
+use local::faults::Faults;
 use local::gateway::{Answer, Call};
 use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
@@ -188,22 +188,20 @@ pub async fn killed_everywhere<W>(
     work: impl AsyncFn(&W),
     look: impl AsyncFn(&W, String),
 ) {
-    for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
-        for death in 0.. {
-            let prepared = prepare().await;
-            let faults = &of(&prepared).faults;
-            faults.plan_for_writes(move |number| if number == death { fault } else { Fault::None });
-            let died = tokio::select! {
-                () = work(&prepared) => false,
-                () = faults.lost() => true,
-            };
-            let calls = faults.requests().len();
-            faults.end();
-            look(&prepared, format!("{fault:?} at {death}")).await;
-            if !died {
-                assert!(calls > 4, "there was nothing to do");
-                break;
-            }
+    for writes in 0.. {
+        let prepared = prepare().await;
+        let faults = &of(&prepared).faults;
+        faults.die_after_writes(writes);
+        let died = tokio::select! {
+            () = work(&prepared) => false,
+            () = faults.lost() => true,
+        };
+        let calls = faults.requests().len();
+        faults.end();
+        look(&prepared, format!("after {writes} writes")).await;
+        if !died {
+            assert!(calls > 4, "there was nothing to do");
+            break;
         }
     }
 }

@@ -123,7 +123,7 @@ async fn list(client: &Client, table: &str, org: &str, page: i32, size: i32) -> 
     let rows = query(format!("ORG#{org}#LIST#USER#ROWS"), (page - 1) * size, Some(size)).await?;
     let mut items: Vec<HashMap<String, Value>> = serde_dynamo::from_items(rows.items.unwrap_or_default())?;
     for item in &mut items {
-        item.retain(|name, _| name != "pk" && name != "sk");
+        item.retain(|name, _| !["pk", "sk", "record"].contains(&name.as_str()));
     }
     let pages = (total + size - 1) / size;
     let data = json!({
