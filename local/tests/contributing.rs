@@ -141,7 +141,7 @@ fn add_record(copy: &Copy) {
     copy.insert("shared/src/records.rs", "pub mod tag;\n", "pub mod note;\n");
     copy.insert("shared/src/lib.rs", "    pub use crate::records::tag::*;\n", "    pub use crate::records::note::*;\n");
     for organisation in ["a", "b"] {
-        let id = |number| format!("01900000-0000-7000-8000-{organisation}2000000000{number}");
+        let id = |number| format!("01900000-0000-7000-8000-{organisation}0200000000{number}");
         let rows = format!("        - {{id: {}, title: One}}\n        - {{id: {}, title: Two}}\n", id(0), id(1));
         let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
@@ -168,10 +168,10 @@ fn add_operation(copy: &Copy, (constant, name, route, operation, exercise): (&st
     copy.insert("shared/src/routes.rs", last, &format!("    {constant} \"note\" \"{name}\" {route};\n"));
     let file = format!("functions/note/src/{}.rs", name.replace('-', "_"));
     let camel_case: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-    copy.write(
-        &file,
-        &format!("//! `{name}`.\n\nuse shared::prelude::*;\n\npub type {camel_case} = {operation}<Note>;\n"),
-    );
+    let (method, path) =
+        route.split_once(" \"").and_then(|(method, rest)| Some((method, rest.split_once('"')?.0))).unwrap();
+    let head = format!("//! `{method} {path}`: {}.", name.replace('-', " "));
+    copy.write(&file, &format!("{head}\n\nuse shared::prelude::*;\n\npub type {camel_case} = {operation}<Note>;\n"));
     let last = "    Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },\n";
     copy.insert("local/tests/exercises.rs", last, &format!("    {exercise},\n"));
 }
