@@ -428,7 +428,6 @@ fn the_page_of_figures_fits_three_screens() {
 }
 
 #[test]
-#[ignore = "the figures are older than the packages per record: `cargo performance` must measure them once more"]
 fn figures_of_every_function_are_kept() {
     let kept: serde_json::Value = serde_json::from_str(&read("docs/performance.json")).unwrap();
     let rows = kept["rows"].as_array().unwrap();

@@ -73,7 +73,8 @@ const OPERATIONS: [(&str, &str, &str, &str, &str); 5] = [
 /// A copy of the workspace: the files that git knows.
 struct Copy(PathBuf);
 
-/// The copy shares the target folder: nothing that comes from elsewhere is compiled once more.
+/// The copy shares the target folder: nothing that comes from elsewhere is compiled once more. Its packages have another version, for cargo
+/// tells packages in two workspaces apart by name, version and place in the workspace alone.
 fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
 }
@@ -92,7 +93,9 @@ impl Copy {
                 std::fs::copy(from, to).unwrap();
             }
         }
-        Self(copy)
+        let copy = Self(copy);
+        copy.replace("Cargo.toml", "version = \"0.1.0\"\nedition", "version = \"0.1.1\"\nedition");
+        copy
     }
 
     /// Puts `new` before `mark`, which stands once in the file.
