@@ -37,8 +37,23 @@ pub enum Fault {
     BreakAnswer,
     /// A transaction conflicts with another one: nothing is done.
     Conflict,
+    /// A transaction is throttled, which its cancellation tells; the SDK does not try that again: nothing is done.
+    ThrottledTransaction,
     /// Half of a batch is left unprocessed.
     Unprocessed,
+}
+
+impl Fault {
+    /// Whether it can befall `action`: only writes conflict, batches aside, only transactions are cancelled, and only batches are left
+    /// unprocessed.
+    pub fn befalls(self, action: &str) -> bool {
+        match self {
+            Self::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
+            Self::ThrottledTransaction => action == "TransactWriteItems",
+            Self::Unprocessed => action.starts_with("Batch"),
+            _ => true,
+        }
+    }
 }
 
 type Plan = dyn FnMut(&str, usize) -> Fault + Send;
@@ -159,15 +174,8 @@ impl HttpConnector for FaultyConnector {
                 500,
                 &json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "sorry"}),
             ),
-            Fault::Conflict if action == "TransactWriteItems" => {
-                let reasons =
-                    json!([{"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}]);
-                let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
-                answer(
-                    400,
-                    &json!({"__type": kind, "Message": "Transaction cancelled", "CancellationReasons": reasons}),
-                )
-            }
+            Fault::Conflict if action == "TransactWriteItems" => cancelled("TransactionConflict"),
+            Fault::ThrottledTransaction => cancelled("ThrottlingError"),
             Fault::Conflict => {
                 let kind = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
                 answer(400, &json!({"__type": kind, "message": "Transaction is ongoing for the item"}))
@@ -205,6 +213,13 @@ impl HttpConnector for FaultyConnector {
             }
         }
     }
+}
+
+/// A cancelled transaction, whose first action was at fault.
+fn cancelled(code: &str) -> HttpConnectorFuture {
+    let reasons = json!([{"Code": code, "Message": "It may succeed a moment later"}, {"Code": "None"}]);
+    let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
+    answer(400, &json!({"__type": kind, "Message": "Transaction cancelled", "CancellationReasons": reasons}))
 }
 
 fn broken() -> ConnectorError {

@@ -155,3 +155,23 @@ async fn every_event_answers_as_it_did() {
     let functions: BTreeSet<_> = wanted.iter().map(|name| name.split('.').next().unwrap().to_owned()).collect();
     assert_eq!(functions, crate::contract::names_of_functions(), "a function has no recorded event");
 }
+
+#[tokio::test]
+async fn behind_a_custom_domain_with_a_base_path_every_event_answers_alike() {
+    for (name, call) in requests() {
+        let text = std::fs::read_to_string(root().join(format!("events/{name}.json"))).unwrap();
+        let event: Value = serde_json::from_str(&text).unwrap();
+        let mut behind = event.clone();
+        behind["path"] = format!("/base{}", call.path).into();
+        behind["requestContext"]["path"] = behind["path"].clone();
+        behind["requestContext"]["domainName"] = "api.example.com".into();
+        let endpoint = endpoint(name.split('.').next().unwrap()).unwrap();
+        let mut answers = Vec::new();
+        for event in [event, behind] {
+            let stack = stack().await;
+            let answer = stack.gateway.invoke(endpoint, serde_json::from_value(event).unwrap()).await;
+            answers.push((answer.status, answer.body.replace(&stack.url, "")));
+        }
+        assert_eq!(answers[0], answers[1], "{name}");
+    }
+}

@@ -64,15 +64,6 @@ async fn the_key_look_up_is_no_exception() {
     );
 }
 
-/// Whether `fault` can befall `action`: only writes conflict, batches aside, and only batches are left unprocessed.
-fn befalls(fault: Fault, action: &str) -> bool {
-    match fault {
-        Fault::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
-        Fault::Unprocessed => action.starts_with("Batch"),
-        _ => true,
-    }
-}
-
 #[tokio::test]
 async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
     for route in routes::ALL {
@@ -88,15 +79,16 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
             Fault::BreakRequest,
             Fault::BreakAnswer,
             Fault::Conflict,
+            Fault::ThrottledTransaction,
             Fault::Unprocessed,
         ];
-        for fault in all.into_iter().filter(|fault| actions.iter().any(|action| befalls(*fault, action))) {
+        for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.befalls(action))) {
             let what = format!("{} {fault:?}", route.name);
             let faults = Faults::default();
             let disturbed = stack(&faults).await;
             let mut struck = BTreeSet::new();
             faults.plan(move |action, _| {
-                let first = befalls(fault, action) && struck.insert(action.to_owned());
+                let first = fault.befalls(action) && struck.insert(action.to_owned());
                 if first { fault } else { Fault::None }
             });
             let answer = disturbed.answer(&call).await;

@@ -76,13 +76,15 @@ async fn without_a_good_key_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn of_two_keys_the_query_s_counts() {
+async fn of_two_keys_the_query_s_counts_unless_it_is_empty() {
     let stack = stack().await;
     let headers = [("authorization".to_owned(), format!("Bearer {ACME}"))];
     let both = Call { headers: headers.into(), ..call("GET", "/api/v1/user/get_agent_list/", "in-bad") };
     assert_eq!(stack.answer(&both).await.status, 401);
-    let last = Call { query: format!("api_key=in-bad&api_key={ACME}"), ..both };
+    let last = Call { query: format!("api_key=in-bad&api_key={ACME}"), ..both.clone() };
     assert_eq!(stack.answer(&last).await.status, 200);
+    let empty = Call { query: "api_key=".into(), ..both };
+    assert_eq!(stack.answer(&empty).await.status, 200, "an empty parameter is no key");
 }
 
 #[tokio::test]
@@ -156,6 +158,20 @@ async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere()
                 assert_eq!(answer.status, route.success, "{} {body:?}", route.name);
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_is_told_alone() {
+    let stack = stack().await;
+    for route in routes::ALL.iter().filter(|route| takes_body(route)) {
+        let wrong = Call { body: b"{".to_vec(), ..call(route.method, &path(route, |_| "x".into()), ACME) };
+        assert_eq!(
+            failure(&stack.answer(&wrong).await),
+            (422, vec![r#"["body",1] json_invalid"#.into()]),
+            "{}",
+            route.name
+        );
     }
 }
 

@@ -572,6 +572,27 @@ async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other()
 }
 
 #[tokio::test]
+async fn a_410_of_a_former_address_disables_nothing() {
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Slow(Duration::from_millis(500), 410));
+    customer.converse(1).await;
+    let other = json!({"endpoint": format!("{}/other", customer.world.receiver.url)});
+    let moved = async {
+        while customer.received().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        customer.change("PUT", "", other).await
+    };
+    let ((), webhook) = tokio::join!(customer.world.settle(), moved);
+    assert_eq!(customer.delivery().await.status, Some(410));
+    let now = customer.change("GET", "", Value::Null).await;
+    assert_eq!(
+        (&now["enabled"], &now["disabled_reason"], &now["updated_at"]),
+        (&json!(true), &json!(null), &webhook["updated_at"])
+    );
+}
+
+#[tokio::test]
 async fn for_a_day_two_secrets_sign() {
     let customer = Customer::new().await;
     let old = customer.webhook["secret"].clone();

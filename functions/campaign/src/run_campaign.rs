@@ -12,11 +12,10 @@ impl Operation for RunCampaign {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (widget, body, now) = (request.path, request.body, cx.now());
-        let (fingerprint, seconds) = cx.recognised_by(body.fingerprint(widget), SAME_RUN);
+        let same = cx.recognised_by(body.fingerprint(widget), SAME_RUN);
         let contacts = body.contact_ids.distinct();
-        let found =
-            cx.table.campaign_preconditions(widget, fingerprint, &contacts, now).await.on_missing("widget_id")?;
-        if let Some(earlier) = found.earlier {
+        let found = cx.table.campaign_preconditions(widget, same, &contacts, now).await.on_missing("widget_id")?;
+        if let Earlier::Counts(earlier) = found.earlier {
             return Ok(Created(earlier.into()));
         }
         body.require_contacts(&found.missing)?;
@@ -26,6 +25,6 @@ impl Operation for RunCampaign {
         // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
         // dead attempt cannot set a sent contact back to queued.
         cx.table.stage_contacts(&CampaignContact::all_queued(&campaign, &contacts)).await?;
-        Ok(Created(cx.table.commit_campaign(&campaign, fingerprint, seconds, now).await?.into()))
+        Ok(Created(cx.table.commit_campaign(&campaign, same, &found.earlier, now).await?.into()))
     }
 }

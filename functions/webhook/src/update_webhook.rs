@@ -12,14 +12,16 @@ impl Operation for UpdateWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, Changes(changes), now) = (request.path, request.body, cx.now());
+        let mut moves = false;
         if let Patch::Set(endpoint) = &changes.endpoint {
-            cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
+            let webhook = cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
+            moves = webhook.endpoint != *endpoint;
             cx.require_public("endpoint", endpoint).await?;
         }
         let change = |webhook: &mut Webhook| webhook.update(&changes, now);
         let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
-        if webhook.enabled && changes.enabled != Patch::Absent {
-            // Its owner enables it because it works again: its circuit closes.
+        if webhook.enabled && (moves || changes.enabled != Patch::Absent) {
+            // Its owner enables it because it works again, or gives it another address: its circuit closes, and it has not failed yet.
             cx.table.keep_endpoint_health((id.into(), false), &Observed::reset(), now).await?;
         }
         Ok(Updated(webhook))

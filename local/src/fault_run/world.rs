@@ -330,13 +330,13 @@ impl World {
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
         let kinds = options.database.clone();
-        self.faults.plan(move |_, _| {
+        self.faults.plan(move |action, _| {
             let mut roll = random.f64();
             let fault = kinds.iter().find(|(probability, _)| {
                 roll -= probability;
                 roll < 0.0
             });
-            fault.map_or(Fault::None, |(_, fault)| *fault)
+            fault.map(|(_, fault)| *fault).filter(|fault| fault.befalls(action)).unwrap_or(Fault::None)
         });
     }
 

@@ -230,6 +230,7 @@ async fn the_same_request_is_the_same_run_for_ten_minutes() {
         format!(r#"{{"contact_ids":["{a}","{b}"]}}"#),
         format!(r#"{{ "start_new_conversation" : false, "message" : null, "contact_ids" : ["{a}", "{b}"] }}"#),
         format!(r#"{{"contact_ids":["{}","{b}","{a}"],"other":1}}"#, a.to_uppercase()),
+        format!(r#"{{"contact_ids":["{b}","{a}"]}}"#),
     ] {
         assert_eq!(data(&run(&stack, CHAT, &repeat).await), first, "{repeat}");
     }
@@ -240,6 +241,25 @@ async fn the_same_request_is_the_same_run_for_ten_minutes() {
     let (_, new) = changes(&stack, &before).await;
     let contacts = new.keys().filter(|(pk, _)| pk.contains("#CAMPAIGN_CONTACT#")).count();
     assert_eq!(contacts, 2);
+}
+
+#[tokio::test]
+async fn after_a_cancellation_the_same_request_is_a_new_run_and_its_repeats_are_that_one() {
+    let stack = stack().await;
+    let body = json!({"contact_ids": [contact(0), contact(1)]});
+    let cancel = async |run: &Value| {
+        let path = format!("/api/v1/campaign/{}/cancel", run["campaign_id"].as_str().unwrap());
+        assert_eq!(stack.answer(&post(&path, ACME, String::new())).await.status, 200);
+    };
+    let first = data(&run(&stack, CHAT, &body).await);
+    cancel(&first).await;
+    let (second, third) = tokio::join!(run(&stack, CHAT, &body), run(&stack, CHAT, &body));
+    let second = data(&second);
+    assert_ne!(second["campaign_id"], first["campaign_id"]);
+    assert_eq!(data(&third), second, "of two at once one is the repeat");
+    assert_eq!(data(&run(&stack, CHAT, &body).await), second);
+    cancel(&second).await;
+    assert_ne!(data(&run(&stack, CHAT, &body).await)["campaign_id"], second["campaign_id"]);
 }
 
 #[tokio::test]

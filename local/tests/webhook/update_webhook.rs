@@ -64,7 +64,8 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
         let stack = stack().await;
         let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
         let table = acme(&stack);
-        table.change(webhook, webhook.0, |webhook: &mut Webhook| webhook.disable(reason, disabled_at)).await.unwrap();
+        let disable = |webhook: &mut Webhook| webhook.disable(&webhook.endpoint.clone(), reason, disabled_at);
+        table.change(webhook, webhook.0, disable).await.unwrap();
         let state = |webhook: &Value| ["enabled", "disabled_reason", "disabled_at"].map(|name| webhook[name].clone());
         let disabled = [json!(false), json!(reason.as_str()), json!("2026-02-01T11:59:59.000Z")];
         let read = call("GET", &format!("/api/v1/outbound_webhook/{webhook}"), ACME);
@@ -80,26 +81,26 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
 }
 
 #[tokio::test]
-async fn enabling_it_closes_the_circuit() {
-    let stack = stack().await;
-    let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
+async fn enabling_it_and_another_address_close_the_circuit() {
     let now = Timestamp::from_unix_millis(NOW);
-    let bad = EndpointHealth {
-        failures: 7,
-        failing_since: Some(now),
-        slow: true,
-        deferred_at: Some(now),
-        ..EndpointHealth::healthy(webhook)
-    };
-    table.put_single(webhook, &bad).await.unwrap();
-    for body in [json!({"endpoint": ELSEWHERE, "name": "Renamed"}), json!({"enabled": false})] {
+    let same = read_webhook::demo(1)["endpoint"].clone();
+    for (body, closes) in [
+        (json!({"enabled": true}), true),
+        (json!({"endpoint": ELSEWHERE}), true),
+        (json!({"endpoint": same, "name": "Renamed"}), false),
+        (json!({"enabled": false}), false),
+        (json!({"endpoint": ELSEWHERE, "enabled": false}), false),
+    ] {
+        let stack = stack().await;
+        let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
+        let healthy = EndpointHealth { deferred_at: Some(now), ..EndpointHealth::healthy(webhook) };
+        let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
+        table.put_single(webhook, &bad).await.unwrap();
         update(&stack, &body).await;
-        assert_eq!(table.endpoint_health(webhook).await.unwrap(), bad, "{body}");
+        // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+        let wanted = if closes { healthy } else { bad };
+        assert_eq!(table.endpoint_health(webhook).await.unwrap(), wanted, "{body}");
     }
-    update(&stack, &json!({"enabled": true})).await;
-    // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
-    let good = EndpointHealth { deferred_at: Some(now), ..EndpointHealth::healthy(webhook) };
-    assert_eq!(table.endpoint_health(webhook).await.unwrap(), good);
 }
 
 #[tokio::test]

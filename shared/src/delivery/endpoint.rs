@@ -103,11 +103,9 @@ impl Endpoint {
             (false, true) => DisabledReason::Failing,
             _ => return Ok(()),
         };
-        if self.connector().is_some() || self.has_no_target() {
-            return Ok(());
-        }
+        let Ok(Target { url, connector: None, .. }) = &self.target else { return Ok(()) };
         let by = self.id.0;
-        let disable = |webhook: &mut Webhook| webhook.disable(reason, now);
+        let disable = |webhook: &mut Webhook| webhook.disable(url, reason, now);
         match self.table.change(WebhookId(self.id.0), by, disable).await {
             Ok(_) | Err(TableError::Missing) => Ok(()),
             Err(error) => Err(error),

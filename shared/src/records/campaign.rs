@@ -8,6 +8,7 @@ pub(crate) mod storage;
 
 pub use lease::Lease;
 pub use progress::{Dispatch, Dispatched};
+pub use storage::Earlier;
 
 use std::collections::HashSet;
 
@@ -164,7 +165,7 @@ crate::record! {
 }
 
 impl NewCampaign {
-    /// SHA-256 of the request: requests with the same hash are the same.
+    /// SHA-256 of the request: requests with the same hash are the same. The order of the contacts makes no difference.
     pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         context.update(widget.0.as_bytes());
@@ -172,7 +173,9 @@ impl NewCampaign {
         let message = self.message.as_ref().map(|message| message.0.as_str()).unwrap_or_default();
         context.update(&(message.len() as u64).to_be_bytes());
         context.update(message.as_bytes());
-        for contact in self.contact_ids.distinct() {
+        let mut contacts = self.contact_ids.distinct();
+        contacts.sort_unstable_by_key(|contact| contact.0);
+        for contact in contacts {
             context.update(contact.0.as_bytes());
         }
         let mut fingerprint = [0; 32];

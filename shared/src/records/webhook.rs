@@ -114,8 +114,11 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Disables it for a reason of the service.
-    pub fn disable(&mut self, reason: DisabledReason, now: Timestamp) {
+    /// Disables it for a reason of the service, which `endpoint` gave: nothing is changed where it has another address by now.
+    pub fn disable(&mut self, endpoint: &str, reason: DisabledReason, now: Timestamp) {
+        if self.endpoint != endpoint {
+            return;
+        }
         (self.enabled, self.disabled_reason, self.disabled_at) = (false, Some(reason), Some(now));
         self.touch(now);
     }

@@ -53,7 +53,9 @@ impl KeyCache {
 /// # Errors
 /// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
 pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
-    let sent = request.query("api_key").or_else(|| bearer(request)).filter(|key| !key.is_empty());
+    let sent = request.query("api_key").filter(|key| !key.is_empty());
+    // An empty parameter is no key, so that a bearer token beside it counts.
+    let sent = sent.or_else(|| bearer(request)).filter(|key| !key.is_empty());
     let key = ApiKey::parse(sent.ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
     let hash = key.hash();
     let record = if let Some(remembered) = keys.get(&hash, now) {

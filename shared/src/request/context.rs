@@ -105,12 +105,14 @@ impl Context<'_> {
         new.begun(id.into(), self.caller.tenant.org(), Uuid::nil(), self.now())
     }
 
-    /// How a repeat of this request is recognised, and for how many seconds: by the idempotency key, for as long as it is kept; without
-    /// a key by `fingerprint`, for `seconds`.
-    pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> (Fingerprint, i64) {
+    /// How a repeat of this request is recognised: by the idempotency key, for as long as it is kept; without a key by `fingerprint`, for
+    /// `seconds`.
+    pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> Recognition {
         match &self.ids {
-            Ids::Seeded(seed) => (seed.derive("recognised by", &fingerprint), MARKED),
-            _ => (fingerprint, seconds),
+            Ids::Seeded(seed) => {
+                Recognition { fingerprint: seed.derive("recognised by", &fingerprint), seconds: MARKED, keyed: true }
+            }
+            _ => Recognition { fingerprint, seconds, keyed: false },
         }
     }
 
@@ -123,6 +125,17 @@ impl Context<'_> {
         let at = Location::body().name(name);
         checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))
     }
+}
+
+/// How a repeat of a request is recognised.
+#[derive(Debug, Clone, Copy)]
+pub struct Recognition {
+    /// The same for all requests that count as one.
+    pub fingerprint: Fingerprint,
+    /// For how many seconds they do.
+    pub seconds: i64,
+    /// Whether an idempotency key says that they are one, and not what they ask for.
+    pub keyed: bool,
 }
 
 /// The source of the time.

@@ -60,7 +60,7 @@ impl HttpRequest {
         match event {
             LambdaRequest::ApiGatewayV1(event) => {
                 let context = event.request_context;
-                let path = event.path.unwrap_or_default();
+                let (path, resource) = (event.path.unwrap_or_default(), event.resource.unwrap_or_default());
                 // The multi-value map contains the single-value one, where the event has both.
                 let query = if event.multi_value_query_string_parameters.is_empty() {
                     event.query_string_parameters
@@ -70,8 +70,8 @@ impl HttpRequest {
                 let headers = if event.headers.is_empty() { event.multi_value_headers } else { event.headers };
                 Self {
                     method: event.http_method.as_str().to_owned(),
-                    base_url: base_url(context.domain_name.as_deref(), context.path.as_deref(), &path),
-                    path,
+                    base_url: base_url(context.domain_name.as_deref(), context.path.as_deref(), &resource),
+                    path: split(&path, &resource).1.to_owned(),
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                     authorization: authorization(&headers),
                     idempotency_key: idempotency_key(&headers),
@@ -82,6 +82,9 @@ impl HttpRequest {
             LambdaRequest::ApiGatewayV2(event) => {
                 let context = event.request_context;
                 let path = event.raw_path.unwrap_or_default();
+                // Method and path, as in `DELETE /api/v1/tag/{tag_id}`.
+                let route = event.route_key.unwrap_or_default();
+                let resource = route.split_once(' ').map(|(_, path)| path).unwrap_or_default();
                 // The decoded map of this format joins repeated values with commas, so the raw string is read.
                 let query = match event.raw_query_string.as_deref().map(str::parse) {
                     Some(Ok(query)) => query,
@@ -89,8 +92,8 @@ impl HttpRequest {
                 };
                 Self {
                     method: context.http.method.as_str().to_owned(),
-                    base_url: base_url(context.domain_name.as_deref(), context.http.path.as_deref(), &path),
-                    path,
+                    base_url: base_url(context.domain_name.as_deref(), context.http.path.as_deref(), resource),
+                    path: split(&path, resource).1.to_owned(),
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                     authorization: authorization(&event.headers),
                     idempotency_key: idempotency_key(&event.headers),
@@ -127,10 +130,19 @@ fn bytes(is_base64: bool, text: String) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes())
 }
 
-/// The stage, or the base path of a custom domain: what the gateway's path has before the path of the API.
-fn base_url(domain: Option<&str>, full_path: Option<&str>, path: &str) -> String {
-    let prefix = full_path.and_then(|full| full.strip_suffix(path)).unwrap_or_default();
+/// The address of the API: the domain with what the gateway's path has before that of the API.
+fn base_url(domain: Option<&str>, full_path: Option<&str>, resource: &str) -> String {
+    let prefix = full_path.map(|path| split(path, resource).0).unwrap_or_default();
     format!("https://{}{prefix}", domain.unwrap_or("localhost"))
+}
+
+/// Divides `path` into the stage or the base path of a custom domain, and the path of the API, which has as many segments as the
+/// gateway's `resource`.
+fn split<'a>(path: &'a str, resource: &str) -> (&'a str, &'a str) {
+    let segments = resource.trim_end_matches('/').matches('/').count();
+    let slashes = path.strip_suffix('/').unwrap_or(path).rmatch_indices('/');
+    let first = slashes.take(segments).last().map_or(0, |(at, _)| at);
+    path.split_at(first)
 }
 
 #[cfg(test)]
@@ -163,6 +175,43 @@ mod tests {
             "headers": headers,
             "requestContext": {"http": {"method": "POST", "path": "/x"}, "requestId": "r"},
         })
+    }
+
+    #[test]
+    fn the_path_of_the_api_is_told_from_stage_and_base_path() {
+        for (full, prefix, path) in [
+            ("/api/v1/tag/a", "", "/api/v1/tag/a"),
+            ("/prod/api/v1/tag/a", "/prod", "/api/v1/tag/a"),
+            ("/base/path/api/v1/tag/a/", "/base/path", "/api/v1/tag/a/"),
+            ("/api/v1/api/v1/tag/a", "/api/v1", "/api/v1/tag/a"),
+            ("/api/v1/tag/", "", "/api/v1/tag/"),
+            ("/", "", "/"),
+            ("", "", ""),
+        ] {
+            assert_eq!(split(full, "/api/v1/tag/{tag_id}"), (prefix, path), "{full}");
+            // An event without a resource is not divided.
+            assert_eq!(split(full, ""), ("", full), "{full}");
+        }
+    }
+
+    #[test]
+    fn behind_a_custom_domain_the_address_has_its_base_path() {
+        let v1 = json!({
+            "resource": "/x",
+            "httpMethod": "GET",
+            "path": "/base/x",
+            "requestContext": {"httpMethod": "GET", "path": "/base/x", "domainName": "api.example.com"},
+        });
+        let v2 = json!({
+            "version": "2.0",
+            "routeKey": "GET /x",
+            "rawPath": "/base/x",
+            "requestContext": {"http": {"method": "GET", "path": "/base/x"}, "domainName": "api.example.com"},
+        });
+        for event in [v1, v2] {
+            let request = HttpRequest::from_event(serde_json::from_str(&event.to_string()).unwrap(), "");
+            assert_eq!((&*request.path, &*request.base_url), ("/x", "https://api.example.com/base"));
+        }
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::values::schema::{Schema, Value, object};
 pub use parse::{Between, Count, Parse, Raw, bounded_list, bounded_text, one_of, reject};
 use parse::{Kind, string};
 
+/// What some editors and programs write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The named values of the path, the query or the body.
 #[derive(Debug)]
 pub struct Source<'a> {
@@ -39,13 +42,9 @@ impl<'a> Source<'a> {
     pub fn body(bytes: Option<&'a [u8]>) -> Result<Self, Issue> {
         let place = Location::body();
         let because = |(kind, msg): words::Words| place.issue(kind, msg);
-        let text = match std::str::from_utf8(bytes.unwrap_or_default()) {
-            Ok(text) => text,
-            Err(error) => return Err(json_invalid(&bytes.unwrap_or_default()[..error.valid_up_to()])),
-        };
-        if text.is_empty() {
-            return Err(because(words::MISSING));
-        }
+        let bytes = bytes.filter(|bytes| !bytes.is_empty()).ok_or_else(|| because(words::MISSING))?;
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        let text = std::str::from_utf8(bytes).map_err(|error| json_invalid(&bytes[..error.valid_up_to()]))?;
         // Nearly every body is an object, and is read once. Another body is not tried: serde would quote all of it in an error.
         let object =
             text.trim_start().starts_with('{').then(|| serde_json::from_str::<Members<'_>>(text).ok()).flatten();
@@ -261,6 +260,17 @@ mod tests {
         assert_eq!(issue(b"{\n\"a\": 1,\n ]"), json(11));
         assert_eq!(issue(b"{\"a\xff\"}"), json(3));
         assert_eq!(issue(b"{} x"), json(3));
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_body_is_skipped_and_not_counted() {
+        let source = Source::body(Some("\u{feff}{\"a\":1}".as_bytes())).unwrap();
+        assert_eq!(source.required::<i64>("a", &mut Issues::new()), Some(1));
+        for (body, offset) in [("\u{feff}", 0), ("\u{feff}{", 1), ("\u{feff}\u{feff}{}", 0)] {
+            let issue = Source::body(Some(body.as_bytes())).unwrap_err();
+            assert_eq!(issue.loc, Location::body().index(offset), "{body:?}");
+            assert_eq!(issue.kind, "json_invalid", "{body:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::request::context::{Context, Service};
 use crate::request::error::{Error, Issue, Issues, Location, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
-use crate::request::input::{Input, Source, settle};
+use crate::request::input::{Input, Source, settle, words};
 use crate::request::response::{Reply, Response, envelope, envelope_schema};
 use crate::routes::{Access, Route};
 use crate::runtime::meter::{Cost, Meter};
@@ -188,22 +188,24 @@ fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -
     HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
 }
 
-/// Reads path, query and body, and reports all issues in one answer, those of the headers before those of the body.
+/// Reads path, query and body, and reports all issues in one answer, those of the headers before those of the body. A body that is not JSON
+/// is reported alone.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
+    let body = if O::Body::EXPECTED { Source::body(sources.body) } else { Ok(Source::text(Location::body(), [])) };
+    let body = match body {
+        Err(issue) if issue.kind == words::JSON.0 => return Err(Error::Invalid(vec![issue])),
+        body => body,
+    };
     let mut issues = Issues::new();
     let path = O::Path::read(&sources.path, &mut issues);
     let query = O::Query::read(&sources.query, &mut issues);
     issues.extend(sources.header.clone());
-    let body = if O::Body::EXPECTED {
-        match Source::body(sources.body) {
-            Ok(source) => O::Body::read(&source, &mut issues),
-            Err(issue) => {
-                issues.push(issue);
-                None
-            }
+    let body = match body {
+        Ok(source) => O::Body::read(&source, &mut issues),
+        Err(issue) => {
+            issues.push(issue);
+            None
         }
-    } else {
-        O::Body::read(&Source::text(Location::body(), []), &mut issues)
     };
     let request = path.zip(query).zip(body).map(|((path, query), body)| Request { path, query, body });
     settle(request, issues)

@@ -14,9 +14,9 @@ use crate::table::TableError;
 /// How often a call is attempted that met another transaction, or that left something unprocessed.
 const ROUNDS: u32 = 8;
 
-/// Another transaction is at work on the same item. The SDK does not try again by itself.
+/// Another transaction is at work on the same item, or this one is at work already. The SDK does not try again by itself.
 pub(super) fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
-    error.code() == Some("TransactionConflictException")
+    error.code().is_some_and(|code| ["TransactionConflictException", "TransactionInProgressException"].contains(&code))
 }
 
 /// What a failed call means for the request.

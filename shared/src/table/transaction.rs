@@ -117,11 +117,11 @@ impl Store {
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
             self.meter.end(depth, Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
             let Err(error) = result else { return Ok(()) };
-            let cancelled = cancelled(&error);
-            match cancelled {
-                None if round.wait().await => {}
-                None => return Err(Cancelled::Failed(TableError::Unavailable("transactions kept conflicting".into()))),
-                Some(cancelled) => return Err(cancelled),
+            match cancelled(&error) {
+                // What the SDK has not tried again by itself.
+                Cancelled::Failed(TableError::Unavailable(_))
+                    if (reasons(&error).is_some() || is_conflict(&error)) && round.wait().await => {}
+                cancelled => return Err(cancelled),
             }
         }
     }
@@ -182,20 +182,29 @@ impl Store {
     }
 }
 
-/// Why a transaction was cancelled; `None` where it only met another one, and should be tried again.
-fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Option<Cancelled> {
-    let Some(TransactWriteItemsError::TransactionCanceledException(exception)) = error.as_service_error() else {
-        return (!is_conflict(error)).then(|| Cancelled::Failed(failure(error)));
-    };
-    let reasons = exception.cancellation_reasons();
-    let with_code = |code: &str| reasons.iter().position(|reason| reason.code() == Some(code));
-    if let Some(index) = with_code("ConditionalCheckFailed") {
-        return Some(Cancelled::Condition(index, reasons.get(index).and_then(|reason| reason.item.clone())));
+/// The reasons for which DynamoDB cancels a transaction that may succeed a moment later. The SDK does not try again by itself.
+const PASSING: [&str; 4] =
+    ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "InternalServerError"];
+
+/// Why a transaction was cancelled. A condition that does not hold is told first: nothing else matters then.
+fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled {
+    let Some(reasons) = reasons(error) else { return Cancelled::Failed(failure(error)) };
+    let failed = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
+    if let Some(index) = failed {
+        return Cancelled::Condition(index, reasons.get(index).and_then(|reason| reason.item.clone()));
     }
-    if with_code("TransactionConflict").is_some() {
-        return None;
+    let mut codes = reasons.iter().filter_map(CancellationReason::code).filter(|code| *code != "None");
+    let told = codes.clone().collect::<Vec<_>>().join(", ");
+    let passes = codes.all(|code| PASSING.contains(&code));
+    Cancelled::Failed(if passes { TableError::Unavailable(told) } else { TableError::Broken(told) })
+}
+
+/// The reasons, one for each action, where it was cancelled.
+fn reasons<R>(error: &SdkError<TransactWriteItemsError, R>) -> Option<&[CancellationReason]> {
+    match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(exception)) => {
+            Some(exception.cancellation_reasons())
+        }
+        _ => None,
     }
-    let busy = ["ThrottlingError", "ProvisionedThroughputExceeded"].iter().any(|code| with_code(code).is_some());
-    let codes = reasons.iter().filter_map(CancellationReason::code).collect::<Vec<_>>().join(", ");
-    Some(Cancelled::Failed(if busy { TableError::Unavailable(codes) } else { TableError::Broken(codes) }))
 }

@@ -12,6 +12,7 @@ use super::{Campaign, CampaignContact, CampaignStatus, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::widget::Widget;
+use crate::request::context::Recognition;
 use crate::request::page::{Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::commit::Transaction;
@@ -19,7 +20,7 @@ use crate::table::keys::{Key, row_of};
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Fingerprint, Table, TableError, is_proven, readable};
+use crate::table::{ATTEMPTS, Table, TableError, is_proven, readable};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
@@ -59,13 +60,24 @@ pub fn campaign_of(key: &Key) -> Option<Tenant> {
     row_of(key).filter(|(_, list, _)| *list == Campaign::list(())).map(|(tenant, ..)| tenant)
 }
 
+/// The campaign that the same request has made before.
+#[derive(Debug)]
+pub enum Earlier {
+    /// There is none, or it is too long ago.
+    None,
+    /// The request is a repeat of this one.
+    Counts(RunMarker),
+    /// It was cancelled, so that the request is a new one.
+    Cancelled(CampaignId),
+}
+
 /// What is read before a campaign runs.
 #[derive(Debug)]
 pub struct CampaignPreconditions {
     /// The widget it runs through.
     pub widget: Widget,
-    /// The campaign that the same request has made before.
-    pub earlier: Option<RunMarker>,
+    /// What the same request has made before.
+    pub earlier: Earlier,
     /// The contacts that do not exist.
     pub missing: HashSet<ContactId>,
 }
@@ -78,22 +90,32 @@ impl Table {
     pub async fn campaign_preconditions(
         &self,
         widget: WidgetId,
-        fingerprint: Fingerprint,
+        same: Recognition,
         contacts: &[ContactId],
         now: Timestamp,
     ) -> Result<CampaignPreconditions, TableError> {
         // Not `try_join!`: the cost of a request must not depend on which call fails first.
         let (widget, marker, missing, head) = futures_util::join!(
             self.get::<Widget>(widget),
-            self.find::<RunMarker>(fingerprint),
+            self.find::<RunMarker>(same.fingerprint),
             self.missing_contacts(contacts),
             // Known by the time the campaign is committed.
             self.learn_head::<Campaign>(()),
         );
         let widget = widget?;
         head?;
-        let earlier = marker?.filter(|marker| now.unix_seconds() < marker.ttl);
-        Ok(CampaignPreconditions { widget, earlier, missing: missing? })
+        let (earlier, missing) = (marker?.filter(|marker| now.unix_seconds() < marker.ttl), missing?);
+        let earlier = match earlier {
+            None => Earlier::None,
+            // A key names one request, whatever has become of its campaign.
+            Some(marker) if same.keyed || !self.is_cancelled(marker.campaign_id).await? => Earlier::Counts(marker),
+            Some(marker) => Earlier::Cancelled(marker.campaign_id),
+        };
+        Ok(CampaignPreconditions { widget, earlier, missing })
+    }
+
+    async fn is_cancelled(&self, id: CampaignId) -> Result<bool, TableError> {
+        Ok(self.find::<Campaign>(id).await?.is_some_and(|campaign| campaign.status == CampaignStatus::Cancelled))
     }
 
     /// The contacts of `wanted` that do not exist.
@@ -131,31 +153,33 @@ impl Table {
         self.store.put_batch(items).await
     }
 
-    /// Commits a staged campaign, unless the same request has committed one before: then that one is returned. Requests with this
-    /// `fingerprint` are the same request for `seconds`.
+    /// Commits a staged campaign, unless the same request has committed one that counts: then that one is returned. `earlier` is what it
+    /// had made before.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn commit_campaign(
         &self,
         campaign: &Campaign,
-        fingerprint: Fingerprint,
-        seconds: i64,
+        same: Recognition,
+        earlier: &Earlier,
         now: Timestamp,
     ) -> Result<RunMarker, TableError> {
-        let ttl = now.plus_seconds(seconds).unix_seconds();
+        let ttl = now.plus_seconds(same.seconds).unix_seconds();
+        let cancelled = if let Earlier::Cancelled(id) = earlier { *id } else { CampaignId(Uuid::nil()) };
         let transaction = |transaction: &mut Transaction<'_>| {
             let id = CampaignId(with_ordinal(campaign.id.0, transaction.next::<Campaign>(())));
             let marker = RunMarker { campaign_id: id, contacts: campaign.counts.queued, ttl };
             transaction.write(Write::Update {
-                key: self.key::<RunMarker>(fingerprint),
+                key: self.key::<RunMarker>(same.fingerprint),
                 expression: "SET campaign_id = :campaign_id, contacts = :contacts, #ttl = :ttl".into(),
-                condition: Some("attribute_not_exists(pk) OR #ttl <= :now"),
+                condition: Some("attribute_not_exists(pk) OR #ttl <= :now OR campaign_id = :cancelled"),
                 values: values([
                     (":campaign_id", text(marker.campaign_id)),
                     (":contacts", number(marker.contacts)),
                     (":ttl", number(marker.ttl)),
                     (":now", number(now.unix_seconds())),
+                    (":cancelled", text(cancelled)),
                 ]),
             });
             transaction.insert((), id, &Campaign { id, ..campaign.clone() })?;

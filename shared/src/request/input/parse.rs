@@ -123,10 +123,11 @@ impl Parse for bool {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         match raw.kind() {
             Kind::Bool(value) => Some(value),
-            Kind::Number(number) => match number.parse::<f64>() {
-                Ok(0.0) => Some(false),
-                Ok(1.0) => Some(true),
-                _ => reject(issues, at, words::BOOL_TEXT),
+            Kind::Number(number) => match integer_from_number(number) {
+                Ok(0) => Some(false),
+                Ok(1) => Some(true),
+                Ok(_) => reject(issues, at, words::BOOL_TEXT),
+                Err(_) => reject(issues, at, words::BOOL),
             },
             Kind::String(Some(text)) => match text.to_ascii_lowercase().as_str() {
                 "true" | "t" | "yes" | "y" | "on" | "1" => Some(true),
@@ -434,10 +435,13 @@ mod tests {
         for json in ["false", "0", "0.0", "-0.0", "\"false\"", "\"F\"", "\"No\"", "\"n\"", "\"oFF\"", "\"0\""] {
             assert_eq!(read::<bool>(json), Ok(false), "{json}");
         }
-        for json in ["2", "0.5", "\"\"", "\"2\"", "\" true\"", "\"\\udc00\""] {
+        for json in
+            ["2", "-1", "2.0", "1.5e1", "9223372036854775807", "\"\"", "\"2\"", "\"1.0\"", "\" true\"", "\"\\udc00\""]
+        {
             assert_eq!(read::<bool>(json).map_err(|(kind, _)| kind), Err("bool_parsing"), "{json}");
         }
-        for json in ["null", "[]", "{}"] {
+        for json in ["null", "[]", "{}", "0.5", "1e-1", "1e19", "1e400", "9223372036854775808", "-9223372036854775809"]
+        {
             assert_eq!(read::<bool>(json).map_err(|(kind, _)| kind), Err("bool_type"), "{json}");
         }
     }

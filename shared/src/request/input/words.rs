@@ -24,9 +24,9 @@ pub const INT_FRACTION: Words =
 pub const INT: Words = ("int_type", "Input should be a valid integer");
 /// An integer of more than 64 bits.
 pub const INT_SIZE: Words = ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
-/// A boolean was expected; the value is other text or another number.
+/// A boolean was expected; the value is other text or another integer of 64 bits.
 pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
-/// A boolean was expected; the value is neither text nor a number.
+/// A boolean was expected; the value is neither text nor an integer of 64 bits.
 pub const BOOL: Words = ("bool_type", "Input should be a valid boolean");
 /// An object was expected.
 pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
