@@ -351,11 +351,11 @@ async fn a_key_is_1_to_255_visible_characters() {
 async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
     let stack = stack().await;
     let path = format!("/api/v1/agency/billing/{}/billing_plan", "x");
-    let answer = stack.answer(&keyed(post(&path, ACME, "{"), "a key")).await;
+    let answer = stack.answer(&keyed(post(&path, ACME, "[]"), "a key")).await;
     let wanted = [
         r#"["path","agency_id"] uuid_parsing"#,
         r#"["header","idempotency-key"] string_pattern_mismatch"#,
-        r#"["body",1] json_invalid"#,
+        r#"["body"] model_attributes_type"#,
     ];
     assert_eq!(failure(&answer), (422, wanted.map(str::to_owned).to_vec()));
 }
