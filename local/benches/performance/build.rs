@@ -10,7 +10,7 @@ use crate::figures::{Figures, Must, Row, Unit};
 const SECTION: &str = "Building";
 /// The handler that is edited, and its test.
 const EDITED: &str = "delete-tag";
-const TEST: &str = "routes::delete_tag";
+const TEST: &str = "tag::delete_tag";
 /// Functions that are built in addition to the edited one.
 const FURTHER: usize = 5;
 /// Seconds of a processor that a further function may take.
