@@ -78,6 +78,7 @@ pub const EXERCISES: &[Exercise] = &[
         },
         costs: || vec![("", plain(&routes::CREATE_ASSISTANT)), (", with a webhook", assistant_with_webhook())],
         names: &[(kind::WEBHOOK, |id| json!({"webhook_id": id}))],
+        first_costs_more: true,
         ..Exercise::of(&routes::CREATE_ASSISTANT)
     },
     Exercise {
@@ -88,6 +89,7 @@ pub const EXERCISES: &[Exercise] = &[
             let incomplete = r#"{"name":"Pro","bots_count":-1}"#;
             vec![("incomplete", with_body(&routes::CREATE_AGENCY_BILLING_PLAN, incomplete))]
         },
+        first_costs_more: true,
         ..Exercise::of(&routes::CREATE_AGENCY_BILLING_PLAN)
     },
     Exercise {
@@ -96,6 +98,7 @@ pub const EXERCISES: &[Exercise] = &[
             let globex = r#"{"org_id":"01900000-0000-7000-8000-b00000000001"}"#;
             vec![("other-organisation", with_body(&routes::CREATE_AGENCY, globex))]
         },
+        first_costs_more: true,
         ..Exercise::of(&routes::CREATE_AGENCY)
     },
     Exercise {
@@ -112,11 +115,12 @@ pub const EXERCISES: &[Exercise] = &[
             let contacts: Vec<_> = (0..25).map(|number| id('a', kind::CONTACT, number)).collect();
             let contacts: Vec<_> = contacts.iter().map(String::as_str).collect();
             vec![
-                (", 1 contact", plain(&routes::RUN_CAMPAIGN)),
+                (", 1 contact", campaign(&contacts[1..2])),
                 (", 25 contacts", campaign(&contacts)),
                 (", the same request again", campaign(&contacts)),
             ]
         },
+        first_costs_more: true,
         names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
         ..Exercise::of(&routes::RUN_CAMPAIGN)
     },
