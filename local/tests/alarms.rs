@@ -71,9 +71,11 @@ async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
     }
     let lines = Lines::default();
     let writer = lines.clone();
+    // Of a single subscriber, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
+    let second = tracing::Dispatch::new(json_lines(level, std::io::sink));
     let guard = json_lines(level, move || writer.clone()).set_default();
     write().await;
-    drop(guard);
+    drop((guard, second));
     let bytes = lines.0.lock().unwrap().clone();
     String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
