@@ -110,8 +110,17 @@ impl Faults {
     }
 
     /// Waits until a request or an answer has been lost since the plan was set: then a process dies.
-    pub async fn lost(&self) {
+    async fn lost(&self) {
         self.state(|state| Arc::clone(&state.lost)).notified().await;
+    }
+
+    /// Whether the process dies before `work` ends. It sends nothing more then: the future is dropped where it stands.
+    pub async fn kill(&self, work: impl Future) -> bool {
+        tokio::select! {
+            biased;
+            () = self.lost() => true,
+            _ = work => false,
+        }
     }
 
     /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 
 use local::database::TABLE_NAME;
 use local::faults::{Fault, Faults};
@@ -13,9 +11,9 @@ use local::{Settings, Stack};
 use serde_json::{Map, Value, json};
 use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
-use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt as _;
 use shared::runtime::lambda::{json_lines, tracing};
 
+use crate::canary::{Log, listening};
 use crate::contract::{functions, generated_between, read};
 use crate::fixture::{ACME, settings, valid_call};
 
@@ -59,25 +57,11 @@ fn failed_start(phase: &str, status: &str) -> Value {
 
 /// The lines that `write` has the functions' own subscriber write, at the log level `level`.
 async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let lines = Lines::default();
-    let writer = lines.clone();
-    // Of a single subscriber, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
-    let second = tracing::Dispatch::new(json_lines(level, std::io::sink));
-    let guard = json_lines(level, move || writer.clone()).set_default();
+    let log = Log::default();
+    let guard = listening(|| json_lines(level, log.clone()));
     write().await;
-    drop((guard, second));
-    let bytes = lines.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    drop(guard);
+    log.text().lines().map(str::to_owned).collect()
 }
 
 /// The lines of a request that the table answers as `fault` says, or not at all where there is no table.

@@ -8,9 +8,10 @@ use local::{Settings, Stack};
 use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::request::context::Clock;
 use shared::routes;
+use shared::runtime::lambda::tracing::dispatcher::DefaultGuard;
 use shared::runtime::lambda::tracing::subscriber::fmt::MakeWriter;
 use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt;
-use shared::runtime::lambda::tracing::{Dispatch, Level};
+use shared::runtime::lambda::tracing::{Dispatch, Level, Subscriber};
 use shared::values::id::{ApiKeyId, OrgId};
 use shared::values::time::Timestamp;
 
@@ -27,18 +28,22 @@ pub struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Listens from now on, for as long as what is returned is kept.
     pub fn listen(&self, level: Level) -> impl Sized {
-        let lines = || {
+        listening(|| {
             shared::runtime::lambda::tracing::subscriber::fmt().with_max_level(level).with_writer(self.clone()).finish()
-        };
-        // Of a single one, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
-        let second = Dispatch::new(lines());
-        (SubscriberInitExt::set_default(lines()), second)
+        })
     }
 
     /// What was logged.
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
+}
+
+/// Has `subscriber` get what this thread logs, for as long as what is returned is kept.
+pub fn listening<S: Subscriber + Send + Sync + 'static>(subscriber: impl Fn() -> S) -> (DefaultGuard, Dispatch) {
+    // Of a single one, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
+    let second = Dispatch::new(subscriber());
+    (SubscriberInitExt::set_default(subscriber()), second)
 }
 
 impl io::Write for Log {

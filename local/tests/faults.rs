@@ -148,13 +148,7 @@ async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
         let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
         add_contacts(&stack, CONTACTS).await;
         faults.die_after_writes(writes);
-        // A process that dies sends nothing more: the future is dropped where it stands.
-        let run = campaign(CONTACTS);
-        let died = tokio::select! {
-            biased;
-            () = faults.lost() => true,
-            _ = stack.answer(&run) => false,
-        };
+        let died = faults.kill(stack.answer(&campaign(CONTACTS))).await;
         let before = sendable(&stack).await;
         assert!(before.is_empty() || before.len() == CONTACTS as usize, "{what}: half a run can be sent");
         faults.end();

@@ -435,12 +435,7 @@ async fn dies_after_writes(stack: &Stack, call: &Call, faults: &Faults, writes: 
 }
 
 async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
-    // A process that dies sends nothing more: the future is dropped where it stands.
-    let died = tokio::select! {
-        biased;
-        () = faults.lost() => true,
-        _ = stack.answer(call) => false,
-    };
+    let died = faults.kill(stack.answer(call)).await;
     faults.end();
     died
 }
@@ -663,12 +658,7 @@ async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
     };
     let before = queued().await.len();
     faults.plan(|action, _| if action == "BatchWriteItem" { Fault::LoseAnswer } else { Fault::None });
-    tokio::select! {
-        biased;
-        () = faults.lost() => {}
-        answer = stack.answer(&call) => panic!("{answer:?}"),
-    }
-    faults.end();
+    assert!(until_death(&stack, &call, &faults).await);
     let dead = queued().await;
     assert_eq!(dead.len(), before + 1);
     clock.fetch_add(LEASE, Ordering::SeqCst);

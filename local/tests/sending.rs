@@ -192,10 +192,7 @@ pub async fn killed_everywhere<W>(
         let prepared = prepare().await;
         let faults = &of(&prepared).faults;
         faults.die_after_writes(writes);
-        let died = tokio::select! {
-            () = work(&prepared) => false,
-            () = faults.lost() => true,
-        };
+        let died = faults.kill(work(&prepared)).await;
         let calls = faults.requests().len();
         faults.end();
         look(&prepared, format!("after {writes} writes")).await;
