@@ -13,6 +13,7 @@ use shared::records::campaign::{Campaign, CampaignContact};
 use shared::records::contact::Contact;
 use shared::records::conversation::{Conversation, ConversationStatus, Message, NewMessage};
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use shared::records::declaration::Declared as _;
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::form::Form;
 use shared::records::intent::Intent;
@@ -22,6 +23,7 @@ use shared::records::webhook::Webhook;
 use shared::records::widget::Widget;
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
+use shared::table::filters::Move;
 use shared::table::rows::{INSERT_LIMIT, NewRow};
 use shared::table::store::Store;
 use shared::table::stored::Listed;
@@ -150,7 +152,7 @@ impl DemoOrganisation {
                 "datasource_files" => add_files(&table, records).await?,
                 "datasource_links" => add_datasource_links(&table, records).await?,
                 "agencies" => insert::<Agency>(&table, (), records).await?,
-                "campaigns" => insert::<Campaign>(&table, (), records).await?,
+                "campaigns" => add_campaigns(&table, records).await?,
                 "campaign_contacts" => add_campaign_contacts(&table, records).await?,
                 "conversations" => converse(&table, records).await?,
                 _ => deliver(&table, records).await?,
@@ -220,7 +222,7 @@ where
             return Err(Trouble(format!("demo set: {id} does not end in its place in the list of {}", R::NAME)));
         }
     }
-    Ok(())
+    table.remove_tokens::<R>(of).await.map_err(trouble)
 }
 
 /// A row with a fixed id.
@@ -251,6 +253,18 @@ async fn add_datasource_links(table: &Table, records: Vec<Value>) -> Result<(), 
     Ok(())
 }
 
+/// Inserts campaigns, whose messages are stored beside them.
+async fn add_campaigns(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    for record in &records {
+        table.stage_message(&record_of(record.clone())?).await.map_err(trouble)?;
+    }
+    let without_message = |mut record: Value| {
+        record["message"] = Value::Null;
+        record
+    };
+    insert::<Campaign>(table, (), records.into_iter().map(without_message).collect()).await
+}
+
 async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
     table.stage_contacts(&contacts).await.map_err(trouble)
@@ -266,11 +280,14 @@ struct Spoken {
 
 /// Opens the conversations, adds their messages, and closes those that are closed.
 async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    let mut moves = Vec::new();
     for (place, record) in records.into_iter().enumerate() {
+        let Spoken { conversation, messages } = record_of(record)?;
+        // A stack without a stream has nobody else to do it.
+        moves.push(Move { key: table.key::<Conversation>(conversation.id), was: vec![], is: conversation.terms() });
         if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
             continue;
         }
-        let Spoken { conversation, messages } = record_of(record)?;
         let (id, now) = (conversation.id, conversation.created_at);
         let row = NewRow { of: (), id: id.0, origin: None, now };
         let open = |id| Conversation { id, chat_count: 0, status: ConversationStatus::Open, ..conversation.clone() };
@@ -286,7 +303,8 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
             closed.map_err(|error| Trouble(format!("demo set: {id}: {error}")))?;
         }
     }
-    Ok(())
+    table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
+    table.follow(&moves).await.map_err(trouble)
 }
 
 /// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.
@@ -306,6 +324,7 @@ async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
             let is = was.clone().dead(&error, closed.created_at);
             table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
         }
+        table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;
     }
     Ok(())
 }

@@ -29,6 +29,8 @@ pub enum Fault {
     ServerError,
     /// The request never arrives, and no answer comes.
     LoseRequest,
+    /// The request never arrives, since the process dies of another one that is under way.
+    Stall,
     /// The request does its work, and no answer comes.
     LoseAnswer,
     /// The connection breaks before the request arrives.
@@ -94,7 +96,8 @@ impl Faults {
             match begun.cmp(&writes) {
                 Ordering::Less => Fault::None,
                 Ordering::Equal => Fault::LoseAnswer,
-                Ordering::Greater => Fault::LoseRequest,
+                Ordering::Greater if writes == 0 => Fault::LoseRequest,
+                Ordering::Greater => Fault::Stall,
             }
         });
     }
@@ -193,6 +196,7 @@ impl HttpConnector for FaultyConnector {
                 lost.notify_one();
                 std::future::pending().await
             }),
+            Fault::Stall => HttpConnectorFuture::new(std::future::pending()),
             Fault::LoseAnswer => HttpConnectorFuture::new(async move {
                 inner.call(request).await?;
                 lost.notify_one();

@@ -1,7 +1,9 @@
-//! A stand-in for the payment provider: the two calls that register a webhook, with its rules for keys and repeats.
+//! A stand-in for the payment provider: the two calls that register a webhook, with its rules for keys and repeats. As the provider does, it
+//! answers the first result of an idempotency key to all that come with it, and 409 while that one is being made.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -17,9 +19,12 @@ pub struct ProviderStandIn(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     endpoints: HashMap<String, RegisteredEndpoint>,
-    by_idempotency_key: HashMap<String, String>,
+    /// The first answer to each idempotency key; none while it is being made.
+    by_idempotency_key: HashMap<String, Option<(StatusCode, Value)>>,
     requests: usize,
     failures: Vec<StatusCode>,
+    delay: Duration,
+    made: usize,
 }
 
 /// A registered endpoint.
@@ -54,7 +59,17 @@ impl ProviderStandIn {
         self.known(|known| known.requests)
     }
 
-    /// Makes the next requests fail with these statuses, the last one first, after they have had their effect.
+    /// Has every request that makes an endpoint take so long.
+    pub fn delay(&self, delay: Duration) {
+        self.known(|known| known.delay = delay);
+    }
+
+    /// Forgets the first answers to idempotency keys, as the provider does after a day.
+    pub fn forget_keys(&self) {
+        self.known(|known| known.by_idempotency_key.clear());
+    }
+
+    /// Makes the next requests fail with these statuses, the last one first, without an effect.
     pub fn fail(&self, statuses: &[u16]) {
         let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok()).collect();
         self.known(|known| known.failures = statuses);
@@ -75,22 +90,40 @@ async fn create(
     headers: HeaderMap,
     body: String,
 ) -> (StatusCode, Json<Value>) {
-    provider.known(|known| {
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
+    let begun = provider.known(|known| {
         known.requests += 1;
         if !authorized(&headers) {
-            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
+            return Err(refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided"));
         }
-        let number = known.endpoints.len() + known.by_idempotency_key.len() + 1;
-        let fresh = format!("we_local_{number:04}");
-        let id = match headers.get("idempotency-key").and_then(|key| key.to_str().ok()) {
-            Some(key) => known.by_idempotency_key.entry(key.to_owned()).or_insert(fresh).clone(),
-            None => fresh,
+        match known.by_idempotency_key.get(&key) {
+            Some(Some((status, answer))) => Err((*status, Json(answer.clone()))),
+            Some(None) => Err(refuse(StatusCode::CONFLICT, "A request with the same Idempotency-Key is under way")),
+            None => {
+                known.by_idempotency_key.insert(key.clone(), None);
+                Ok(known.delay)
+            }
+        }
+    });
+    let delay = match begun {
+        Ok(delay) => delay,
+        Err(answer) => return answer,
+    };
+    tokio::time::sleep(delay).await;
+    provider.known(|known| {
+        let (status, Json(answer)) = if let Some(status) = known.failures.pop() {
+            refuse(status, "told to fail")
+        } else {
+            known.made += 1;
+            let (id, endpoint) = (format!("we_local_{:04}", known.made), endpoint(&body));
+            let mut answer = describe(&id, &endpoint);
+            answer["secret"] = format!("whsec_local_{id}").into();
+            known.endpoints.insert(id, endpoint);
+            (StatusCode::OK, Json(answer))
         };
-        let endpoint = endpoint(&body);
-        let mut answer = describe(&id, &endpoint);
-        answer["secret"] = format!("whsec_local_{id}").into();
-        known.endpoints.insert(id, endpoint);
-        known.failures.pop().map_or((StatusCode::OK, Json(answer)), |status| refuse(status, "told to fail"))
+        // The first answer is kept for a day, whatever it is.
+        known.by_idempotency_key.insert(key, Some((status, answer.clone())));
+        (status, Json(answer))
     })
 }
 

@@ -16,6 +16,7 @@ use shared::request::context::{Clock, Ids};
 use shared::request::tenant::Tenant;
 use shared::routes::Route;
 use shared::table::Table;
+use shared::table::keys::LIST_HEAD;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
 use shared::values::id::{ContactId, OrgId};
@@ -132,6 +133,21 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
     }
 }
 
+/// Leaves in every list what a process leaves that died `minutes` ago, after it had reserved an ordinal and before it wrote the row.
+pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
+    #[expect(clippy::disallowed_methods, reason = "tokens go by the machine's time, whatever the clock of the service says")]
+    let minute = u64::try_from(chrono::Utc::now().timestamp() / 60 - minutes).unwrap();
+    let digit = |place: u32| char::from_digit(u32::try_from(minute / 36_u64.pow(place) % 36).unwrap(), 36).unwrap();
+    let token = format!("{}{}{}goner00", digit(2), digit(1), digit(0));
+    for head in everything(stack).await.iter().filter(|item| item["sk"].as_s().unwrap() == LIST_HEAD) {
+        let update = stack.client.update_item().table_name(TABLE_NAME);
+        let update = update.key("pk", head["pk"].clone()).key("sk", head["sk"].clone());
+        let update = update.update_expression("SET next_ordinal = next_ordinal + :one, #token = next_ordinal");
+        let update = update.expression_attribute_names("#token", &token);
+        update.expression_attribute_values(":one", AttributeValue::N("1".into())).send().await.unwrap();
+    }
+}
+
 /// A path of this test run's own.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
@@ -234,10 +250,11 @@ pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
     )
 }
 
-/// Every item of the table, in order, for looking for what must be in it, or must not. Asks the database itself: tests compare whole
+/// Every item of the table, in order, for looking for what must be in it, or must not, without the tokens of reservations: they have
+/// random names, and mean nothing where the rows are there. Asks the database itself: tests compare whole
 /// tables so often that they would otherwise wait for the SDK most of the time.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
-    let (mut items, mut next) = (Vec::new(), None);
+    let (mut items, mut next) = (Vec::<BTreeMap<String, AttributeValue>>::new(), None);
     loop {
         let request =
             ScanRequest { table_name: TABLE_NAME.to_owned(), exclusive_start_key: next, ..Default::default() };
@@ -250,6 +267,9 @@ pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> 
         }
     }
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
+    for head in items.iter_mut().filter(|item| text(item, "sk") == LIST_HEAD) {
+        head.retain(|name, _| ["pk", "sk", "next_ordinal"].contains(&name.as_str()));
+    }
     items.sort_by_cached_key(|item| (text(item, "pk"), text(item, "sk")));
     items
 }

@@ -12,11 +12,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use shared::records::tag::{EntityType, Link};
+use shared::request::context::Clock;
 use shared::request::input::Between;
 use shared::request::page::{Page, PageQuery};
 use shared::request::tenant::Tenant;
 use shared::runtime::meter::{Cost, Meter};
 use shared::table::keys::{list_block, list_head, list_row, list_section};
+use shared::table::reservation::Origin;
 use shared::table::rows::{INSERT_LIMIT, REMOVE_LIMIT};
 use shared::table::store::{Item, Store, to_item};
 use shared::table::stored::Listed as _;
@@ -25,7 +27,7 @@ use shared::values::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, empty, put_items};
+use crate::fixture::{NOW, die_in_every_list, empty, put_items};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
@@ -114,26 +116,28 @@ async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
     for (number, step) in (0..).zip(steps) {
         match step {
             Step::Append(count) => plain.extend(append(table, *count, link(number)).await),
-            Step::Remove(places) => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    clippy::cast_precision_loss,
-                    reason = "a fraction of a length"
-                )]
-                let mut places: Vec<usize> = places.iter().map(|place| (place * plain.len() as f64) as usize).collect();
-                places.sort_unstable();
-                places.dedup();
-                let ids: Vec<LinkId> = places.iter().filter_map(|place| Some(plain.get(*place)?.id)).collect();
-                if ids.is_empty() {
-                    continue;
-                }
-                table.remove_all::<Link>((), &ids, &[]).await.unwrap();
-                plain.retain(|row| !ids.contains(&row.id));
-            }
+            Step::Remove(places) => remove_some(table, &mut plain, places).await,
         }
     }
     plain
+}
+
+/// Removes the rows at these places, which are fractions of the list, from the table and from a plain list.
+async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a fraction of a length"
+    )]
+    let mut places: Vec<usize> = places.iter().map(|place| (place * plain.len() as f64) as usize).collect();
+    places.sort_unstable();
+    places.dedup();
+    let ids: Vec<LinkId> = places.iter().filter_map(|place| Some(plain.get(*place)?.id)).collect();
+    if !ids.is_empty() {
+        table.remove_all::<Link>((), &ids, &[]).await.unwrap();
+        plain.retain(|row| !ids.contains(&row.id));
+    }
 }
 
 #[tokio::test]
@@ -175,6 +179,121 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
         faults.end();
         same(&table, &plain).await;
     }
+}
+
+#[tokio::test]
+async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    for _ in 0..3 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        println!("{steps:?}");
+        let faults = Faults::default();
+        let stack = empty_stack(faults.clone()).await;
+        let mut plain: Vec<Link> = Vec::new();
+        for (number, step) in (0..).zip(&steps) {
+            let (table, _) = function(&stack);
+            match step {
+                // The ordinals alone, the ordinals and the rows, or the whole of it.
+                Step::Append(count) => {
+                    faults.die_after_writes(number % 4);
+                    let mut rows = Vec::new();
+                    faults.kill(async { rows = append(&table, *count, link(number as u64)).await }).await;
+                    faults.end();
+                    let wrote = number % 4 >= 2;
+                    assert_eq!(rows.is_empty(), number % 4 < 3, "who dies at the last write has no answer");
+                    if wrote && rows.is_empty() {
+                        let first = table.next_ordinal::<Link>(()).await.unwrap() - count;
+                        rows = (first..first + count).map(link(number as u64)).collect();
+                    }
+                    plain.extend(rows);
+                }
+                Step::Remove(places) => remove_some(&table, &mut plain, places).await,
+            }
+            if number % 5 == 0 {
+                same(&cold_function(&stack), &plain).await;
+            }
+        }
+        same(&cold_function(&stack), &plain).await;
+        // What the dead left becomes holes when others append days later.
+        die_in_every_list(&stack, 3 * 24 * 60).await;
+        for number in 0..2 {
+            plain.extend(append(&cold_function(&stack), 1, link(1000 + number)).await);
+            same(&cold_function(&stack), &plain).await;
+        }
+        let head = stack.client.get_item().table_name(TABLE_NAME);
+        let head = head.set_key(Some(list_head(&tenant(), &Link::list(())).attributes())).send().await.unwrap();
+        assert!(!format!("{head:?}").contains("goner"), "{head:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_gives_its_ordinal_back() {
+    let stack = empty_stack(Faults::default()).await;
+    let (table, _) = function(&stack);
+    let mut plain = append(&table, 3, link(1)).await;
+    // The last ones go back to the list; those that others came behind become holes.
+    let (first, second) = (table.reserve::<Link>((), 2, None).await.unwrap(), table.reserve::<Link>((), 1, None).await.unwrap());
+    assert_eq!((first.ordinals(), second.ordinals()), (3..5, 5..6));
+    table.give_back(&first).await.unwrap();
+    same(&cold_function(&stack), &plain).await;
+    table.give_back(&second).await.unwrap();
+    // Twice is once.
+    table.give_back(&first).await.unwrap();
+    table.give_back(&second).await.unwrap();
+    same(&cold_function(&stack), &plain).await;
+    plain.extend(append(&table, 2, link(2)).await);
+    assert_eq!(ordinal(plain[3].id.0), 5);
+    same(&cold_function(&stack), &plain).await;
+}
+
+#[tokio::test]
+async fn whoever_repeats_a_request_goes_on_with_its_ordinal() {
+    let stack = empty_stack(Faults::default()).await;
+    let origin = Some(Origin { id: uuid_v7(now(), [7; 10]), at: Clock::System.now() });
+    let first = cold_function(&stack).reserve::<Link>((), 1, origin).await.unwrap();
+    let other = cold_function(&stack).reserve::<Link>((), 1, None).await.unwrap();
+    let again = cold_function(&stack).reserve::<Link>((), 1, origin).await.unwrap();
+    assert_eq!((first.first(), other.first(), again.first()), (0, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_and_totals_agree_while_many_append() {
+    let stack = Arc::new(empty_stack(Faults::default()).await);
+    let done = Arc::new(AtomicU64::new(0));
+    let writers = (0..6).map(|writer| {
+        let (stack, done) = (Arc::clone(&stack), Arc::clone(&done));
+        tokio::spawn(async move {
+            let table = cold_function(&stack);
+            for number in 0..80 {
+                append(&table, 1, link(writer * 100 + number)).await;
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let table = cold_function(&stack);
+    let mut looked = 0;
+    while writers.iter().any(|writer| !writer.is_finished()) {
+        let before = done.load(Ordering::SeqCst);
+        for size in [5, 100] {
+            let last = i64::try_from(before).unwrap() / size + 1;
+            for page in [1, last] {
+                let found: Page<Link> = table.page((), &query(page, size)).await.unwrap();
+                assert!(found.total >= before, "what was answered is missing: {} of {before}", found.total);
+                let from = u64::try_from((page - 1) * size).unwrap();
+                let wanted = found.total.saturating_sub(from).min(u64::try_from(size).unwrap());
+                assert_eq!(found.items.len() as u64, wanted, "page {page} of {size}, {} in all", found.total);
+                assert!(found.items.is_sorted_by_key(|row| ordinal(row.id.0)));
+                looked += 1;
+            }
+        }
+    }
+    assert!(looked > 8, "{looked}");
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let found: Page<Link> = table.page((), &query(1, 100)).await.unwrap();
+    assert_eq!(found.total, 480);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,12 +14,14 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{ACME, acme, call, data, id, kind, post, root, settings, streaming, valid_body, valid_call};
+use crate::fixture::{ACME, acme, call, data, die_in_every_list, id, kind, post, root, settings, streaming, valid_body, valid_call};
 
-/// What invoking `function` with `payload` takes, its start included.
+/// What invoking `function` with `payload` takes, its start included, where others have died days ago.
 async fn taken(function: &str, payload: &Value) -> BTreeSet<String> {
+    const DAYS: i64 = 3;
     let faults = Faults::default();
     let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    die_in_every_list(&stack, DAYS * 24 * 60).await;
     faults.plan(|_, _| Fault::None);
     stack.gateway.service.store.warm_up().await.unwrap();
     stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await;

@@ -136,16 +136,6 @@ pub fn nothing() -> (Items, Items) {
     (Items::new(), Items::new())
 }
 
-/// The items of a set that has the ordinals `places` and no others, all of them in the first block's first number.
-pub fn set(name: &str, places: &[u32]) -> Items {
-    let bits: u64 = places.iter().map(|place| 1_u64 << place).sum();
-    let (section, block) =
-        (key(&format!("SET#{name}"), "SECTION#00000000"), key(&format!("SET#{name}#BLOCKS"), "00000000"));
-    let section_item = json!({"pk": section.0, "sk": section.1, "b0": places.len()});
-    let block_item = json!({"pk": block.0, "sk": block.1, "w0": bits});
-    [(section, section_item), (block, block_item)].into()
-}
-
 /// The head of a list whose next ordinal is `next`.
 pub fn head(list: &str, next: u32) -> Items {
     let key = key(&format!("LIST#{list}"), "HEAD");

@@ -1,15 +1,17 @@
 //! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
 
+use local::functions::describe;
 use local::gateway::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
+use shared::request::input::longest_text;
 use shared::routes;
 use shared::values::id::ordinal;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{ACME, call, failure, json, member, post, stack, valid_call};
+use crate::fixture::{ACME, call, data, failure, json, member, post, stack, valid_body, valid_call};
 
 /// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
 fn json_text() -> impl Strategy<Value = String> {
@@ -49,7 +51,7 @@ async fn free_form_objects_come_back_to_the_byte() {
 #[tokio::test]
 async fn what_is_odd_and_valid_is_kept() {
     let stack = stack().await;
-    let deep = 20_000;
+    let deep = 15_000;
     for value in [
         format!("{{\"deep\":{}{}}}", "[".repeat(deep), "]".repeat(deep)),
         "{\"big\":123456789012345678901234567890123456789012345678901234567890,\"small\":1e-400,\"huge\":1E+999}"
@@ -61,7 +63,7 @@ async fn what_is_odd_and_valid_is_kept() {
         "{\"minus\":-0,\"point\":1.0,\"exponent\":1e0}".into(),
         "{ \"spaces\" : [ 1 , 2 ] }".into(),
         "{\"pk\":\"x\",\"$serde_json::private::RawValue\":\"y\"}".into(),
-        format!("{{\"{}\":1}}", "k".repeat(70_000)),
+        format!("{{\"{}\":1}}", "k".repeat(30_000)),
     ] {
         let answer = stack.answer(&post("/api/v1/assistant", ACME, format!("{{\"attributes\":{value}}}"))).await;
         assert_eq!(answer.status, 201, "{} {}", &value[..value.len().min(80)], &answer.body[..200]);
@@ -86,15 +88,87 @@ async fn texts_come_back_equal() {
     }
 }
 
+/// What a body may have at most in `member`, and one more than that: a value for each, and what the second is called.
+fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
+    let choices = member["anyOf"].as_array().cloned().unwrap_or_else(|| vec![member.clone()]);
+    if let Some(most) = choices.iter().find_map(|choice| choice["maxLength"].as_u64()) {
+        let most = usize::try_from(most).unwrap();
+        assert_eq!(most, longest_text(name), "{name}");
+        return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), "string_too_long"));
+    }
+    const FREE_FORM: usize = 32 * 1024;
+    let text = |bytes: usize| "x".repeat(bytes);
+    match member["type"].as_str()? {
+        "object" if member.get("properties").is_none() => {
+            let frame = r#"{"x":""}"#.len();
+            let object = |bytes: usize| serde_json::json!({"x": text(bytes - frame)});
+            Some((object(FREE_FORM), object(FREE_FORM + 1), "too_long"))
+        }
+        "array" if member.get("items").is_none() => {
+            let frame = r#"[""]"#.len();
+            let array = |bytes: usize| serde_json::json!([text(bytes - frame)]);
+            Some((array(FREE_FORM), array(FREE_FORM + 1), "too_long"))
+        }
+        _ => None,
+    }
+}
+
 #[tokio::test]
-async fn the_largest_body_fits_an_item() {
+async fn every_text_and_every_free_form_value_has_a_limit() {
+    let mut limited = Vec::new();
+    for route in routes::ALL {
+        let Some(schema) = describe(route.name).body else { continue };
+        for (name, member) in schema["properties"].as_object().unwrap() {
+            let Some((most, more, kind)) = limits(name, member) else { continue };
+            let told = format!("[\"body\",\"{name}\"] {kind}");
+            for (value, refused) in [(most, false), (more, true)] {
+                let mut body: Value = serde_json::from_str(&valid_body(route, 'a')).unwrap();
+                body[name] = value;
+                let answer = stack().await.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await;
+                let (status, issues) = failure(&answer);
+                assert_eq!(issues.contains(&told), refused, "{} {name} {status} {issues:?}", route.name);
+                assert!(!refused || status == 422, "{} {name} {status}", route.name);
+            }
+            limited.push(format!("{} {name}", route.name));
+        }
+    }
+    assert!(limited.len() > 20, "{limited:?}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_large_says_which_size_works() {
     let stack = stack().await;
-    let limit = routes::CREATE_ASSISTANT.body_limit;
-    let frame = r#"{"attributes":{"x":""}}"#.len();
-    let body = format!(r#"{{"attributes":{{"x":"{}"}}}}"#, "é".repeat((limit - frame) / 2));
-    let answer = stack.answer(&post("/api/v1/assistant", ACME, body.clone())).await;
-    assert_eq!(answer.status, 201);
-    assert_eq!(member(&member(&answer.body, "data"), "attributes"), member(&body, "attributes"));
+    let conversation = data(&stack.answer(&post("/api/v1/conversation", ACME, valid_body(&routes::OPEN_CONVERSATION, 'a'))).await);
+    let path = format!("/api/v1/conversation/{}", conversation["id"].as_str().unwrap());
+    // Messages of one byte a character, of four, and of one that needs two in the function's response.
+    for (character, count) in [("x", 10), ("😀", 2), ("\"", 100)] {
+        for _ in 0..count {
+            let body = serde_json::json!({"sender_type": "user", "text": character.repeat(32_000)});
+            let said = stack.answer(&post(&format!("{path}/message"), ACME, body.to_string())).await;
+            assert_eq!(said.status, 201, "{}", said.body);
+        }
+    }
+    let read = async |page: u64, size: u64| {
+        let mut call = call("GET", &path, ACME);
+        call.query += &format!("&page={page}&size={size}");
+        stack.answer(&call).await
+    };
+    let mut refused = 0;
+    for (page, size) in [(1, 100), (2, 100), (2, 62), (3, 50), (4, 31), (10, 10), (1, 10)] {
+        let answer = read(page, size).await;
+        let passed_on = serde_json::to_string(&answer.body).unwrap().len();
+        assert!(passed_on < 6_291_556 - 4096, "{page} {size} {passed_on}");
+        if answer.status == 200 {
+            continue;
+        }
+        refused += 1;
+        assert_eq!(failure(&answer), (422, vec![r#"["query","size"] page_too_large"#.into()]));
+        let told = json(&answer)["detail"][0]["msg"].as_str().unwrap().to_owned();
+        let works: u64 = told.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(works < size, "{told}");
+        assert_eq!(read(page, works).await.status, 200, "{page} {told}");
+    }
+    assert!(refused >= 1, "{refused}");
 }
 
 #[tokio::test]
@@ -114,8 +188,13 @@ async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_o
             let mut body = rest.to_string();
             body.truncate(body.len() - 1);
             body += &format!(r#","{field}":{begin}"#);
-            let room = route.body_limit - body.len() - end.len() - 1;
-            body += &format!("{}{end}}}", character.repeat(room / character.len()));
+            let room = (route.body_limit - body.len() - end.len() - 1) / character.len();
+            let most = if field == "attributes" {
+                (32 * 1024 - begin.len() - end.len()) / character.len()
+            } else {
+                longest_text(field)
+            };
+            body += &format!("{}{end}}}", character.repeat(room.min(most)));
             let stack = stack().await;
             let call = keyed(Call { body: body.clone().into(), ..valid_call(route, 'a', ACME) });
             let first = stack.answer(&call).await;

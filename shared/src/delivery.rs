@@ -6,10 +6,11 @@
 //! - [`client`] is the interface between [`network`] and the HTTP client.
 //! - [`sender`] makes one attempt. It alone has the HTTP client, and connects only to addresses that [`network`] allows at that moment.
 //! - [`signature`] makes the secrets and the signed headers. With these a receiver verifies that an event is ours and not a replay.
-//! - [`event`] is the body. [`outbox`] sends what is ready and saves the results.
+//! - [`event`] is the body. [`outbox`] sends what is ready and saves the results, within `bounds`.
 
 pub mod address;
 mod attempt;
+mod bounds;
 pub mod client;
 mod endpoint;
 pub mod event;

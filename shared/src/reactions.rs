@@ -3,7 +3,8 @@
 //! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction must be
 //! idempotent. The filters of the stream in the template are written from this table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
@@ -16,11 +17,30 @@ use crate::request::tenant::Tenant;
 use crate::runtime::schedule::EventContext;
 use crate::runtime::stream::{Change, Handled, Unhandled};
 use crate::table::Table;
+use crate::table::filters::Move;
+use crate::table::keys::Key;
 use crate::table::stored::Listed;
 use crate::values::time::Timestamp;
 
 /// Every reaction.
-pub const ALL: &[Reaction] = &[Reaction::of::<UnlinkTag>(), Reaction::of::<AnnounceClosedConversation>()];
+pub const ALL: &[Reaction] =
+    &[Reaction::of::<UnlinkTag>(), Reaction::of::<AnnounceClosedConversation>(), Reaction::of::<SelectRows<Conversation>>()];
+
+/// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
+struct SelectRows<R>(PhantomData<R>);
+
+impl<R: Listed> React for SelectRows<R> {
+    const NAME: &'static str = "select-rows";
+    const WHEN: When = When::Changed;
+    type Record = R;
+
+    async fn react(table: &Table, rows: &[RowChange<R>], _: Timestamp) -> Result<()> {
+        let terms = |row: &Option<R>| row.as_ref().map(R::terms).unwrap_or_default();
+        let moves: Vec<Move> =
+            rows.iter().map(|row| Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is) }).collect();
+        Ok(table.follow(&moves).await?)
+    }
+}
 
 /// When a tag is removed, its links leave the link list.
 struct UnlinkTag;
@@ -30,9 +50,9 @@ impl React for UnlinkTag {
     const WHEN: When = When::Removed;
     type Record = Tag;
 
-    async fn react(table: &Table, tags: &[Tag], _: Timestamp) -> Result<()> {
+    async fn react(table: &Table, tags: &[RowChange<Tag>], _: Timestamp) -> Result<()> {
         // There may be many links. A repeated change continues with the links that are left.
-        for tag in tags {
+        for tag in tags.iter().filter_map(|changed| changed.was.as_ref()) {
             table.remove_links_of(tag.id).await?;
         }
         Ok(())
@@ -47,8 +67,9 @@ impl React for AnnounceClosedConversation {
     const WHEN: When = When::Became { field: "status", from: "open", to: "closed" };
     type Record = Conversation;
 
-    async fn react(table: &Table, conversations: &[Conversation], now: Timestamp) -> Result<()> {
-        Ok(table.announce_closed(conversations, now).await?)
+    async fn react(table: &Table, conversations: &[RowChange<Conversation>], now: Timestamp) -> Result<()> {
+        let closed: Vec<Conversation> = conversations.iter().filter_map(|changed| changed.is.clone()).collect();
+        Ok(table.announce_closed(&closed, now).await?)
     }
 }
 
@@ -61,13 +82,29 @@ trait React {
     /// The record.
     type Record: Listed;
 
-    /// Reacts to changed records of one organisation. A changed record is as after the change, a removed one as before.
-    fn react(table: &Table, records: &[Self::Record], now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+    /// Reacts to changed records of one organisation, in the order of their changes.
+    fn react(
+        table: &Table,
+        records: &[RowChange<Self::Record>],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// A record before and after a change.
+struct RowChange<R> {
+    /// Its key.
+    key: Key,
+    /// As it was; none where it is new.
+    was: Option<R>,
+    /// As it is; none where it was removed.
+    is: Option<R>,
 }
 
 /// A change of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
+    /// It was made, changed or removed.
+    Changed,
     /// It was removed.
     Removed,
     /// A field of it has changed its value.
@@ -101,12 +138,9 @@ impl Reaction {
             when: R::WHEN,
             react: |table, changes, now| {
                 Box::pin(async move {
-                    let record = |change: &&Change| match R::WHEN {
-                        When::Removed => change.record_before::<R::Record>(),
-                        When::Became { .. } => change.record::<R::Record>(),
-                    };
-                    let records: Vec<R::Record> =
-                        changes.iter().filter_map(|change| record(change).transpose()).collect::<Result<_>>()?;
+                    let record =
+                        |change: &&Change| Ok(RowChange { key: change.key(), was: change.record_before()?, is: change.record()? });
+                    let records: Vec<RowChange<R::Record>> = changes.iter().map(record).collect::<Result<_>>()?;
                     R::react(table, &records, now).await
                 })
             },
@@ -117,6 +151,7 @@ impl Reaction {
     fn is_for(&self, change: &Change) -> bool {
         change.record_name() == Some(self.record)
             && match self.when {
+                When::Changed => true,
                 When::Removed => change.is_removal(),
                 When::Became { field, from, to } => {
                     change.text_before(field) == Some(from) && change.text(field) == Some(to)
@@ -159,13 +194,16 @@ pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
     Unhandled::first(join_all(reactions).await.into_iter().filter_map(Result::err))
 }
 
-/// The filters of the stream: exactly the changes that have a reaction. All removals share one filter, since an event source may have
-/// five at most.
+/// The filters of the stream: exactly the changes that have a reaction. Reactions to the same kind of change share a filter, since an event
+/// source may have five at most.
 pub fn filters() -> Vec<Value> {
-    let removed: Vec<&str> =
-        ALL.iter().filter(|reaction| reaction.when == When::Removed).map(|reaction| reaction.record).collect();
-    let became = ALL.iter().filter_map(|reaction| match reaction.when {
-        When::Removed => None,
+    let of = |kinds: &[When]| {
+        let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);
+        records.collect::<BTreeSet<_>>()
+    };
+    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed]));
+    let became = ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
+        When::Changed | When::Removed => None,
         When::Became { field, from, to } => Some(json!({
             "eventName": ["MODIFY"],
             "dynamodb": {
@@ -175,5 +213,6 @@ pub fn filters() -> Vec<Value> {
         })),
     });
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
-    std::iter::once(removals).chain(became).collect()
+    let changes = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
+    [removals, changes].into_iter().chain(became).collect()
 }

@@ -78,10 +78,6 @@ macro_rules! choice {
             fn text(&self) -> Option<String> {
                 Some(self.as_str().to_owned())
             }
-
-            fn words() -> &'static [&'static str] {
-                Self::WORDS
-            }
         }
 
         impl $crate::request::input::Parse for $Name {

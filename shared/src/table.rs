@@ -2,9 +2,8 @@
 //!
 //! - [`stored`] says where a record stands: alone, or in a list. [`keys`] has every form of key.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them.
-//! - [`rows`] inserts, changes and removes rows together with their list, their filters and what leads to them.
-//! - [`transaction`] is several writes, all or none; [`commit`] is one that also appends to lists, and is made again where other
-//!   appends came first.
+//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them.
+//! - [`transaction`] is several writes, all or none.
 //! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
 use std::collections::{BTreeSet, HashSet};
@@ -17,11 +16,11 @@ use crate::table::keys::{Key, RECORD};
 use crate::table::store::{Item, Store, from_item, hide, key_of, made_id, text, to_item};
 use crate::table::stored::{Single, Stored};
 
-pub mod commit;
 pub mod filters;
 pub mod item;
 pub mod keys;
 pub mod list;
+pub mod reservation;
 mod retry;
 pub mod rows;
 pub mod store;
@@ -30,9 +29,6 @@ pub mod transaction;
 pub mod wire;
 
 pub use keys::Fingerprint;
-
-/// How often a change is attempted that others make at the same moment.
-pub(crate) const ATTEMPTS: u32 = 32;
 
 /// Why the table did not do as it was told.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +111,8 @@ impl Table {
         Ok(self.store.get(&self.key::<R>(id)).await?.filter(|item| is_proven::<R>(item, id)))
     }
 
-    pub(crate) fn key<R: Stored>(&self, id: R::Id) -> Key {
+    /// The key of the record `id`.
+    pub fn key<R: Stored>(&self, id: R::Id) -> Key {
         R::key(&self.tenant, id)
     }
 

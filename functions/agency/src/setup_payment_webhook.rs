@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: sets up an agency's webhook at the payment provider.
 
 use shared::prelude::*;
-use shared::records::agency::payment_provider::{EVENTS, PaymentProvider, idempotency_key};
+use shared::records::agency::payment_provider::{EVENTS, PaymentProvider, SetupFailure, idempotency_key};
 
 pub struct SetupPaymentWebhook;
 
@@ -17,13 +17,19 @@ impl Operation for SetupPaymentWebhook {
         let key = agency.payment_api_key().ok_or_else(|| not_configured("agency_id"))?;
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
-        let known = agency.payment_webhook.map(|webhook| webhook.payment_webhook_id);
+        let (known, failed) = (agency.payment_webhook.map(|webhook| webhook.payment_webhook_id), agency.failed_setups.unwrap_or_default());
         if let Some(webhook) = &known
             && provider.update_webhook(webhook, &url).await?
         {
             return Ok(Either::Second(Updated(PaymentWebhook::new(id, webhook, url, &EVENTS, SetupStatus::Updated))));
         }
-        let webhook = provider.create_webhook(&url, &idempotency_key(id, known.as_deref(), &url)).await?;
+        let made = provider.create_webhook(&url, &idempotency_key(id, known.as_deref(), failed, &url)).await;
+        if let Err(SetupFailure::Definitely(_)) = &made {
+            // Of several requests that failed with the same key, one counts.
+            let count = |agency: &mut Agency| agency.failed_setups = agency.failed_setups.max(Some(failed + 1));
+            cx.table.change(id, cx.new_id(), count).await.on_missing("agency_id")?;
+        }
+        let webhook = made?;
         let keep = |agency: &mut Agency| agency.payment_webhook = Some(webhook.clone());
         cx.table.change(id, cx.new_id(), keep).await.on_missing("agency_id")?;
         Ok(Either::First(Created(PaymentWebhook::new(

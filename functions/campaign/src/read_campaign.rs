@@ -11,7 +11,6 @@ impl Operation for ReadCampaign {
     type Reply = Retrieved<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let found = cx.table.get::<Campaign>(request.path).await.on_missing("campaign_id")?;
-        Ok(Retrieved(found.seen()))
+        Ok(Retrieved(cx.table.campaign(request.path).await.on_missing("campaign_id")?))
     }
 }

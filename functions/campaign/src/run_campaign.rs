@@ -24,7 +24,8 @@ impl Operation for RunCampaign {
         // Nothing refers to the staged contacts yet: if the process dies here, nothing is sent, and a repeat stages its own. The commit makes
         // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
         // dead attempt cannot set a sent contact back to queued.
-        cx.table.stage_contacts(&CampaignContact::all_queued(&campaign, &contacts)).await?;
-        Ok(Created(cx.table.commit_campaign(&campaign, same, &found.earlier, now).await?.into()))
+        let contacts = CampaignContact::all_queued(&campaign, &contacts);
+        let place = cx.table.stage_campaign(&campaign, &contacts, same.origin(now)).await?;
+        Ok(Created(cx.table.commit_campaign((&campaign, place), same, &found.earlier, now).await?.into()))
     }
 }

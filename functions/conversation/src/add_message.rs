@@ -16,6 +16,7 @@ impl Operation for AddMessage {
         match said.on_missing("conversation_id")? {
             Changed::Done(message) => Ok(Created(message)),
             Changed::Closed => Err(Conversation::is_closed_already()),
+            Changed::Full => Err(Conversation::is_full()),
         }
     }
 }

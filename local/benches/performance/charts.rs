@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::figures::shown;
 use crate::figures::{Figures, Row, Series, Unit};
-use crate::{Result, breakdown, calls, lists, start, twin};
+use crate::{Result, breakdown, calls, contention, lists, start, twin};
 
 const WIDTH: f64 = 820.0;
 /// Around everything.
@@ -37,6 +37,7 @@ pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'st
         (breakdown::CHART, "What the instructions of a start go to", parts(&of(breakdown::CHART))),
         ("beside", "Us, what one would write first, and the same in Python", beside(&figures.rows)),
         ("calls", "Instructions of a warm call of every operation", warm_calls(&figures.rows)),
+        (contention::CHART, "64 environments of one function", contended(&of(contention::CHART))),
         (lists::CHART, "Read units of any page, beside the page's rows", lines(&of(lists::CHART))),
     ];
     let mut drawn = Vec::new();
@@ -137,6 +138,20 @@ fn warm_calls(rows: &[Row]) -> Option<Drawing> {
     let bars: Vec<Bar> = rows.filter_map(bar).collect();
     let mut drawing = Drawing::new();
     drawing.note("and how much more than a bare handler that makes the same SDK calls");
+    drawing.bars(&bars);
+    (!bars.is_empty()).then_some(drawing)
+}
+
+/// Requests a second of many environments: all for one organisation, and each for one of its own.
+fn contended(series: &[&Series]) -> Option<Drawing> {
+    let mut drawing = Drawing::new();
+    drawing.note("Requests a second, 6 ms for each call of the database, overlapping writes refused");
+    let bar = |series: &&Series| {
+        let class = if series.name.ends_with(contention::APART) { "c2" } else { "c0" };
+        let (_, value) = *series.points.first()?;
+        Some(Bar { name: series.name.clone(), value, figure: shown(value, Unit::PerSecond), class })
+    };
+    let bars: Vec<Bar> = series.iter().filter_map(bar).collect();
     drawing.bars(&bars);
     (!bars.is_empty()).then_some(drawing)
 }

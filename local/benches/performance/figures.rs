@@ -55,6 +55,10 @@ pub enum Unit {
     Calls,
     /// Capacity units.
     CapacityUnits,
+    /// Requests.
+    Requests,
+    /// So many a second.
+    PerSecond,
 }
 
 /// What a figure must be.
@@ -190,6 +194,8 @@ pub fn shown(value: f64, unit: Unit) -> String {
         Unit::Times => format!("{} ×", digits(value)),
         Unit::Percent => format!("{} %", digits(value)),
         Unit::Calls => format!("{} {}", digits(value), plural("call")),
+        Unit::Requests => format!("{} {}", digits(value), plural("request")),
+        Unit::PerSecond => format!("{} a second", digits(value)),
         Unit::CapacityUnits => format!("{} {}", digits(value), plural("unit")),
     }
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod charts;
+mod conflicts;
 mod figures;
 mod kept;
 mod machine;
@@ -16,6 +17,7 @@ mod breakdown;
 mod build;
 mod calls;
 mod campaign;
+mod contention;
 mod costs;
 mod first;
 mod lists;
@@ -76,6 +78,8 @@ enum Measure {
     Lists,
     /// A campaign to ten thousand contacts
     Campaign,
+    /// Many environments of a function at work for one organisation, beside one organisation each
+    Contention,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
     Bodies,
     /// The same service in Python, and as one would first write it
@@ -121,7 +125,7 @@ async fn main() -> Result<ExitCode> {
 impl Measure {
     /// Whether the functions are measured beside other programs, which take long to build.
     const fn has_references(self) -> bool {
-        !matches!(self, Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Build)
+        !matches!(self, Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Contention | Self::Build)
     }
 
     async fn take(self, bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -136,6 +140,7 @@ impl Measure {
             Self::Sizes => sizes::measure(bench, figures),
             Self::Lists => lists::measure(bench, figures).await,
             Self::Campaign => campaign::measure(bench, figures).await,
+            Self::Contention => contention::measure(bench, figures),
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,
             Self::Build => build::measure(bench, figures),

@@ -297,7 +297,7 @@ async fn what_was_refused_may_be_asked_again() {
 }
 
 #[tokio::test]
-async fn a_message_has_at_most_65_536_characters_however_many_bytes_each_has() {
+async fn a_message_has_at_most_32_768_characters_however_many_bytes_each_has() {
     let stack = stack().await;
     // In the body they are one, two, three, four and, as an escape, six and twelve bytes each.
     for character in ["x", "é", "€", "😀", r"\u20ac", r"\ud83d\ude00"] {
@@ -305,12 +305,12 @@ async fn a_message_has_at_most_65_536_characters_however_many_bytes_each_has() {
             let (contact, message) = (contact(0), character.repeat(count));
             format!(r#"{{"contact_ids":["{contact}"],"message":"{message}"}}"#)
         };
-        let longest = campaign(&stack, &run(&stack, CHAT, body(65_536)).await).await;
-        assert_eq!(longest["message"].as_str().unwrap().chars().count(), 65_536, "{character}");
+        let longest = campaign(&stack, &run(&stack, CHAT, body(32_768)).await).await;
+        assert_eq!(longest["message"].as_str().unwrap().chars().count(), 32_768, "{character}");
         let before = items(&stack).await;
-        for count in [65_537, 500_000 / character.len(), 900_000 / character.len()] {
-            let wanted = wrong("message", "string_too_long", "String should have at most 65536 characters");
-            assert_eq!(detail(&run(&stack, CHAT, body(count.max(65_537))).await), wanted, "{character} {count}");
+        for count in [32_769, 500_000 / character.len(), 900_000 / character.len()] {
+            let wanted = wrong("message", "string_too_long", "String should have at most 32768 characters");
+            assert_eq!(detail(&run(&stack, CHAT, body(count.max(32_769))).await), wanted, "{character} {count}");
         }
         assert_eq!(changes(&stack, &before).await, nothing(), "{character}");
     }

@@ -1,6 +1,8 @@
 //! `POST /api/v1/conversation/{conversation_id}/message`: says something in an open conversation.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
+use local::database::TABLE_NAME;
 use local::gateway::Answer;
 use serde_json::{Value, json};
 
@@ -59,6 +61,7 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();
         (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());
+        larger["text_bytes"] = (larger["text_bytes"].as_u64().unwrap() + 2).into();
         assert_eq!((gone.len(), new), (1, [(row, larger)].into()));
     }
 }
@@ -138,4 +141,37 @@ async fn messages_side_by_side_are_all_heard_each_in_a_place_of_its_own() {
     assert_eq!(read["transcript"]["items"].as_array().unwrap()[1..], said);
     let places: Vec<_> = said.iter().map(|message| message["id"].as_str().unwrap()[28..].to_owned()).collect();
     assert_eq!(places, (1..21).map(|place| format!("{place:08x}")).collect::<Vec<_>>());
+}
+
+/// Sets what the open conversation has already.
+async fn has(stack: &Stack, messages: u64, bytes: u64) {
+    let (pk, sk) = row("CONVERSATION", OPEN);
+    let text = |text: String| AttributeValue::S(text);
+    let update = stack.client.update_item().table_name(TABLE_NAME).key("pk", text(pk)).key("sk", text(sk));
+    let update = update.update_expression("SET chat_count = :messages, text_bytes = :bytes");
+    let update = update.expression_attribute_values(":messages", AttributeValue::N(messages.to_string()));
+    update.expression_attribute_values(":bytes", AttributeValue::N(bytes.to_string())).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_conversation_takes_no_more_and_a_repeat_is_no_more() {
+    const MOST: u64 = 4 * 1024 * 1024;
+    let full = conflict("conversation_id", "conversation_full", "The conversation has no room for this message");
+    let body = json!({"sender_type": "user", "text": "é"});
+    for (messages, bytes) in [(9_999, 0), (1, MOST - 2)] {
+        let stack = stack().await;
+        has(&stack, messages, bytes).await;
+        let first = post(&path(&id('a', kind::CONVERSATION, OPEN)), ACME, body.to_string());
+        let first = local::gateway::Call { headers: [("idempotency-key".to_owned(), "k".to_owned())].into(), ..first };
+        let said = stack.answer(&first).await;
+        assert_eq!(said.status, 201, "{}", said.body);
+        assert_eq!(stack.answer(&first).await.body, said.body);
+        assert_eq!(detail(&say(&stack, OPEN, &body).await), full);
+        assert_eq!(read(&stack).await["chat_count"], messages + 1);
+    }
+    for (messages, bytes) in [(10_000, 0), (1, MOST - 1)] {
+        let stack = stack().await;
+        has(&stack, messages, bytes).await;
+        assert_eq!(detail(&say(&stack, OPEN, &body).await), full);
+    }
 }

@@ -52,6 +52,7 @@ async fn a_delivery_is_answered_and_stored() {
         // Where nobody sends it, it is found after five minutes.
         ("due_pk", json!("DELIVERY#0")),
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
+        ("unconfirmed", json!(0)),
     ] {
         delivery[name] = value;
     }

@@ -1,12 +1,18 @@
 //! One attempt to send a delivery: makes the body, sends it, and saves the result.
 
+use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
+
 use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, TestData};
+use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
-use crate::records::campaign::{CampaignContact, ContactStatus};
+use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, SentBy};
 use crate::request::error::{Error, Result};
+use crate::table::Table;
 use crate::values::id::WebhookId;
 
 use crate::delivery::endpoint::{Endpoint, Target};
@@ -21,6 +27,13 @@ enum GivenUp {
     Failed(&'static str),
     /// It is no longer to be sent.
     Stopped(&'static str),
+    /// This process has no room for its body now.
+    Postponed,
+}
+
+/// How long a delivery waits for its share of what the process has: the stream has others behind it, the tick works for a while.
+const fn patience(was: &Delivery) -> Duration {
+    Duration::from_secs(if matches!(was.state, DeliveryState::Ready) { 2 } else { 30 })
 }
 
 impl Outbox<'_> {
@@ -34,17 +47,35 @@ impl Outbox<'_> {
         Ok(())
     }
 
-    /// Makes one attempt and saves its result. Returns whether the delivery has arrived.
+    /// Makes one attempt and saves its result. Returns whether the delivery has arrived. Where a try may have ended its process, and always
+    /// in the tick, which has no other trace of it, the try is counted before it is made.
     pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<bool> {
         let target = match &endpoint.target {
             Ok(target) => target,
             Err(reason) => return self.give_up(endpoint, was, GivenUp::Failed(reason)).await,
         };
-        let body = match self.body(endpoint, was).await? {
+        let Some(_share) = self.bounds.attempt(patience(was)).await else {
+            return self.give_up(endpoint, was, GivenUp::Postponed).await;
+        };
+        let mut begun = None;
+        if was.is_suspect() || was.state == DeliveryState::Waiting {
+            let Some(is) = was.clone().begun(self.now()) else {
+                return self.give_up(endpoint, was, GivenUp::Failed("no attempt came to an end")).await;
+            };
+            if !endpoint.table.replace_delivery(endpoint.id, was, &is).await? {
+                return Ok(false);
+            }
+            begun = Some(is);
+        }
+        let was = begun.as_ref().unwrap_or(was);
+        let (body, _share) = match self.body(endpoint, was).await? {
             Ok(body) => body,
             Err(given_up) => return self.give_up(endpoint, was, given_up).await,
         };
         let (attempt, retry_after) = self.post(target, was, body).await?;
+        if attempt.error.as_deref() == Some(OUT_OF_RESOURCES) {
+            return self.give_up(endpoint, was, GivenUp::Postponed).await;
+        }
         let slow_from = (self.service.network.attempt / SLOW).as_millis();
         endpoint.note_attempt(&attempt, u64::try_from(slow_from).unwrap_or(u64::MAX));
         let (arrived, gone, now) = (attempt.succeeded(), attempt.status == Some(410), self.now());
@@ -67,6 +98,12 @@ impl Outbox<'_> {
             GivenUp::Stopped(reason) => {
                 endpoint.table.replace_delivery(endpoint.id, was, &was.clone().dead(reason, self.now())).await?;
             }
+            GivenUp::Postponed if was.state == DeliveryState::Ready => self.defer(endpoint, was).await?,
+            // It stays due, for the next tick.
+            GivenUp::Postponed if was.is_suspect() => {
+                endpoint.table.replace_delivery(endpoint.id, was, &was.clone().not_tried(self.now())).await?;
+            }
+            GivenUp::Postponed => {}
         }
         Ok(false)
     }
@@ -101,22 +138,42 @@ impl Outbox<'_> {
         Ok((attempt, retry_after))
     }
 
-    /// The body, which is the same on every attempt; or why nothing is sent.
-    async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Result<String, GivenUp>> {
+    /// The message of a campaign, which is read once for all its contacts.
+    async fn campaign_text(&self, table: &Table, campaign: &Campaign) -> Result<Option<String>> {
+        let run = (table.tenant.org(), campaign.id.run());
+        let mut texts = self.texts.lock().await;
+        if let Some(text) = texts.get(&run) {
+            return Ok(text.clone());
+        }
+        let text = table.campaign_text(campaign.id.run()).await?;
+        texts.insert(run, text.clone());
+        Ok(text)
+    }
+
+    /// The body, which is the same on every attempt, with its share of the memory; or why nothing is sent.
+    async fn body(
+        &self,
+        endpoint: &Endpoint,
+        was: &Delivery,
+    ) -> Result<Result<(String, Option<SemaphorePermit<'_>>), GivenUp>> {
         let (table, delivery) = (&endpoint.table, was);
+        let mut share = None;
         let print = |data: EventData<'_>| {
             serde_json::to_string(&Event::of(delivery, data)).map_err(|error| Error::Internal(error.to_string()))
         };
-        match (delivery.event, delivery.conversation_id, delivery.campaign_contact_id) {
-            (EventKind::WebhookTest, ..) => print(EventData::Test(TestData::of(WebhookId(endpoint.id.0)))).map(Ok),
+        let body = match (delivery.event, delivery.conversation_id, delivery.campaign_contact_id) {
+            (EventKind::WebhookTest, ..) => print(EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
             (EventKind::ConversationClosed, Some(id), _) => {
                 // A closed conversation never changes, so the delivery needs no copy of it.
-                let (conversation, transcript) =
-                    futures_util::try_join!(table.find::<Conversation>(id), table.transcript(id))?;
-                let Some(conversation) = conversation else {
+                let Some(conversation) = table.find::<Conversation>(id).await? else {
                     return Ok(Err(GivenUp::Failed("the conversation is gone")));
                 };
-                print(EventData::Conversation(ConversationData::of(&conversation, &transcript))).map(Ok)
+                share = self.bounds.body(&conversation, patience(was)).await;
+                if share.is_none() {
+                    return Ok(Err(GivenUp::Postponed));
+                }
+                let transcript = table.transcript(id).await?;
+                print(EventData::Conversation(ConversationData::of(&conversation, &transcript)))
             }
             (EventKind::CampaignMessage | EventKind::CampaignCall, _, Some(id)) => {
                 let (campaign, member) =
@@ -130,9 +187,11 @@ impl Outbox<'_> {
                 let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
-                print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id))).map(Ok)
+                let campaign = Campaign { message: self.campaign_text(table, &campaign).await?, ..campaign };
+                print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id)))
             }
             _ => Err(Error::Internal("a delivery of nothing".into())),
-        }
+        };
+        Ok(Ok((body?, share)))
     }
 }

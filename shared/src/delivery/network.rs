@@ -72,6 +72,9 @@ pub enum Refused {
     /// Its host cannot be resolved.
     #[error("URL should have a host that can be resolved")]
     Unresolved,
+    /// This process had no more descriptors to look its host up.
+    #[error("URL could not be checked now")]
+    OutOfResources,
     /// Its host, or one of the addresses of its host, is not on the public internet.
     #[error("URL should lead to a public address")]
     NotPublic,
@@ -84,7 +87,7 @@ impl Refused {
             Self::TooLong => "url_too_long",
             Self::Character | Self::Malformed(_) => "url_parsing",
             Self::Scheme => "url_scheme",
-            Self::UserInfo | Self::Unresolved | Self::NotPublic => "value_error",
+            Self::UserInfo | Self::Unresolved | Self::OutOfResources | Self::NotPublic => "value_error",
         }
     }
 }
@@ -138,9 +141,15 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if reach.allows(address) { Ok(url) } else { Err(Refused::NotPublic) }
 }
 
+/// Whether the machine lacks something of its own: `ENFILE`, `EMFILE`, `ENOMEM`, `EADDRNOTAVAIL`, `ENOBUFS` of Linux.
+pub(super) fn is_out_of_resources(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| [23, 24, 12, 99, 105].contains(&code))
+}
+
 /// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong configuration.
 pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Result<Vec<IpAddr>, Refused> {
-    let found = lookup.lookup(name).await.map_err(|_| Refused::Unresolved)?;
+    let refused = |error| if is_out_of_resources(&error) { Refused::OutOfResources } else { Refused::Unresolved };
+    let found = lookup.lookup(name).await.map_err(refused)?;
     if found.is_empty() {
         return Err(Refused::Unresolved);
     }

@@ -6,11 +6,15 @@
 //! long as one of them arrives. A connector has a rate limit; what cannot be sent within a second is deferred too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{join_all, try_join_all};
+use futures_util::lock::Mutex as AsyncMutex;
 
+use crate::delivery::bounds::Bounds;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::sender::Sender;
+use crate::records::campaign::RunId;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::delivery::storage::{Due, delivery_of, endpoint_of};
 use crate::records::delivery::{Delivery, DeliveryState};
@@ -19,7 +23,7 @@ use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
 use crate::runtime::stream::{Change, Handled, Unhandled};
 use crate::table::Table;
-use crate::values::id::{EndpointId, WidgetId};
+use crate::values::id::{EndpointId, OrgId, WidgetId};
 use crate::values::time::Timestamp;
 
 pub use super::release::release;
@@ -45,6 +49,12 @@ pub struct Outbox<'a> {
     pub(super) service: &'a Service,
     /// The HTTP client.
     pub(super) sender: Sender,
+    /// What the process may use at the same time.
+    pub(super) bounds: Bounds,
+    /// Deliveries of which a try may have ended its process: they are tried one by one, when nothing else is under way.
+    suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
+    /// The messages of the campaigns whose deliveries it has sent.
+    pub(super) texts: AsyncMutex<BTreeMap<(OrgId, RunId), Option<String>>>,
 }
 
 impl<'a> Outbox<'a> {
@@ -53,7 +63,8 @@ impl<'a> Outbox<'a> {
     /// # Errors
     /// [`Error::Internal`](crate::request::error::Error::Internal) where there is no HTTP client.
     pub fn new(cx: &EventContext<'a>) -> Result<Self> {
-        Ok(Self { service: cx.service, sender: Sender::of(&cx.service.network)? })
+        let sender = Sender::of(&cx.service.network)?;
+        Ok(Self { service: cx.service, sender, bounds: Bounds::default(), suspects: Mutex::default(), texts: AsyncMutex::default() })
     }
 
     /// Sends all deliveries of `batch` that are ready, at the same time.
@@ -86,9 +97,17 @@ impl<'a> Outbox<'a> {
     pub async fn send_deferred(&self, cx: &EventContext<'_>) -> Result<()> {
         let now = self.now();
         let due = self.service.store.due(Due::Endpoint, now, ENDPOINTS).await?;
-        let endpoints = due.iter().filter_map(endpoint_of);
-        let drains = endpoints.map(|(tenant, id)| self.drain(cx.table(tenant), id, now.plus_seconds(BUDGET)));
-        join_all(drains).await.into_iter().collect()
+        let (endpoints, deadline) = (due.iter().filter_map(endpoint_of), now.plus_seconds(BUDGET));
+        let drains = endpoints.map(|(tenant, id)| self.drain(cx.table(tenant), id, deadline));
+        let drained = join_all(drains).await;
+        let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
+        for (endpoint, was) in suspects {
+            if self.now() < deadline {
+                self.attempt(&endpoint, &was).await?;
+                endpoint.keep_health(self.now()).await?;
+            }
+        }
+        drained.into_iter().collect()
     }
 
     /// The time.
@@ -102,11 +121,17 @@ impl<'a> Outbox<'a> {
         let Some((_, any)) = ready.first() else { return Ok(()) };
         let endpoint = Endpoint::of(table, id, any).await.map_err(|error| Unhandled::at(first, error))?;
         let times = self.send_times(&endpoint, ready.len()).await.map_err(|error| Unhandled::at(first, error))?;
-        let sends = ready.iter().enumerate().map(|(number, (at, seen))| {
-            let (endpoint, time) = (&endpoint, times.as_ref().and_then(|times| times.get(number)));
-            async move { self.send_one(endpoint, seen, time.copied()).await.map_err(|error| Unhandled::at(*at, error)) }
-        });
-        let results = join_all(sends).await;
+        let send = |(number, (at, seen)): (usize, &(usize, Delivery))| {
+            let (endpoint, time) = (&endpoint, times.as_ref().and_then(|times| times.get(number)).copied());
+            let (at, seen) = (*at, seen.clone());
+            async move { self.send_one(endpoint, &seen, time).await.map_err(|error| Unhandled::at(at, error)) }
+        };
+        let (suspects, others): (Vec<_>, Vec<_>) =
+            ready.iter().enumerate().partition(|(_, (_, seen))| seen.is_suspect());
+        let mut results = join_all(others.into_iter().map(send)).await;
+        for suspect in suspects {
+            results.push(send(suspect).await);
+        }
         endpoint.keep_health(self.now()).await.map_err(|error| Unhandled::at(first, error))?;
         Unhandled::first(results.into_iter().filter_map(Result::err))
     }
@@ -133,7 +158,7 @@ impl<'a> Outbox<'a> {
         latest: Timestamp,
     ) -> Result<Vec<Timestamp>> {
         let (rate, count) = (self.service.config.rate(), u32::try_from(count).unwrap_or(u32::MAX));
-        Ok(table.reserve((widget, Limited::Send), count, rate, self.now(), latest).await?)
+        Ok(table.reserve_sends((widget, Limited::Send), count, rate, self.now(), latest).await?)
     }
 
     async fn send_one(&self, endpoint: &Endpoint, seen: &Delivery, time: Option<Timestamp>) -> Result<()> {
@@ -151,7 +176,7 @@ impl<'a> Outbox<'a> {
     /// none arrives.
     async fn drain(&self, table: Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
         let (mut width, mut tried, mut stale) = (1, BTreeSet::new(), 0);
-        let mut endpoint: Option<Endpoint> = None;
+        let mut endpoint: Option<Arc<Endpoint>> = None;
         loop {
             let now = self.now();
             let ordinals =
@@ -173,12 +198,21 @@ impl<'a> Outbox<'a> {
                 }
             }
             if endpoint.is_none() {
-                endpoint = Some(match deferred.first() {
+                endpoint = Some(Arc::new(match deferred.first() {
                     Some(delivery) => Endpoint::of(table.clone(), id, delivery).await?,
                     None => Endpoint::stored(table.clone(), id).await?,
-                });
+                }));
             }
             let Some(endpoint) = &endpoint else { return Ok(()) };
+            let (suspects, deferred): (Vec<Delivery>, Vec<Delivery>) =
+                deferred.into_iter().partition(Delivery::is_suspect);
+            if !suspects.is_empty() {
+                let mut all = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+                all.extend(suspects.into_iter().map(|suspect| (Arc::clone(endpoint), suspect)));
+                if deferred.is_empty() {
+                    continue;
+                }
+            }
             if deferred.is_empty() {
                 return Ok(endpoint.end_drain(self.now()).await?);
             }

@@ -12,7 +12,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use super::address::Reach;
 use super::client::{AttemptOutcome, Client};
-use super::network::{Lookup, Network, Refused, endpoint, resolve};
+use super::network::{Lookup, Network, Refused, endpoint, is_out_of_resources, resolve};
 use crate::records::agency::payment_provider::tls;
 use crate::request::error::{Error, Result, chain};
 use crate::values::time::Timestamp;
@@ -155,6 +155,9 @@ impl Resolve for Guard {
     }
 }
 
+/// The word for an attempt that failed because this process had no more descriptors, ports or memory. It says nothing of the endpoint.
+pub const OUT_OF_RESOURCES: &str = "out of resources";
+
 /// Why an attempt failed, in one of a few fixed texts: the owner reads it, so it must not contain anything of the URL or the network.
 fn word(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
@@ -169,6 +172,7 @@ fn word(error: &reqwest::Error) -> &'static str {
             return "tls";
         }
         cause = match error.downcast_ref::<io::Error>() {
+            Some(error) if is_out_of_resources(error) => return OUT_OF_RESOURCES,
             Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => return "connection refused",
             // `io::Error::source` skips the error that it wraps.
             Some(error) => error.get_ref().map(|inner| inner as _),
@@ -188,6 +192,7 @@ const fn word_of_refusal(refused: Refused) -> &'static str {
     match refused {
         Refused::NotPublic => "address not allowed",
         Refused::Unresolved => "name not resolved",
+        Refused::OutOfResources => OUT_OF_RESOURCES,
         Refused::TooLong | Refused::Character | Refused::Malformed(_) | Refused::Scheme | Refused::UserInfo => {
             "url not allowed"
         }

@@ -24,6 +24,8 @@ crate::record! {
         input user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, after it was set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
+        /// How many set-ups have failed: the provider repeats the first answer to an idempotency key, a failure too, for a day.
+        hidden failed_setups: Option<u32> = None,
     }
 }
 

@@ -7,7 +7,7 @@ pub mod rate_limit;
 pub(crate) mod storage;
 
 pub use lease::Lease;
-pub use progress::{Dispatch, Dispatched};
+pub use progress::{Dispatch, Dispatched, TOGETHER};
 pub use storage::Earlier;
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use crate::records::campaign::storage::run_pointer;
 use crate::records::delivery::storage::Due;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Parse, Raw, bounded_list, bounded_text, settle, words};
+use crate::request::input::{Parse, Raw, bounded_list, settle, words};
 use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
 use crate::table::keys::Key;
@@ -32,9 +32,6 @@ use crate::values::time::Timestamp;
 
 /// The most contacts of one run.
 pub const MAX_CONTACTS: usize = 10_000;
-
-/// The most characters of a campaign's message. With four bytes each, they fit into an item beside the other fields.
-pub const MAX_MESSAGE: usize = 65_536;
 
 /// Seconds within which a repeated request to run a campaign is a retry.
 pub const SAME_RUN: i64 = 600;
@@ -88,29 +85,13 @@ impl Schema for ContactIds {
     }
 }
 
-/// The message to the contacts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CampaignMessage(String);
-
-impl Parse for CampaignMessage {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        bounded_text(raw, at, issues, MAX_MESSAGE).map(Self)
-    }
-}
-
-impl Schema for CampaignMessage {
-    fn schema() -> Value {
-        json!({"type": "string", "maxLength": MAX_MESSAGE})
-    }
-}
-
 crate::input! {
     /// The input of run-campaign.
     pub struct NewCampaign {
         /// The contacts that receive it.
         pub contact_ids: ContactIds,
         /// The message; a call ignores it.
-        pub message: Option<CampaignMessage> = None,
+        pub message: Option<String> = None,
         /// Whether a new thread begins; a call always begins one.
         pub start_new_conversation: bool = false,
     }
@@ -131,6 +112,17 @@ crate::object! {
     }
 }
 
+/// What became of a campaign's contacts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    /// Sent.
+    pub sent: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Deleted from the campaign, whatever they were.
+    pub deleted: u64,
+}
+
 impl Counts {
     /// How many contacts there are.
     pub const fn total(&self) -> u64 {
@@ -145,13 +137,13 @@ crate::record! {
         own widget_id: WidgetId,
         /// The widget's assistant.
         own assistant_id: Option<AssistantId> = None,
-        /// The message; null for calls.
+        /// The message; null for calls. It is stored beside the campaign, which changes often.
         own message: Option<String> = None,
         /// Whether a new thread begins.
         own start_new_conversation: bool = false,
         /// The status.
         own status: CampaignStatus = CampaignStatus::NotStarted,
-        /// Its contacts by state.
+        /// Its contacts by state. What is stored is how many it began with, as queued: see [`Campaign::counted`].
         own counts: Counts = Counts::default(),
         /// When it was made.
         created created_at: Timestamp,
@@ -170,7 +162,7 @@ impl NewCampaign {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         context.update(widget.0.as_bytes());
         context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
-        let message = self.message.as_ref().map(|message| message.0.as_str()).unwrap_or_default();
+        let message = self.message.as_deref().unwrap_or_default();
         context.update(&(message.len() as u64).to_be_bytes());
         context.update(message.as_bytes());
         let mut contacts = self.contact_ids.distinct();
@@ -203,7 +195,7 @@ impl Campaign {
     /// [`Error::Invalid`] at the body's `message` where a chat would have no first message.
     pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
         let calls = widget.widget_type.calls();
-        let said = new.message.as_ref().map(|message| &message.0);
+        let said = new.message.as_ref();
         let message = if calls { None } else { said.or(widget.opening_message.as_ref()).cloned() };
         if !calls && message.is_none() {
             let (kind, msg) = words::MISSING;
@@ -245,6 +237,17 @@ impl Campaign {
         Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
     }
 
+    /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.
+    #[must_use]
+    pub fn counted(mut self, outcomes: Outcomes) -> Self {
+        let Outcomes { sent, failed, deleted } = outcomes;
+        let left = self.counts.queued.saturating_sub(sent + failed + deleted);
+        let cancelled = self.status == CampaignStatus::Cancelled;
+        let (queued, cancelled) = if cancelled { (0, left) } else { (left, 0) };
+        self.counts = Counts { queued, sent, failed, cancelled };
+        self
+    }
+
     /// This campaign as it is answered: completed, if nothing is left to send.
     #[must_use]
     pub fn seen(mut self) -> Self {
@@ -258,7 +261,7 @@ impl Campaign {
 
 /// A run: what the id of a campaign and the ids of its contacts have in common, which is all but the last 32 bits. There the campaign has
 /// its ordinal in the list of campaigns, and a contact has its place in the campaign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct RunId(Uuid);
 
 impl RunId {

@@ -52,7 +52,7 @@ crate::record! {
     /// A conversation.
     pub struct Conversation(ConversationId): listed("CONVERSATION", pointers Conversation::thread) {
         /// Whether it is open: only then it accepts messages.
-        own(filter except ConversationStatus::Open) status: ConversationStatus = ConversationStatus::Open,
+        own(filter) status: ConversationStatus = ConversationStatus::Open,
         /// How many messages it has.
         own chat_count: u64 = 0,
         /// When it was closed.
@@ -71,8 +71,15 @@ crate::record! {
         fixed device_type: Option<String> = None,
         /// Free-form.
         fixed attributes: JsonObject = JsonObject::default(),
+        /// Bytes of all that was said.
+        hidden text_bytes: u64 = 0,
     }
 }
+
+/// The most messages of a conversation.
+pub const MAX_MESSAGES: u64 = 10_000;
+/// The most bytes of text of a conversation: a transcript fits the memory of the function that sends it.
+pub const MAX_TEXT: u64 = 4 * 1024 * 1024;
 
 impl Conversation {
     /// A new conversation with a contact; its id has no ordinal yet.
@@ -89,6 +96,7 @@ impl Conversation {
             contact_id: Some(contact),
             device_type: None,
             attributes: JsonObject::default(),
+            text_bytes: 0,
         }
     }
 
@@ -114,6 +122,20 @@ impl Conversation {
         (self.status, self.closed_at) = (ConversationStatus::Closed, Some(now));
         self.touch(now);
         Ok(())
+    }
+
+    /// Whether it has room for a message with this text.
+    pub fn has_room_for(&self, text: &str) -> bool {
+        self.chat_count < MAX_MESSAGES && self.text_bytes + text.len() as u64 <= MAX_TEXT
+    }
+
+    /// The answer to a message for which a conversation has no room.
+    pub fn is_full() -> Error {
+        Error::Conflict {
+            at: Location::path().name("conversation_id"),
+            kind: "conversation_full",
+            message: "The conversation has no room for this message",
+        }
     }
 
     /// The answer to a request that needs an open conversation.

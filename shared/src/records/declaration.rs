@@ -46,7 +46,7 @@ mod macros;
 use uuid::Uuid;
 
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Input, Source};
+use crate::request::input::{Input, Source, limited};
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::Item;
@@ -64,6 +64,9 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
 
     /// The members, with the role that each has.
     fn members() -> Vec<(FieldRole, Member)>;
+
+    /// Its id.
+    fn uuid(&self) -> Uuid;
 
     /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
     fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
@@ -206,7 +209,7 @@ impl<R: Declared> Input for New<R> {
     fn schema() -> Value {
         let taken =
             |role: FieldRole| matches!(role, FieldRole::Input | FieldRole::Fixed | FieldRole::Org | FieldRole::Parent);
-        let members = R::members().into_iter().filter(|(role, _)| taken(*role)).map(|(_, member)| member);
+        let members = R::members().into_iter().filter(|(role, _)| taken(*role)).map(|(_, member)| bounded(member));
         titled(object(members.collect()), &format!("New{}", R::NAME))
     }
 }
@@ -222,9 +225,14 @@ impl<R: Declared> Input for Changes<R> {
 
     fn schema() -> Value {
         let members = R::members().into_iter().filter(|(role, _)| *role == FieldRole::Input);
-        let members = members.map(|(_, member)| Member { required: false, ..member });
+        let members = members.map(|(_, member)| Member { required: false, ..bounded(member) });
         titled(object(members.collect()), &format!("{}Changes", R::NAME))
     }
+}
+
+/// A member of an input, whose texts have a limit.
+fn bounded(member: Member) -> Member {
+    Member { schema: limited(member.schema, member.name), ..member }
 }
 
 /// A stored attribute that an old item may lack.

@@ -158,8 +158,13 @@ crate::record! {
         hidden sent_by: SentBy = SentBy::Stream,
         /// When it becomes due.
         hidden due_at: Option<Timestamp> = None,
+        /// The tries that were begun and of which nothing is known: each may have ended its process.
+        hidden unconfirmed: u32 = 0,
     }
 }
+
+/// The tries without a result after which a delivery is given up.
+const MOST_UNCONFIRMED: u32 = 10;
 
 impl Delivery {
     /// Why it has failed; `None` where it has arrived.
@@ -254,6 +259,7 @@ impl Delivery {
             asked_by: None,
             sent_by: SentBy::Stream,
             due_at: None,
+            unconfirmed: 0,
         }
         .ready(now)
     }
@@ -269,7 +275,32 @@ impl Delivery {
     /// To be sent now, with the backoff from its beginning: `by` is the request that asks for it.
     #[must_use]
     pub fn again(self, by: Uuid, now: Timestamp) -> Self {
-        Self { tries: 0, asked_by: Some(by), ..self }.ready(now)
+        Self { tries: 0, asked_by: Some(by), unconfirmed: 0, ..self }.ready(now)
+    }
+
+    /// To be sent now although it was to be sent before: perhaps whoever tried did not survive it.
+    #[must_use]
+    pub fn ready_again(self, now: Timestamp) -> Self {
+        let unsent = u32::from(self.state == DeliveryState::Ready);
+        Self { unconfirmed: self.unconfirmed.max(unsent), ..self }.ready(now)
+    }
+
+    /// Whether a try of it may have ended its process.
+    pub const fn is_suspect(&self) -> bool {
+        self.unconfirmed > 0
+    }
+
+    /// With one more try that is begun; none where there were too many.
+    #[must_use]
+    pub fn begun(self, now: Timestamp) -> Option<Self> {
+        let unconfirmed = self.unconfirmed + 1;
+        (unconfirmed <= MOST_UNCONFIRMED).then_some(Self { unconfirmed, updated_at: now, ..self })
+    }
+
+    /// The same, where the try that was begun last was not made.
+    #[must_use]
+    pub fn not_tried(self, now: Timestamp) -> Self {
+        Self { unconfirmed: self.unconfirmed.saturating_sub(1), updated_at: now, ..self }
     }
 
     /// Left to the tick, without an attempt.
@@ -301,6 +332,7 @@ impl Delivery {
         let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
         let delivery = &mut self;
         delivery.attempts += 1;
+        delivery.unconfirmed = 0;
         (delivery.status, delivery.milliseconds) = (attempt.status, Some(attempt.milliseconds));
         delivery.error.clone_from(&attempt.error);
         delivery.log.push(attempt);

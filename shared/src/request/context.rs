@@ -17,6 +17,7 @@ use crate::request::tenant::Caller;
 use crate::runtime::config::Config;
 use crate::table::Table;
 use crate::table::keys::Fingerprint;
+use crate::table::reservation::Origin;
 use crate::table::store::Store;
 use crate::values::id::uuid_v7;
 use crate::values::time::Timestamp;
@@ -136,6 +137,15 @@ pub struct Recognition {
     pub seconds: i64,
     /// Whether an idempotency key says that they are one, and not what they ask for.
     pub keyed: bool,
+}
+
+impl Recognition {
+    /// What the executions of a request that began `at` have in common, where an idempotency key says that they are one.
+    pub fn origin(&self, at: Timestamp) -> Option<Origin> {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.fingerprint[..16]);
+        self.keyed.then_some(Origin { id: Uuid::from_bytes(id), at })
+    }
 }
 
 /// The source of the time.

@@ -113,6 +113,14 @@ impl Location {
         Self::nowhere().name("header").name(name)
     }
 
+    /// The last name in it.
+    pub fn field(&self) -> Option<&str> {
+        self.0.iter().rev().find_map(|step| match step {
+            Step::Name(name) => Some(name.as_ref()),
+            Step::Index(_) => None,
+        })
+    }
+
     /// The body: `["body"]`.
     pub fn body() -> Self {
         Self::nowhere().name("body")

@@ -15,14 +15,14 @@ use crate::records::declaration::Patch;
 use crate::request::error::{Error, Issue, Issues, Location, Result};
 use crate::values::schema::{Schema, Value, object};
 
-pub use parse::{Between, Count, Parse, Raw, bounded_list, bounded_text, one_of, reject};
+pub use parse::{Between, Count, Parse, Raw, bounded_list, longest_text, one_of, reject};
 use parse::{Kind, string};
 
 /// What some editors and programs write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The named values of the path, the query or the body.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Source<'a> {
     place: Location,
     values: Vec<(Cow<'a, str>, Raw<'a>)>,
@@ -54,6 +54,13 @@ impl<'a> Source<'a> {
             Ok(_) => because(words::BODY),
         })?;
         Ok(Self { place, values: members.0 })
+    }
+
+    /// The same with one more text value.
+    #[must_use]
+    pub fn with(&self, name: &'a str, value: &'a str) -> Self {
+        let more = (Cow::Borrowed(name), Raw::Text(value));
+        Self { place: self.place.clone(), values: self.values.iter().cloned().chain([more]).collect() }
     }
 
     fn find(&self, name: &str) -> Option<Raw<'a>> {
@@ -191,6 +198,26 @@ pub fn member_or<T: Schema + serde::Serialize>(
     member
 }
 
+/// One member of the schema of an input, whose texts have a limit.
+pub fn input_member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate::values::schema::Member {
+    let member = member::<T>(name, required, doc);
+    crate::values::schema::Member { schema: limited(member.schema, name), ..member }
+}
+
+/// `schema` with the most characters of a text `name`, where it is the schema of a text.
+pub fn limited(mut schema: Value, name: &str) -> Value {
+    let of_text = |schema: &mut Value| {
+        if schema["type"] == "string" && ["enum", "format", "pattern"].iter().all(|word| schema.get(word).is_none()) {
+            schema["maxLength"] = longest_text(name).into();
+        }
+    };
+    match schema["anyOf"].as_array_mut() {
+        Some(choices) => choices.iter_mut().for_each(of_text),
+        None => of_text(&mut schema),
+    }
+    schema
+}
+
 /// One member of a schema: its name, whether it is required, and the schema itself.
 pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate::values::schema::Member {
     crate::values::schema::Member { name, required, schema: crate::values::schema::described(T::schema(), doc) }
@@ -221,7 +248,7 @@ macro_rules! input {
 
             fn schema() -> $crate::values::schema::Value {
                 $crate::values::schema::object(vec![
-                    $($crate::request::input::member::<$Type>(
+                    $($crate::request::input::input_member::<$Type>(
                         stringify!($field),
                         $crate::input!(@required $($default)?),
                         concat!($($field_doc),*),

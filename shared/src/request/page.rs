@@ -2,8 +2,9 @@
 
 use std::marker::PhantomData;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::records::declaration::Declared;
 use crate::request::error::Issues;
@@ -91,6 +92,56 @@ impl PageQuery {
             next_page: (page < pages).then(|| page + 1),
         }
     }
+}
+
+/// The most bytes of a page.
+const MOST: usize = 5 * 1024 * 1024;
+/// The most bytes of it as a text in the function's response: Lambda passes on 6,291,556, of which the rest of the response takes some.
+const MOST_PASSED_ON: usize = 6_291_556 - 16 * 1024;
+
+/// Whether `answer` is small enough to be sent.
+pub(crate) fn fits(answer: &str) -> bool {
+    // Nearly all are far smaller, even where every character needed an escape.
+    answer.len() <= MOST / 2 || (answer.len() <= MOST && escaped(answer) <= MOST_PASSED_ON)
+}
+
+/// The bytes of `json` as a text in JSON.
+fn escaped(json: &str) -> usize {
+    json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+/// How many records at the beginning of the page in `answer` fit; at least one, since every record does.
+pub(crate) fn fitting(answer: &str) -> u64 {
+    #[derive(Deserialize)]
+    struct PageAnswer<'a> {
+        #[serde(borrow)]
+        data: PageData<'a>,
+    }
+    #[derive(Deserialize)]
+    struct PageData<'a> {
+        #[serde(borrow, default)]
+        items: Vec<&'a RawValue>,
+        #[serde(borrow, default)]
+        transcript: Option<PageItems<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct PageItems<'a> {
+        #[serde(borrow)]
+        items: Vec<&'a RawValue>,
+    }
+    let items = serde_json::from_str::<PageAnswer<'_>>(answer).map(|answer| match answer.data {
+        PageData { transcript: Some(PageItems { items }), .. } | PageData { items, .. } => items,
+    });
+    let items = items.unwrap_or_default();
+    let sizes = items.iter().map(|item| (item.get().len() + 1, escaped(item.get()) + 1));
+    // What is around the records stays.
+    let all = sizes.clone().fold((0, 0), |all, size| (all.0 + size.0, all.1 + size.1));
+    let mut page = (answer.len().saturating_sub(all.0), escaped(answer).saturating_sub(all.1));
+    let fit = sizes.take_while(|size| {
+        page = (page.0 + size.0, page.1 + size.1);
+        page.0 <= MOST && page.1 <= MOST_PASSED_ON
+    });
+    (fit.count() as u64).max(1)
 }
 
 impl<R> Page<R> {

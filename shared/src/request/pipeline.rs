@@ -16,6 +16,7 @@ use crate::request::error::{Error, Issue, Issues, Location, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
 use crate::request::input::{Input, Source, settle, words};
+use crate::request::page;
 use crate::request::response::{Reply, Response, envelope, envelope_schema};
 use crate::routes::{Access, Route};
 use crate::runtime::meter::{Cost, Meter};
@@ -56,6 +57,7 @@ pub struct Handler {
 }
 
 /// The input of a request, not yet read.
+#[derive(Clone)]
 struct Sources<'a> {
     path: Source<'a>,
     query: Source<'a>,
@@ -134,6 +136,23 @@ impl Handler {
         response
     }
 
+    /// The failure of a request for a page whose answer is `body`: it names the largest size that works. The page of that size is made as
+    /// well, since it begins with another record.
+    async fn too_large(&self, cx: &Context<'_>, sources: Sources<'_>, body: &str) -> Result<Error> {
+        let mut size = page::fitting(body);
+        loop {
+            let asked = size.to_string();
+            let smaller = Sources { query: sources.query.with("size", &asked), ..sources.clone() };
+            let body = (self.prepare)(&smaller)?(cx).await?;
+            if page::fits(&body) {
+                let at = Location::query().name("size");
+                let msg = format!("The page would be larger than 5 MiB. The largest size that works is {size}");
+                return Ok(Error::invalid(at.issue("page_too_large", msg)));
+            }
+            size = page::fitting(&body).min(size.saturating_sub(1)).max(1);
+        }
+    }
+
     async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Response> {
         let store = service.store.metered(meter.clone());
         let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
@@ -172,7 +191,13 @@ impl Handler {
         let cx = Context::new(caller, Table::new(store, caller.tenant), base_url, service);
         let success = self.route.success;
         match key {
-            None => Ok(Response::new(success, work(&cx).await?)),
+            None => {
+                let body = work(&cx).await?;
+                if !page::fits(&body) {
+                    return Err(Box::pin(self.too_large(&cx, sources, &body)).await?);
+                }
+                Ok(Response::new(success, body))
+            }
             // Boxed, so that a request without an idempotency key does not carry its memory.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
         }

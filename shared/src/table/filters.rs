@@ -1,24 +1,26 @@
-//! Filters of lists: which rows have the same value in a field, so that those alone are listed, with an exact total.
+//! Filters of lists: which rows have the same value in a field, so that those alone are listed, with a total.
 //!
 //! The rows with one value are a *set* of ordinals, and so are the rows that match several filters at once: a record with the terms
 //! `status=closed` and `assistant_id=A` stands in the sets `status=closed`, `assistant_id=A`, and both together. An ordinal is a bit. A
-//! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each; to put an ordinal in is to add its power of two, to take it out
-//! is to subtract it, which nobody may do twice: the transaction that does it has a condition that holds once. A *section* counts the
+//! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
 //! ordinals of 32 blocks, so that a page is found by the counts, then by the bits of the few blocks that it lies in.
 //!
-//! The value that nearly all rows begin with can do without sets (`filter except …`): they are what the other values leave.
+//! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
+//! ([`Table::follow`]), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
 
 use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
 
 use crate::request::error::Issues;
 use crate::request::input::{Parse, Source, member};
 use crate::request::page::{ListQuery, Page};
-use crate::table::commit::Transaction;
-use crate::table::keys::{Key, filter_block, filter_section, list_row};
-use crate::table::list::{BLOCK, SECTION, counts_of, first_ordinal};
-use crate::table::store::{Item, number, values};
+use crate::table::keys::{Key, filter_block, filter_section, list_row, row_of};
+use crate::table::list::{BLOCK, SECTION, counts_of};
+use crate::table::rows::version;
+use crate::table::store::{Item, key_of, number, values};
 use crate::table::stored::Listed;
-use crate::table::transaction::Write;
+use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError, readable};
 use crate::values::id::Id;
 use crate::values::schema::{Member, Schema};
@@ -34,8 +36,6 @@ type Bits = [u64; (BLOCK / WORD) as usize];
 pub struct Term {
     field: &'static str,
     value: String,
-    /// All other values of the field, where this is the one without a set.
-    except: Option<&'static [&'static str]>,
 }
 
 /// A value that lists can be filtered by.
@@ -45,11 +45,6 @@ pub trait FilterValue {
 
     /// The value in words; none where there is no value.
     fn text(&self) -> Option<String>;
-
-    /// All values that there are, where there is a list of them.
-    fn words() -> &'static [&'static str] {
-        &[]
-    }
 }
 
 impl<T: Id> FilterValue for T {
@@ -69,24 +64,15 @@ impl<T: Id> FilterValue for Option<T> {
 }
 
 impl Term {
-    /// The term of a row whose `field` has this value; none where it has no set.
-    pub fn of<T: FilterValue>(field: &'static str, value: &T, except: Option<&T>) -> Option<Self> {
-        let value = value.text()?;
-        let excepted = except.and_then(FilterValue::text).is_some_and(|except| except == value);
-        (!excepted).then_some(Self { field, value, except: None })
+    /// The term of a row whose `field` has this value; none where it has no value.
+    pub fn of<T: FilterValue>(field: &'static str, value: &T) -> Option<Self> {
+        value.text().map(|value| Self { field, value })
     }
 
     /// The term that a query asks for; inside, none where it does not. None after an issue.
-    pub fn read<T: FilterValue>(
-        field: &'static str,
-        source: &Source<'_>,
-        issues: &mut Issues,
-        except: Option<&T>,
-    ) -> Option<Option<Self>> {
+    pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Option<Self>> {
         let asked = source.optional::<Option<T::Asked>>(field, issues, || None)?;
-        let Some(value) = asked.as_ref().and_then(FilterValue::text) else { return Some(None) };
-        let excepted = except.and_then(FilterValue::text).is_some_and(|except| except == value);
-        Some(Some(Self { field, value, except: excepted.then(T::words) }))
+        Some(asked.as_ref().and_then(FilterValue::text).map(|value| Self { field, value }))
     }
 
     /// The member of a query's schema.
@@ -111,135 +97,130 @@ fn sets(list: &str, terms: &[Term]) -> Vec<String> {
     (1..1_u32 << terms.len()).map(chosen).collect()
 }
 
-/// Rows of a list: all, or those of a set; without those of others.
+/// A row of a list whose terms may have changed.
 #[derive(Debug)]
-struct Selection {
-    /// The set; all rows where there is none.
-    of: Option<String>,
-    /// Subsets of it that are left out; they have nothing in common.
-    without: Vec<String>,
-}
-
-impl Selection {
-    /// The rows of `list` that match `asked`, of which at most one term has no set.
-    fn of(list: &str, asked: &[Term]) -> Self {
-        let with_set: Vec<&Term> = asked.iter().filter(|term| term.except.is_none()).collect();
-        let excepted = asked.iter().find_map(|term| Some((term, term.except?)));
-        let without = excepted.map(|(term, words)| {
-            let others = words.iter().filter(|word| **word != term.value);
-            let instead = |word: &&str| Term { field: term.field, value: (*word).to_owned(), except: None };
-            let combined = |other: Term| {
-                let terms = asked.iter().map(|term| if term.field == other.field { &other } else { term });
-                set(list, &terms.collect::<Vec<_>>())
-            };
-            others.map(instead).map(combined).collect()
-        });
-        Self { of: (!with_set.is_empty()).then(|| set(list, &with_set)), without: without.unwrap_or_default() }
-    }
-}
-
-impl Transaction<'_> {
-    /// Moves the row at `ordinal` of `list` from the sets of one choice of terms to those of another.
-    pub fn select(&mut self, list: &str, ordinal: u32, was: &[Term], is: &[Term]) {
-        let (was, is) = (sets(list, was), sets(list, is));
-        was.iter().filter(|set| !is.contains(set)).for_each(|set| self.add_to_set(set, ordinal, -1));
-        is.iter().filter(|set| !was.contains(set)).for_each(|set| self.add_to_set(set, ordinal, 1));
-    }
-
-    fn add_to_set(&mut self, set: &str, ordinal: u32, sign: i128) {
-        let (block, bit) = (ordinal / BLOCK, ordinal % BLOCK);
-        let tenant = *self.tenant();
-        let add = |key: Key, name: String, value: i128| Write::Update {
-            key,
-            expression: format!("ADD {name} :value").into(),
-            condition: None,
-            values: values([(":value", number(value))]),
-        };
-        self.write(add(filter_block(&tenant, set, block), format!("w{}", bit / WORD), sign << (bit % WORD)));
-        self.write(add(filter_section(&tenant, set, block / SECTION), format!("b{}", block % SECTION), sign));
-    }
+pub struct Move {
+    /// Its key.
+    pub key: Key,
+    /// Its terms before; none where it is new.
+    pub was: Vec<Term>,
+    /// Its terms after; none where it was removed.
+    pub is: Vec<Term>,
 }
 
 impl Table {
+    /// Has the sets follow `changes`, which are in their order. To follow the same changes again makes no difference.
+    ///
+    /// # Errors
+    /// [`TableError`]: some sets may have followed.
+    pub async fn follow(&self, changes: &[Move]) -> Result<(), TableError> {
+        // By block of a set: which bits are to be there, and which are not.
+        let mut blocks: BTreeMap<(String, u32), BTreeMap<u32, bool>> = BTreeMap::new();
+        for Move { key, was, is } in changes.iter().filter(|change| change.was != change.is) {
+            let Some((_, list, ordinal)) = row_of(key) else { continue };
+            let mut note = |set, there| {
+                blocks.entry((set, ordinal / BLOCK)).or_default().insert(ordinal % BLOCK, there);
+            };
+            sets(list, was).into_iter().for_each(|set| note(set, false));
+            sets(list, is).into_iter().for_each(|set| note(set, true));
+        }
+        let follow = blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits));
+        try_join_all(follow).await.map(drop)
+    }
+
+    /// Sets and clears bits of a block, and has its section count them.
+    async fn follow_block(&self, set: &str, block: u32, changed: &BTreeMap<u32, bool>) -> Result<(), TableError> {
+        let keys = [filter_block(&self.tenant, set, block), filter_section(&self.tenant, set, block / SECTION)];
+        let [block_key, section] = &keys;
+        let count = format!("b{}", block % SECTION);
+        let mut round = self.store.backoff();
+        loop {
+            let items = self.store.get_all(&keys).await?;
+            let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
+            let was = stands(block_key).map(bits).unwrap_or_default();
+            let mut is = was;
+            for (bit, there) in changed {
+                let (word, mask) = ((bit / WORD) as usize, 1 << (bit % WORD));
+                if *there { is[word] |= mask } else { is[word] &= !mask }
+            }
+            let written = if is == was {
+                Ok(())
+            } else {
+                let version = stands(block_key).map(version).unwrap_or_default();
+                self.store.put_if(&block_item(block_key, &is, version + 1), UNCHANGED, &values([(":version", number(version))])).await
+            };
+            match written {
+                Ok(()) => {
+                    let ordinals: u32 = is.iter().map(|word| word.count_ones()).sum();
+                    if stands(section).and_then(|section| section.get(&count)) != Some(&number(ordinals)) {
+                        let expression = format!("SET {count} = :ordinals");
+                        self.store.update(section, &expression, None, &values([(":ordinals", number(ordinals))])).await?;
+                    }
+                    return Ok(());
+                }
+                // The same change is being followed elsewhere, because it came twice.
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept changing a filter".into()));
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+    }
+
     /// A page of the rows that match the filters of `query`.
     pub(super) async fn filtered<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
         let list = R::list(of);
-        let selection = Selection::of(&list, &query.terms);
-        let next = async { if selection.of.is_none() { self.next_ordinal::<R>(of).await } else { Ok(0) } };
-        let (ordinals, total) = self.select(&selection, next, query.page.offset(), query.page.size()).await?;
+        let set = set(&list, &query.terms.iter().collect::<Vec<_>>());
+        let (ordinals, total) = self.select(&set, query.page.offset(), query.page.size()).await?;
         let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, &list, *ordinal)).collect();
         let mut items: Vec<Item> = self.store.get_all(&keys).await?;
         items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         let rows: Vec<R> = readable(items);
-        // A row may have changed since its set was read.
+        // The set may be a moment behind its rows.
         let matching = rows.into_iter().filter(|row| {
             let has = row.terms();
-            query.terms.iter().all(|asked| match asked.except {
-                None => has.contains(asked),
-                Some(_) => has.iter().all(|term| term.field != asked.field),
-            })
+            query.terms.iter().all(|asked| has.contains(asked))
         });
         Ok(query.page.of(matching.collect(), total))
     }
 
-    /// The ordinals of `selection`, of a list in which `next` comes next: `size` of them behind the first `offset`, and how many there
-    /// are altogether.
-    async fn select(
-        &self,
-        selection: &Selection,
-        next: impl Future<Output = Result<u32, TableError>>,
-        offset: u64,
-        size: u64,
-    ) -> Result<(Vec<u32>, u64), TableError> {
-        let of = selection.of.as_deref();
-        let without = futures_util::future::try_join_all(selection.without.iter().map(|set| self.counts(Some(set))));
-        let (next, counts, without) = futures_util::try_join!(next, self.counts(of), without)?;
-        let all = || (0..next.div_ceil(BLOCK)).map(|block| (block, (next - block * BLOCK).min(BLOCK))).collect();
-        let counts: BTreeMap<u32, u32> = if of.is_some() { counts } else { all() };
-        // They are read side by side, so a subset may be a moment ahead of the set.
-        let left = |(block, count): (&u32, &u32)| {
-            let out = without.iter().filter_map(|counts| counts.get(block)).sum::<u32>();
-            (*block, u64::from(count.saturating_sub(out)))
-        };
-        let counts: Vec<(u32, u64)> = counts.iter().map(left).collect();
-        let total = counts.iter().map(|(_, count)| count).sum();
+    /// The ordinals of `set`: `size` of them behind the first `offset`, and how many there are altogether.
+    async fn select(&self, set: &str, offset: u64, size: u64) -> Result<(Vec<u32>, u64), TableError> {
+        let first = filter_section(&self.tenant, set, 0);
+        let counts = counts_of(&self.store.query(&first.pk, &first.sk, None).await?);
+        let total = counts.values().copied().map(u64::from).sum();
 
         let (mut before, mut blocks, mut skipped) = (0, Vec::new(), None);
         for (block, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            if before + count > offset && before < offset.saturating_add(size) {
+            if before + u64::from(count) > offset && before < offset.saturating_add(size) {
                 skipped.get_or_insert(before);
                 blocks.push(block);
             }
-            before += count;
+            before += u64::from(count);
         }
-        let without = selection.without.iter().map(|set| self.blocks(Some(set), &blocks));
-        let (of_blocks, without) =
-            futures_util::try_join!(self.blocks(of, &blocks), futures_util::future::try_join_all(without))?;
-        let ordinals = blocks.iter().flat_map(|block| {
-            let members =
-                if of.is_some() { of_blocks.get(block).copied().unwrap_or_default() } else { until(*block, next) };
-            let out: Vec<Bits> = without.iter().filter_map(|blocks| blocks.get(block).copied()).collect();
-            (0..BLOCK)
-                .filter(move |bit| has(&members, *bit) && !out.iter().any(|out| has(out, *bit)))
-                .map(move |bit| block * BLOCK + bit)
+        let keys: Vec<Key> = blocks.iter().map(|block| filter_block(&self.tenant, set, *block)).collect();
+        let items = self.store.get_all(&keys).await?;
+        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).map(bits);
+        let ordinals = blocks.iter().zip(&keys).flat_map(|(block, key)| {
+            let members = of_key(key).unwrap_or_default();
+            (0..BLOCK).filter(move |bit| has(&members, *bit)).map(move |bit| block * BLOCK + bit)
         });
         let skip = usize::try_from(offset - skipped.unwrap_or(offset)).unwrap_or(usize::MAX);
         Ok((ordinals.skip(skip).take(usize::try_from(size).unwrap_or(usize::MAX)).collect(), total))
     }
+}
 
-    async fn counts(&self, set: Option<&str>) -> Result<BTreeMap<u32, u32>, TableError> {
-        let Some(set) = set else { return Ok(BTreeMap::new()) };
-        let first = filter_section(&self.tenant, set, 0);
-        Ok(counts_of(&self.store.query(&first.pk, &first.sk, None).await?))
-    }
+/// The block has not changed since it had this version.
+const UNCHANGED: &str = "attribute_not_exists(pk) OR version = :version";
 
-    async fn blocks(&self, set: Option<&str>, blocks: &[u32]) -> Result<BTreeMap<u32, Bits>, TableError> {
-        let Some(set) = set else { return Ok(BTreeMap::new()) };
-        let keys: Vec<Key> = blocks.iter().map(|block| filter_block(&self.tenant, set, *block)).collect();
-        let items = self.store.get_all(&keys).await?;
-        let block = |item: &Item| Some((item.get("sk")?.as_s().ok()?.parse().ok()?, bits(item)));
-        Ok(items.iter().filter_map(block).collect())
-    }
+/// A block as an item: a word without a bit is left out.
+fn block_item(key: &Key, bits: &Bits, version: u64) -> Item {
+    let mut item = key.attributes();
+    let words = bits.iter().enumerate().filter(|(_, word)| **word > 0);
+    item.extend(words.map(|(place, word)| (format!("w{place}"), number(word))));
+    item.insert("version".to_owned(), number(version));
+    item
 }
 
 fn sort_key(item: &Item) -> Option<&String> {
@@ -257,13 +238,4 @@ fn bits(item: &Item) -> Bits {
 
 fn has(bits: &Bits, bit: u32) -> bool {
     bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0
-}
-
-/// All ordinals of `block` below `next`.
-fn until(block: u32, next: u32) -> Bits {
-    let mut bits = Bits::default();
-    for bit in (0..BLOCK).take_while(|bit| first_ordinal(block) + u64::from(*bit) < u64::from(next)) {
-        bits[(bit / WORD) as usize] |= 1 << (bit % WORD);
-    }
-    bits
 }

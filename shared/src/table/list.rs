@@ -10,7 +10,8 @@
 //! The total is the next ordinal less all holes. One query reads the head and all sections; the counts lead to the block in which the
 //! k-th row lies, and its set to the very ordinal. A million rows with a tenth removed are 31 sections of 9 KB together, and a block.
 //!
-//! To append moves the head on ([`commit`](crate::table::commit)). To remove takes the row away, puts its ordinal into the block's set and
+//! To append moves the head on, then writes the row ([`reservation`](crate::table::reservation)). An ordinal whose row is not there yet counts
+//! as a hole until it is. To remove takes the row away, puts its ordinal into the block's set and
 //! adds to the section's count ([`rows`](crate::table::rows)), in one transaction. Appends and removals never touch the same item.
 //!
 //! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
@@ -21,9 +22,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::table::keys::{SK, list_block, list_head, list_row};
+use crate::table::reservation::Token;
 use crate::table::store::Item;
 use crate::table::stored::Listed;
 use crate::table::{Table, TableError};
+use crate::values::id::ordinal;
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
 pub(crate) const BLOCK: u32 = 1024;
@@ -34,8 +37,12 @@ pub(crate) const SECTION: u32 = 32;
 struct Index {
     /// The ordinal that the next row gets.
     next: u32,
-    /// Holes of each block that has any.
+    /// Holes of each block that has any, and ordinals that have no row yet.
     holes: BTreeMap<u32, u32>,
+    /// Where rows may be missing.
+    tokens: Vec<Token>,
+    /// The ordinals that have no row yet, or never will.
+    missing: BTreeSet<u32>,
 }
 
 /// Where a row is, as far as the index knows.
@@ -48,6 +55,22 @@ enum Place {
 }
 
 impl Index {
+    /// The same, where these ordinals have no row.
+    fn without(mut self, missing: BTreeSet<u32>) -> Self {
+        for ordinal in &missing {
+            *self.holes.entry(ordinal / BLOCK).or_default() += 1;
+        }
+        Self { missing, ..self }
+    }
+
+    /// The same, where these ordinals have rows after all.
+    fn with(mut self, there: &BTreeSet<u32>) -> Self {
+        for ordinal in self.missing.intersection(there) {
+            self.holes.entry(ordinal / BLOCK).and_modify(|holes| *holes -= 1);
+        }
+        Self { missing: self.missing.difference(there).copied().collect(), ..self }
+    }
+
     fn total(&self) -> u64 {
         // The head is read a moment before the counts: what came and went in between is in these and not in that.
         u64::from(self.next).saturating_sub(self.holes.values().copied().map(u64::from).sum())
@@ -111,7 +134,17 @@ pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
 /// The index in the items of a head's partition: the head itself, then its sections.
 fn index_of(items: &[Item]) -> Index {
     let Some((head, sections)) = items.split_first() else { return Index::default() };
-    Index { next: next_of(Some(head)), holes: counts_of(sections) }
+    Index { next: next_of(Some(head)), holes: counts_of(sections), tokens: Token::all(head), missing: BTreeSet::new() }
+}
+
+fn ordinals_of<R: Listed>(rows: &[R]) -> BTreeSet<u32> {
+    rows.iter().map(|row| ordinal(row.uuid())).collect()
+}
+
+/// The holes in the item of a block, counted from its first ordinal.
+pub(crate) fn holes_of(block: &Item) -> BTreeSet<u32> {
+    let set = block.get("holes").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
+    set.iter().filter_map(|offset| offset.parse().ok()).collect()
 }
 
 impl Table {
@@ -144,13 +177,23 @@ impl Table {
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
         let (index, mut rows) = if offset == 0 {
             // The first page begins at the first row, wherever that is.
-            futures_util::try_join!(self.index(list), self.rows(list, 0, size))?
+            let (index, rows) = futures_util::try_join!(self.index(list), self.rows(list, 0, size))?;
+            let index = self.resolved(list, index, &ordinals_of(&rows)).await?;
+            // The rows may have been read before the head, and some were appended in between.
+            let fewer = (rows.len() as u64) < index.total().min(query.size());
+            (index, if fewer { self.rows(list, 0, size).await? } else { rows })
         } else {
             let index = self.index(list).await?;
+            let index = self.resolved(list, index, &BTreeSet::new()).await?;
             let first = match index.locate(offset) {
                 None => None,
                 Some(Place::Ordinal(first)) => Some(first),
-                Some(Place::Block { block, rank }) => nth_row(block, &self.holes(list, block).await?, rank),
+                Some(Place::Block { block, rank }) => {
+                    let mut holes = self.holes(list, block).await?;
+                    let missing = index.missing.iter().filter(|ordinal| *ordinal / BLOCK == block);
+                    holes.extend(missing.map(|ordinal| ordinal % BLOCK));
+                    nth_row(block, &holes, rank)
+                }
             };
             let rows = match first {
                 Some(first) => self.rows(list, first, size).await?,
@@ -158,6 +201,7 @@ impl Table {
             };
             (index, rows)
         };
+        let index = index.with(&ordinals_of(&rows));
         // What was appended since the index was read is not in its total, and so not on its last page either.
         rows.truncate(usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX));
         Ok(query.of(rows, index.total()))
@@ -169,10 +213,19 @@ impl Table {
         Ok(index_of(&items))
     }
 
+    /// The index, after a look at the rows that may be missing, of which these are `there`.
+    async fn resolved(&self, list: &str, index: Index, there: &BTreeSet<u32>) -> Result<Index, TableError> {
+        if index.tokens.is_empty() {
+            return Ok(index);
+        }
+        let has_holes = |block| index.holes.contains_key(&block);
+        let missing = self.missing(list, &index.tokens, there, has_holes).await?;
+        Ok(index.without(missing))
+    }
+
     async fn holes(&self, list: &str, block: u32) -> Result<BTreeSet<u32>, TableError> {
-        let item = self.store.get(&list_block(&self.tenant, list, block)).await?.unwrap_or_default();
-        let set = item.get("holes").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
-        Ok(set.iter().filter_map(|offset| offset.parse().ok()).collect())
+        let item = self.store.get(&list_block(&self.tenant, list, block)).await?;
+        Ok(item.as_ref().map(holes_of).unwrap_or_default())
     }
 
     async fn rows<R: Listed>(&self, list: &str, first: u32, limit: usize) -> Result<Vec<R>, TableError> {
@@ -194,7 +247,7 @@ mod tests {
             holes.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
         }
         let counts = holes.iter().map(|(block, set)| (*block, u32::try_from(set.len()).unwrap())).collect();
-        let index = Index { next, holes: counts };
+        let index = Index { next, holes: counts, ..Index::default() };
         let left: Vec<u32> = (0..next).filter(|ordinal| !removed.contains(ordinal)).collect();
         assert_eq!(index.total(), left.len() as u64);
         assert_eq!(index.locate(left.len() as u64), None);

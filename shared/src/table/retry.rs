@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
@@ -11,8 +11,10 @@ use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use crate::request::error::chain;
 use crate::table::TableError;
 
-/// How often a call is attempted that met another transaction, or that left something unprocessed.
-const ROUNDS: u32 = 8;
+/// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait between two attempts, at first and later.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(160));
 
 /// Another transaction is at work on the same item, or this one is at work already. The SDK does not try again by itself.
 pub(super) fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
@@ -45,19 +47,34 @@ where
     }
 }
 
-/// Waits between the rounds of a call, longer each time, and never as long as another caller that began at the same moment.
-#[derive(Debug, Default)]
-pub(super) struct Backoff(u32);
+/// Waits between attempts, longer each time, and never as long as another caller that began at the same moment. After a second they become
+/// shorter again: whoever has waited long goes before whoever comes now.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    most: Duration,
+    deadline: Instant,
+}
 
 impl Backoff {
-    /// Waits; false where there were rounds enough.
-    pub(super) async fn wait(&mut self) -> bool {
-        self.0 += 1;
-        if self.0 >= ROUNDS {
+    /// Waits that end at `deadline`.
+    pub(super) const fn until(deadline: Instant) -> Self {
+        Self { most: PAUSES.0, deadline }
+    }
+
+    /// Whether no time is left for another attempt.
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Waits; false where no time is left for another attempt.
+    pub(crate) async fn wait(&mut self) -> bool {
+        let age = PATIENCE.saturating_sub(self.deadline.saturating_duration_since(Instant::now())).as_secs_f64();
+        let wait = self.most.div_f64(age.max(1.0)).mul_f64(fastrand::f64());
+        if Instant::now() + wait >= self.deadline {
             return false;
         }
-        let most = Duration::from_millis(10) * 2_u32.pow(self.0);
-        tokio::time::sleep(most.mul_f64(fastrand::f64())).await;
+        self.most = PAUSES.1.min(self.most * 2);
+        tokio::time::sleep(wait).await;
         true
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of lists: inserted, changed and removed together with their list, their filters and the items that lead to them.
+//! Rows of lists: inserted, changed and removed together with their list and the items that lead to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::records::declaration::Reference;
-use crate::table::commit::Transaction;
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::list::{BLOCK, SECTION};
+use crate::table::reservation::Origin;
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, text, values};
 use crate::table::stored::Listed;
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Table, TableError, is_proven};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError, is_proven};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
 
@@ -40,6 +40,23 @@ pub struct NewRow<Of> {
     pub now: Timestamp,
 }
 
+/// A record that has to exist.
+struct Required {
+    key: Key,
+    proof: Option<Uuid>,
+    /// The field that names it; none where the path does.
+    field: Option<&'static str>,
+}
+
+impl Required {
+    /// The parent first, then what the fields name.
+    fn all(parent: Option<Reference>, fields: Vec<Reference>) -> Vec<Self> {
+        let parent = parent.map(|Reference { key, proof, .. }| Self { key, proof, field: None });
+        let named = |Reference { field, key, proof }| Self { key, proof, field: Some(field) };
+        parent.into_iter().chain(fields.into_iter().map(named)).collect()
+    }
+}
+
 impl Table {
     /// Inserts what `make` makes of an id, on condition that its parent and all records that it names are there. A repeat of `origin`
     /// inserts nothing, and gets the row as it was made.
@@ -54,34 +71,33 @@ impl Table {
         let NewRow { of, id, origin, now } = new;
         // The references do not depend on the ordinal.
         let sample = make(R::id_at(of, id, 0));
-        let parent = R::parent(&self.tenant, of);
-        let under = usize::from(parent.is_some());
-        let required: Vec<Reference> = parent.into_iter().chain(sample.references(&self.tenant)).collect();
-        let transaction = |transaction: &mut Transaction<'_>| {
-            let at = R::id_at(of, id, transaction.next::<R>(of));
-            if let Some(origin) = origin {
-                transaction.made_by(origin, R::proof(at).unwrap_or_default(), now);
+        let origin_of = origin.map(|id| Origin { id, at: now });
+        let required: Vec<Required> = Required::all(R::parent(&self.tenant, of), sample.references(&self.tenant));
+        let reserved = if required.iter().all(|required| self.store.recent.existed(&required.key, required.proof)) {
+            let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1, origin_of), self.require(&required));
+            let reserved = reserved?;
+            if let Err(error) = there {
+                self.give_back(&reserved).await?;
+                return Err(error);
             }
-            for Reference { key, proof, .. } in &required {
-                transaction.write(Write::check(key.clone(), *proof));
-            }
-            let row = make(at);
-            transaction.insert(of, at, &row)?;
-            Ok(row)
+            reserved
+        } else {
+            // A request that names what is not there is to leave nothing behind.
+            self.require(&required).await?;
+            self.reserve::<R>(of, 1, origin_of).await?
         };
-        let markers = usize::from(origin.is_some());
-        match self.commit(transaction).await {
-            Err(Cancelled::Condition(0, Some(marker))) if markers == 1 => {
+        let at = R::id_at(of, id, reserved.first());
+        let row = make(at);
+        let mut transaction = Transaction::new(self);
+        if let Some(origin) = origin {
+            transaction.made_by(origin, row.uuid(), now);
+        }
+        transaction.insert(at, &row)?;
+        match self.commit(transaction, [reserved]).await {
+            Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
                 Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))))
             }
-            Err(Cancelled::Condition(at, _)) => match at.checked_sub(markers) {
-                Some(at) if at < under => Err(TableError::Missing),
-                at => Err(at.and_then(|at| required.get(at)).map_or_else(
-                    || TableError::Broken("a condition that an insert does not have".into()),
-                    |reference| TableError::Unknown(reference.field),
-                )),
-            },
-            result => Ok(result?),
+            result => Ok(result.map(|()| row)?),
         }
     }
 
@@ -95,16 +111,35 @@ impl Table {
         ids: &[Uuid],
         make: impl Fn(usize, R::Id) -> R + Sync,
     ) -> Result<Vec<R>, TableError> {
-        let transaction = |transaction: &mut Transaction<'_>| {
-            let insert = |(index, id): (usize, &Uuid)| {
-                let at = R::id_at(of, *id, transaction.next::<R>(of));
-                let row = make(index, at);
-                transaction.insert(of, at, &row)?;
-                Ok(row)
-            };
-            ids.iter().enumerate().map(insert).collect()
-        };
-        Ok(self.commit(transaction).await?)
+        let reserved = self.reserve::<R>(of, u32::try_from(ids.len()).unwrap_or(u32::MAX), None).await?;
+        let mut transaction = Transaction::new(self);
+        let mut rows = Vec::with_capacity(ids.len());
+        for ((index, id), ordinal) in ids.iter().enumerate().zip(reserved.ordinals()) {
+            let at = R::id_at(of, *id, ordinal);
+            let row = make(index, at);
+            transaction.insert(at, &row)?;
+            rows.push(row);
+        }
+        self.commit(transaction, [reserved]).await?;
+        Ok(rows)
+    }
+
+    /// Requires records, by one strongly consistent read. A condition in a transaction would make every two appends that name the same
+    /// record conflict.
+    async fn require(&self, required: &[Required]) -> Result<(), TableError> {
+        if required.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Key> = required.iter().map(|required| required.key.clone()).collect();
+        let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
+        for Required { key, proof, field } in required {
+            let is_it = |item: &Item| proof.is_none_or(|id| item.get("id") == Some(&text(id)));
+            if !found.get(key).is_some_and(is_it) {
+                return Err(field.map_or(TableError::Missing, TableError::Unknown));
+            }
+            self.store.recent.exists(key, *proof);
+        }
+        Ok(())
     }
 
     /// Requires the record that the rows of this list belong to.
@@ -112,10 +147,7 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where it is not there.
     pub async fn require_parent<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
-        let Some(Reference { key, proof, .. }) = R::parent(&self.tenant, of) else { return Ok(()) };
-        let item = self.store.get(&key).await?;
-        let is_there = item.is_some_and(|item| proof.is_none_or(|id| item.get("id") == Some(&text(id))));
-        if is_there { Ok(()) } else { Err(TableError::Missing) }
+        self.require(&Required::all(R::parent(&self.tenant, of), Vec::new())).await
     }
 
     /// Changes the row `id` by `change`, again where others change it at the same moment, on condition that the records that it newly
@@ -147,7 +179,8 @@ impl Table {
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
     ) -> Result<Result<R, E>, TableError> {
         let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             let (version, changed_by) = (version(&item), item.get(CHANGED_BY).cloned());
             let was: R = from_item(item)?;
             if changed_by == Some(text(by)) {
@@ -157,7 +190,11 @@ impl Table {
             if let Err(refused) = change(&mut is) {
                 return Ok(Err(refused));
             }
-            let (transaction, named) = self.replacing(id, (&was, &is), version, by)?;
+            let known: Vec<Key> = was.references(&self.tenant).into_iter().map(|reference| reference.key).collect();
+            let mut named = is.references(&self.tenant);
+            named.retain(|reference| !known.contains(&reference.key));
+            self.require(&Required::all(None, named)).await?;
+            let transaction = self.replacing(id, (&was, &is), version, by)?;
             let committed = match &transaction.writes[..] {
                 [Write::Put { item, condition: Some(condition), values }] => {
                     self.store.put_if(item, condition, values).await
@@ -166,27 +203,25 @@ impl Table {
             };
             match committed {
                 Ok(()) => return Ok(Ok(is)),
-                Err(Cancelled::Condition(0, stands)) => {
+                Err(Cancelled::Condition(_, stands)) => {
                     item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
-                }
-                Err(Cancelled::Condition(at, _)) => {
-                    return Err(named.get(at - 1).map_or(TableError::Missing, |field| TableError::Unknown(field)));
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             }
+            if !round.wait().await {
+                return Err(TableError::Unavailable("others kept changing the record".into()));
+            }
         }
-        Err(TableError::Unavailable("others kept changing the record".into()))
     }
 
-    /// The writes that replace a row: its own first, then a condition for each field that newly names a record, whose names are returned
-    /// as well, then its filters and what leads to it.
+    /// The writes that replace a row: its own first, then what leads to it.
     fn replacing<R: Listed>(
         &self,
         id: R::Id,
         (was, is): (&R, &R),
         version: u64,
         by: Uuid,
-    ) -> Result<(Transaction<'_>, Vec<&'static str>), TableError> {
+    ) -> Result<Transaction<'_>, TableError> {
         let mut transaction = Transaction::new(self);
         let uuid = R::proof(id).unwrap_or_default();
         let mut item = self.item(id, is)?;
@@ -194,21 +229,12 @@ impl Table {
         item.insert(CHANGED_BY.to_owned(), text(by));
         let (condition, values) = unchanged(uuid, version);
         transaction.write(Write::Put { item, condition: Some(condition), values });
-        let known: Vec<Key> = was.references(&self.tenant).into_iter().map(|reference| reference.key).collect();
-        let mut named = Vec::new();
-        for Reference { field, key, proof } in is.references(&self.tenant) {
-            if !known.contains(&key) {
-                transaction.write(Write::check(key, proof));
-                named.push(field);
-            }
-        }
         let (before, after) = (was.pointers(&self.tenant), is.pointers(&self.tenant));
         for key in before.iter().filter(|key| !after.contains(key)) {
             transaction.write(Write::delete(key));
         }
         after.iter().filter(|key| !before.contains(key)).for_each(|key| transaction.point(key, uuid));
-        transaction.select(&R::list_of(id), ordinal(uuid), &was.terms(), &is.terms());
-        Ok((transaction, named))
+        Ok(transaction)
     }
 
     /// Removes the row `id` with all that goes with it, and returns what it was. It is read first: what cannot be answered is not
@@ -230,7 +256,8 @@ impl Table {
         check: impl Fn(&R) -> Result<(), E> + Sync,
     ) -> Result<Result<R, E>, TableError> {
         let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             let version = version(&item);
             let row: R = from_item(item)?;
             if let Err(refused) = check(&row) {
@@ -243,7 +270,6 @@ impl Table {
             for key in &row.pointers(&self.tenant) {
                 transaction.write(Write::delete(key));
             }
-            transaction.select(&R::list_of(id), ordinal(uuid), &row.terms(), &[]);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
             match self.store.transact(&transaction.writes).await {
                 Ok(()) => return Ok(Ok(row)),
@@ -252,11 +278,13 @@ impl Table {
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             }
+            if !round.wait().await {
+                return Err(TableError::Unavailable("others kept changing the record".into()));
+            }
         }
-        Err(TableError::Unavailable("others kept changing the record".into()))
     }
 
-    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], which no filter selects, and the items that lead to them, all or none.
+    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], and the items that lead to them, all or none.
     ///
     /// # Errors
     /// [`TableError::Missing`] where one of them is not there.
@@ -275,8 +303,27 @@ impl Table {
 }
 
 impl Transaction<'_> {
-    /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
-    fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u32>) {
+    /// Puts the row `id`, whose ordinal was reserved, with what leads to it.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it cannot be an item.
+    pub fn insert<R: Listed>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
+        self.write(Write::put(self.table.item(id, row)?));
+        for pointer in row.pointers(&self.table.tenant) {
+            self.point(&pointer, row.uuid());
+        }
+        Ok(())
+    }
+
+    /// Puts an item that leads to the row `id`.
+    pub(crate) fn point(&mut self, pointer: &Key, id: Uuid) {
+        let mut item = pointer.attributes();
+        item.insert("id".to_owned(), text(id));
+        self.write(Write::put(item));
+    }
+
+    /// Turns `ordinals`, which have no row or whose rows the transaction removes, into holes of `list`.
+    pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u32>) {
         let mut blocks: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for ordinal in ordinals {
             blocks.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
@@ -306,7 +353,7 @@ impl Transaction<'_> {
     }
 }
 
-fn version(item: &Item) -> u64 {
+pub(crate) fn version(item: &Item) -> u64 {
     item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).unwrap_or_default()
 }
 

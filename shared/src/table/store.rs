@@ -1,8 +1,8 @@
 //! The calls of the SDK, each in one place, with what they cost and how they fail. Nothing outside this file calls it.
 
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Instant;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -15,7 +15,6 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
-use lru::LruCache;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -23,7 +22,8 @@ use crate::request::error::chain;
 use crate::runtime::meter::{Meter, Unit};
 use crate::table::TableError;
 use crate::table::keys::{DUE_INDEX, Key};
-use crate::table::retry::{Backoff, LostAnswer, failure, is_conflict};
+use crate::table::reservation::Recent;
+use crate::table::retry::{Backoff, LostAnswer, PATIENCE, failure, is_conflict};
 use crate::table::transaction::Cancelled;
 use crate::table::wire::{QueryOutput, Record, Rows};
 
@@ -45,15 +45,10 @@ pub struct Store {
     pub(super) client: Client,
     pub(super) table_name: Arc<str>,
     pub(super) meter: Meter,
-    heads: Heads,
+    pub(super) recent: Recent,
+    /// When the request that the calls are for has no more time for another attempt.
+    deadline: Option<Instant>,
 }
-
-/// The next ordinal of the lists that this process has appended to of late, as far as it knows. It is bounded: whose list it is may be
-/// any id that a caller makes up.
-type Heads = Arc<Mutex<LruCache<String, u32>>>;
-
-/// How many lists a process remembers.
-const HEADS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
 pub(super) fn names<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<HashMap<String, String>> {
@@ -75,14 +70,20 @@ impl Store {
             client,
             table_name: table_name.into(),
             meter: Meter::default(),
-            heads: Arc::new(Mutex::new(LruCache::new(HEADS))),
+            recent: Recent::default(),
+            deadline: None,
         }
     }
 
-    /// The same table, whose calls `meter` counts.
+    /// The same table for a request that begins now, whose calls `meter` counts.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
-        Self { meter, ..self.clone() }
+        Self { meter, deadline: Some(Instant::now() + PATIENCE), ..self.clone() }
+    }
+
+    /// The waits between attempts at one thing: until the request has no more time, or for [`PATIENCE`] where there is no request.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::until(self.deadline.unwrap_or_else(|| Instant::now() + PATIENCE))
     }
 
     /// Opens the connection, by reading an item that is not there.
@@ -128,7 +129,7 @@ impl Store {
     }
 
     async fn put_where(&self, item: &Item, condition: Option<&'static str>, values: &Item) -> Result<(), Cancelled> {
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         loop {
             let call = self.client.put_item().table_name(&*self.table_name).set_item(Some(item.clone()));
             let call = call.set_condition_expression(condition.map(str::to_owned));
@@ -178,7 +179,7 @@ impl Store {
         }
     }
 
-    /// Changes a single item on a condition, and returns what it is then.
+    /// Changes a single item, on a condition where there is one, and returns what it is then.
     ///
     /// # Errors
     /// [`Cancelled`]. Where an attempt's answer was lost, the condition may be found broken by that very attempt.
@@ -186,16 +187,18 @@ impl Store {
         &self,
         key: &Key,
         expression: &str,
-        condition: &'static str,
+        condition: Option<&str>,
         values: &Item,
     ) -> Result<Item, Cancelled> {
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         loop {
             let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
-            let call = call.update_expression(expression).condition_expression(condition);
-            let call = call.set_expression_attribute_names(names([expression, condition]));
+            let call = call.update_expression(expression).set_condition_expression(condition.map(str::to_owned));
+            let call = call.set_expression_attribute_names(names(condition.into_iter().chain([expression])));
             let call = call.set_expression_attribute_values(some(values)).return_values(ReturnValue::AllNew);
-            let call = call.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            // Without a condition it must not be asked for.
+            let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+            let call = call.set_return_values_on_condition_check_failure(stood);
             let depth = self.meter.begin();
             let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
                 Ok(output) => {
@@ -222,7 +225,7 @@ impl Store {
     /// [`TableError::Missing`] where there is none. Where an attempt's answer was lost and the next found nothing, nobody can tell
     /// who removed it: that is [`TableError::Unavailable`].
     pub(crate) async fn delete(&self, key: &Key) -> Result<Item, TableError> {
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         loop {
             let lost = LostAnswer::default();
             let call = self.client.delete_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
@@ -349,6 +352,21 @@ impl Store {
         Ok(try_join_all(batches).await?.concat())
     }
 
+    /// These attributes of the items of `keys` as they are now; `pk` and `sk` must be among them. Those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn get_attributes(
+        &self,
+        keys: &[Key],
+        attributes: &'static str,
+    ) -> Result<HashMap<Key, Item>, TableError> {
+        let batches: Vec<_> =
+            keys.chunks(BATCH_GET_LIMIT).map(|keys| self.batch_get(keys, true, Some(attributes))).collect();
+        let items = try_join_all(batches).await?.concat();
+        Ok(items.into_iter().filter_map(|item| Some((key_of(&item)?, item))).collect())
+    }
+
     async fn batch_get(
         &self,
         keys: &[Key],
@@ -359,7 +377,7 @@ impl Store {
         // DynamoDB refuses a key that comes twice, as it does where two ids end in the same ordinal.
         let distinct: HashSet<&Key> = keys.iter().collect();
         let mut wanted: Vec<Item> = distinct.into_iter().map(Key::attributes).collect();
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         while !wanted.is_empty() {
             let request = KeysAndAttributes::builder()
                 .set_keys(Some(wanted))
@@ -397,7 +415,7 @@ impl Store {
             let put = PutRequest::builder().set_item(Some(item)).build().map_err(broken)?;
             wanted.push(WriteRequest::builder().put_request(put).build());
         }
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         while !wanted.is_empty() {
             let call = self.client.batch_write_item().request_items(&*self.table_name, wanted);
             let depth = self.meter.begin();
@@ -412,20 +430,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// What this process believes the next ordinal of the list at `pk` to be; none where it has not heard of the list.
-    pub(crate) fn head_guess(&self, pk: &str) -> Option<u32> {
-        self.heads().get(pk).copied()
-    }
-
-    /// Corrects that belief.
-    pub(crate) fn learn_head(&self, pk: &str, next: u32) {
-        self.heads().put(pk.to_owned(), next);
-    }
-
-    fn heads(&self) -> MutexGuard<'_, LruCache<String, u32>> {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,11 +10,17 @@ use aws_sdk_dynamodb::types::{
 };
 use uuid::Uuid;
 
+use crate::request::tenant::Tenant;
 use crate::runtime::meter::Unit;
-use crate::table::TableError;
-use crate::table::keys::Key;
-use crate::table::retry::{Backoff, failure, is_conflict};
-use crate::table::store::{EXISTS, Item, Store, broken, names, some, text, units};
+use crate::table::keys::{Key, TTL, made_by};
+use crate::table::retry::{failure, is_conflict};
+use crate::table::store::{Item, Store, broken, names, number, some, text, units};
+use crate::table::{Table, TableError};
+use crate::values::time::Timestamp;
+
+/// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
+/// ([`MARKED`](crate::records::claim::MARKED)).
+const REMEMBERED: i64 = 3 * 86_400;
 
 /// One action of a transaction. In an expression `#name` stands for the attribute `name`, which may then be a word of DynamoDB's own.
 #[derive(Debug, Clone)]
@@ -44,7 +50,7 @@ pub enum Write {
         /// `UpdateExpression`.
         expression: Cow<'static, str>,
         /// `ConditionExpression`.
-        condition: Option<&'static str>,
+        condition: Option<Cow<'static, str>>,
         /// Values in both.
         values: Item,
     },
@@ -75,11 +81,6 @@ impl Write {
         Self::Delete { key: key.clone(), condition: None, values: Item::new() }
     }
 
-    /// Requires that the item of `key` is there, and has this id where one is given.
-    pub fn check(key: Key, id: Option<Uuid>) -> Self {
-        let values = id.map(|id| (":id".to_owned(), text(id))).into_iter().collect();
-        Self::Check { key, condition: if id.is_some() { "id = :id" } else { EXISTS }, values }
-    }
 }
 
 /// Why a transaction did nothing.
@@ -87,6 +88,8 @@ impl Write {
 pub enum Cancelled {
     /// The condition of the action at this index did not hold; the item as it was, where there was one.
     Condition(usize, Option<Item>),
+    /// It met another write of the same item, or was throttled: it may succeed a moment later.
+    Conflict(String),
     /// Anything else.
     Failed(TableError),
 }
@@ -95,8 +98,42 @@ impl From<Cancelled> for TableError {
     fn from(cancelled: Cancelled) -> Self {
         match cancelled {
             Cancelled::Condition(..) => Self::Missing,
+            Cancelled::Conflict(told) => Self::Unavailable(told),
             Cancelled::Failed(error) => error,
         }
+    }
+}
+
+/// A transaction in the making.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) writes: Vec<Write>,
+}
+
+impl<'a> Transaction<'a> {
+    /// A transaction without a write yet.
+    pub(crate) const fn new(table: &'a Table) -> Self {
+        Self { table, writes: Vec::new() }
+    }
+
+    /// Whose part of the table it is about.
+    pub const fn tenant(&self) -> &Tenant {
+        &self.table.tenant
+    }
+
+    /// Adds an action, and returns its place.
+    pub fn write(&mut self, write: Write) -> usize {
+        self.writes.push(write);
+        self.writes.len() - 1
+    }
+
+    /// Notes that `origin` has made the record `id`, on condition that it has made none; returns the action's place.
+    pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> usize {
+        let mut marker = made_by(&self.table.tenant, origin).attributes();
+        marker.insert("id".to_owned(), text(id));
+        marker.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
+        self.write(Write::create(marker))
     }
 }
 
@@ -106,30 +143,34 @@ impl Store {
     /// # Errors
     /// [`Cancelled`] says whose condition failed.
     pub(crate) async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
-        let mut round = Backoff::default();
+        let mut round = self.backoff();
         loop {
-            let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
-            let actions = actions.map_err(Cancelled::Failed)?;
-            let call = self.client.transact_write_items().set_transact_items(Some(actions));
-            let depth = self.meter.begin();
-            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-            let consumed =
-                result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
-            self.meter.end(depth, Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
-            let Err(error) = result else { return Ok(()) };
-            match cancelled(&error) {
-                // What the SDK has not tried again by itself.
-                Cancelled::Failed(TableError::Unavailable(_))
-                    if (reasons(&error).is_some() || is_conflict(&error)) && round.wait().await => {}
-                cancelled => return Err(cancelled),
+            match self.transact_once(writes).await {
+                Err(Cancelled::Conflict(_)) if round.wait().await => {}
+                result => return result,
             }
         }
+    }
+
+    /// The same, without trying again: for conditions that are likely not to hold any more by then.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub(crate) async fn transact_once(&self, writes: &[Write]) -> Result<(), Cancelled> {
+        let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
+        let actions = actions.map_err(Cancelled::Failed)?;
+        let call = self.client.transact_write_items().set_transact_items(Some(actions));
+        let depth = self.meter.begin();
+        let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
+        self.meter.end(depth, Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
+        result.map(drop).map_err(|error| cancelled(&error))
     }
 
     fn action(&self, write: &Write) -> Result<TransactWriteItem, TableError> {
         let table = &*self.table_name;
         // Without a condition it must not be asked for.
-        let old = |condition: Option<&'static str>| condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let old = |conditional: bool| conditional.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
         let action = TransactWriteItem::builder();
         Ok(match write {
             Write::Put { item, condition, values } => action.put(
@@ -139,7 +180,7 @@ impl Store {
                     .set_condition_expression(condition.map(str::to_owned))
                     .set_expression_attribute_names(names(*condition))
                     .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(*condition))
+                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
                     .build()
                     .map_err(broken)?,
             ),
@@ -159,10 +200,10 @@ impl Store {
                     .table_name(table)
                     .set_key(Some(key.attributes()))
                     .update_expression(expression.as_ref())
-                    .set_condition_expression(condition.map(str::to_owned))
-                    .set_expression_attribute_names(names(condition.iter().copied().chain([expression.as_ref()])))
+                    .set_condition_expression(condition.as_deref().map(str::to_owned))
+                    .set_expression_attribute_names(names(condition.as_deref().into_iter().chain([expression.as_ref()])))
                     .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(*condition))
+                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
                     .build()
                     .map_err(broken)?,
             ),
@@ -173,7 +214,7 @@ impl Store {
                     .set_condition_expression(condition.map(str::to_owned))
                     .set_expression_attribute_names(names(*condition))
                     .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(*condition))
+                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
                     .build()
                     .map_err(broken)?,
             ),
@@ -188,7 +229,11 @@ const PASSING: [&str; 4] =
 
 /// Why a transaction was cancelled. A condition that does not hold is told first: nothing else matters then.
 fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled {
-    let Some(reasons) = reasons(error) else { return Cancelled::Failed(failure(error)) };
+    let Some(reasons) = reasons(error) else {
+        // The SDK does not try it again by itself.
+        let failure = failure(error);
+        return if is_conflict(error) { Cancelled::Conflict(failure.to_string()) } else { Cancelled::Failed(failure) };
+    };
     let failed = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
     if let Some(index) = failed {
         return Cancelled::Condition(index, reasons.get(index).and_then(|reason| reason.item.clone()));
@@ -196,7 +241,7 @@ fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsEr
     let mut codes = reasons.iter().filter_map(CancellationReason::code).filter(|code| *code != "None");
     let told = codes.clone().collect::<Vec<_>>().join(", ");
     let passes = codes.all(|code| PASSING.contains(&code));
-    Cancelled::Failed(if passes { TableError::Unavailable(told) } else { TableError::Broken(told) })
+    if passes { Cancelled::Conflict(told) } else { Cancelled::Failed(TableError::Broken(told)) }
 }
 
 /// The reasons, one for each action, where it was cancelled.

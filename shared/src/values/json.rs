@@ -77,16 +77,33 @@ macro_rules! json_text {
 json_text!(JsonObject, "{}", "object");
 json_text!(JsonArray, "[]", "array");
 
+/// The most bytes of a free-form value.
+const MOST: usize = 32 * 1024;
+
+/// `text` as a free-form value, unless it is too long.
+fn bounded(text: &str, at: &Location, issues: &mut Issues) -> Option<Box<RawValue>> {
+    if text.len() > MOST {
+        let msg = format!("JSON should have at most {MOST} bytes, not {}", text.len());
+        issues.push(at.issue(words::TOO_LONG, msg));
+        return None;
+    }
+    RawValue::from_string(text.to_owned()).ok()
+}
+
 impl Parse for JsonArray {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = raw.as_array().and_then(|_| RawValue::from_string(raw.source().to_owned()).ok());
-        text.map_or_else(|| reject(issues, at, words::LIST), |text| Some(Self(text)))
+        match raw.as_array() {
+            Some(_) => bounded(raw.source(), at, issues).map(Self),
+            None => reject(issues, at, words::LIST),
+        }
     }
 }
 
 impl Parse for JsonObject {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = raw.as_object().and_then(|text| RawValue::from_string(text.to_owned()).ok());
-        text.map_or_else(|| reject(issues, at, words::DICT), |text| Some(Self(text)))
+        match raw.as_object() {
+            Some(text) => bounded(text, at, issues).map(Self),
+            None => reject(issues, at, words::DICT),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The payment provider: the two calls that register an agency's webhook there.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -23,15 +23,18 @@ pub const EVENTS: [&str; 9] = [
     "invoice.payment_failed",
 ];
 
-/// The time limit of an attempt: long enough for a slow provider, and two of them fit into the gateway's 29 seconds.
+/// The time limit of an attempt, which a slow provider keeps.
 const ATTEMPT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
+/// The time limit of all attempts of a request together. The table's calls fit beside them into the gateway's 29 seconds.
+const ALTOGETHER: Duration = Duration::from_secs(24);
+/// The wait before an attempt after one that met another request with the same idempotency key, or too many.
+const PAUSE: Duration = Duration::from_millis(500);
 
 // The public roots are compiled in; only a function that calls the provider links them.
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls().map_err(|error| chain(&error))?)
-        .timeout(ATTEMPT)
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -39,16 +42,35 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
         .map_err(|error| chain(&error))
 });
 
-/// The idempotency key for the provider, the same for every repeat of one set-up. It changes only when the `replaced` endpoint is gone.
-pub fn idempotency_key(agency: AgencyId, replaced: Option<&str>, url: &str) -> String {
-    let what = format!("{agency} {} {url}", replaced.unwrap_or_default());
+/// The idempotency key for the provider, the same for every repeat of one set-up. It changes when the `replaced` endpoint is gone, and when
+/// the provider has answered a failure, which it would answer to the same key for a day.
+pub fn idempotency_key(agency: AgencyId, replaced: Option<&str>, failed: u32, url: &str) -> String {
+    let what = format!("{agency} {} {failed} {url}", replaced.unwrap_or_default());
     format!("setup-{}", crate::hex(ring::digest::digest(&ring::digest::SHA256, what.as_bytes()).as_ref()))
 }
 
-/// The provider, with an agency's key.
+/// The provider, with an agency's key, for one request.
 pub struct PaymentProvider<'a> {
     base: &'a str,
     key: &'a str,
+    deadline: Instant,
+}
+
+/// Why the provider did not do as it was told.
+#[derive(Debug)]
+pub enum SetupFailure {
+    /// It answered a failure, and answers it again to the same idempotency key.
+    Definitely(Error),
+    /// It is not known whether it did.
+    Perhaps(Error),
+}
+
+impl From<SetupFailure> for Error {
+    fn from(refused: SetupFailure) -> Self {
+        match refused {
+            SetupFailure::Definitely(error) | SetupFailure::Perhaps(error) => error,
+        }
+    }
 }
 
 /// TLS with the public roots.
@@ -72,18 +94,24 @@ struct ProviderEndpoint {
 
 impl<'a> PaymentProvider<'a> {
     /// The provider at the address `base`, with `key`.
-    pub const fn new(base: &'a str, key: &'a str) -> Self {
-        Self { base, key }
+    pub fn new(base: &'a str, key: &'a str) -> Self {
+        Self { base, key, deadline: Instant::now() + ALTOGETHER }
     }
 
     /// Registers `url`. The same `idempotency_key` within a day gets the same endpoint, so a repeat adds no second one.
     ///
     /// # Errors
-    /// [`Error::PaymentProvider`].
-    pub async fn create_webhook(&self, url: &str, idempotency_key: &str) -> Result<StoredPaymentWebhook> {
-        let response = self.post("/v1/webhook_endpoints", url, Some(idempotency_key)).await?;
-        let endpoint = endpoint(response).await?;
-        let secret = endpoint.secret.ok_or_else(|| Error::PaymentProvider("a new endpoint without a secret".into()))?;
+    /// [`SetupFailure`].
+    pub async fn create_webhook(&self, url: &str, idempotency_key: &str) -> Result<StoredPaymentWebhook, SetupFailure> {
+        let response = self.post("/v1/webhook_endpoints", url, Some(idempotency_key)).await.map_err(SetupFailure::Perhaps)?;
+        let status = response.status();
+        let endpoint = endpoint(response).await.map_err(|error| match status.as_u16() {
+            // Another request is under way, or there were too many: nothing is kept of this one.
+            200..300 | 409 | 429 => SetupFailure::Perhaps(error),
+            _ => SetupFailure::Definitely(error),
+        })?;
+        let without = || SetupFailure::Perhaps(Error::PaymentProvider("a new endpoint without a secret".into()));
+        let secret = endpoint.secret.ok_or_else(without)?;
         Ok(StoredPaymentWebhook { payment_webhook_id: endpoint.id, secret })
     }
 
@@ -99,7 +127,8 @@ impl<'a> PaymentProvider<'a> {
         endpoint(response).await.map(|_| true)
     }
 
-    /// Sends a call, with one retry. Both calls are idempotent: one has its idempotency key, the other sets fixed values.
+    /// Sends a call, again where no answer came or another one is under way. Both calls are idempotent: one has its idempotency key, the
+    /// other sets fixed values.
     async fn post(&self, path: &str, url: &str, idempotency_key: Option<&str>) -> Result<reqwest::Response> {
         let client = CLIENT.as_ref().map_err(|error| Error::Internal(error.clone()))?;
         let form: Vec<_> =
@@ -108,13 +137,29 @@ impl<'a> PaymentProvider<'a> {
         if let Some(key) = idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        let again = request.try_clone();
-        match (request.send().await, again) {
-            (Ok(response), Some(again)) if response.status().is_server_error() => again.send().await,
-            (Err(_), Some(again)) => again.send().await,
-            (result, _) => result,
+        let failed = |error: reqwest::Error| Error::PaymentProvider(chain(&error.without_url()));
+        let request = request.build().map_err(failed)?;
+        let mut failures = 0;
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let mut attempt =
+                request.try_clone().ok_or_else(|| Error::Internal("a request that cannot be repeated".into()))?;
+            *attempt.timeout_mut() = Some(left.min(ATTEMPT));
+            let result = client.execute(attempt).await;
+            let again = match &result {
+                Ok(response) => match response.status().as_u16() {
+                    409 | 429 => true,
+                    // A failure of an update is not kept.
+                    500.. if idempotency_key.is_none() => std::mem::replace(&mut failures, 1) == 0,
+                    _ => false,
+                },
+                Err(_) => std::mem::replace(&mut failures, 1) == 0,
+            };
+            if !again || self.deadline.saturating_duration_since(Instant::now()) <= PAUSE {
+                return result.map_err(failed);
+            }
+            tokio::time::sleep(PAUSE).await;
         }
-        .map_err(|error| Error::PaymentProvider(chain(&error.without_url())))
     }
 }
 

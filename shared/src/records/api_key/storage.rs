@@ -47,7 +47,7 @@ impl Store {
             let end = |key| Write::Update {
                 key,
                 expression: "SET revoked_at = :now".into(),
-                condition: Some(EXISTS),
+                condition: Some(EXISTS.into()),
                 values: values([(":now", text(now))]),
             };
             self.transact(&[end(api_key(&KeyHash::from_hex(hash))), end(listed)]).await?;

@@ -5,7 +5,7 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
-use crate::records::campaign::{Dispatch, Dispatched};
+use crate::records::campaign::{Dispatch, Dispatched, TOGETHER};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::delivery::storage::Due;
@@ -16,14 +16,16 @@ use crate::table::keys::Key;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, MessageId, WidgetId};
 use crate::values::time::Timestamp;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 
 /// Seconds for which a tick works. The next one begins after sixty.
 const BUDGET: i64 = 50;
 /// The most due campaigns read at once, from each partition of the index.
 const LIMIT: i32 = 100;
-/// Contacts between two renewals of the lease.
+/// Contacts between two renewals of the lease: at least so many, and at high rates those of a quarter of a second.
 const CHUNK: u32 = 25;
+/// Of the contacts of a second, the part that is dispatched at the same moment: a window of a second has hardly more than its rate.
+const PART: u32 = 32;
 /// The most attempts to add a message to a conversation that others change at the same time.
 const ATTEMPTS: usize = 5;
 
@@ -47,10 +49,13 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
     let (id, widget) = (lease.campaign.id, lease.campaign.widget_id);
-    let (places, channel) = futures_util::try_join!(table.places(id), channel(table, widget))?;
+    let text = table.campaign_text(id.run());
+    let (places, channel, text) = futures_util::try_join!(table.places(id), channel(table, widget), text)?;
+    lease.campaign.message = text;
+    let together = usize::try_from((rate / PART).clamp(1, TOGETHER)).unwrap_or(1);
     while lease.next < places {
-        let count = CHUNK.min(rate).min(places - lease.next);
-        let slots = table.reserve((widget, Limited::Dispatch), count, rate, clock.now(), deadline).await?;
+        let count = CHUNK.max(rate / 4).min(rate).min(places - lease.next);
+        let slots = table.reserve_sends((widget, Limited::Dispatch), count, rate, clock.now(), deadline).await?;
         if slots.is_empty() {
             table.release_lease(&lease, clock.now()).await?;
             return Ok(());
@@ -59,9 +64,12 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         let contacts = table.contacts_at(id.run(), lease.next..next).await?;
         let queued =
             |contact: &CampaignContact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none();
-        for (contact, slot) in contacts.into_iter().filter(queued).zip(slots) {
-            clock.sleep_until(slot).await;
-            dispatch(cx, table, &lease.campaign, &contact, &channel).await?;
+        let contacts: Vec<CampaignContact> = contacts.into_iter().filter(queued).collect();
+        for (contacts, slots) in contacts.chunks(together).zip(slots.chunks(together)) {
+            if let Some(last) = slots.get(contacts.len() - 1) {
+                clock.sleep_until(*last).await;
+            }
+            dispatch(cx, table, &lease.campaign, contacts, &channel).await?;
         }
         if !table.renew_lease(&mut lease, next, clock.now()).await? {
             return Ok(());
@@ -79,45 +87,74 @@ async fn channel(table: &Table, id: WidgetId) -> Result<Result<(Widget, Assistan
     Ok(if found.is_some() { Ok((widget, assistant)) } else { Err("the widget's assistant is gone") })
 }
 
-/// Dispatches one contact, or notes why it fails.
+/// Dispatches contacts together, or where one of them stands in the way one by one, or notes why they fail.
 async fn dispatch(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
-    contact: &CampaignContact,
+    contacts: &[CampaignContact],
     channel: &Result<(Widget, AssistantId), &'static str>,
 ) -> Result<()> {
     let now = cx.service.clock.now();
-    let fails = |reason| table.fail_contact(campaign, contact.id, reason, now);
-    let (widget, assistant_id) = match channel {
+    let channel = match channel {
         Ok(channel) => channel,
-        Err(reason) => return Ok(fails(reason).await?),
+        Err(reason) => {
+            for contact in contacts {
+                table.fail_contact(campaign, contact.id, reason, now).await?;
+            }
+            return Ok(());
+        }
     };
+    if contacts.len() > 1 {
+        let all = contacts.iter().map(|contact| prepare(cx, table, campaign, contact, channel, now));
+        if table.dispatch(campaign, &try_join_all(all).await?, now).await? == Dispatched::Done {
+            return Ok(());
+        }
+    }
+    for contact in contacts {
+        let mut attempts = ATTEMPTS;
+        loop {
+            let one = prepare(cx, table, campaign, contact, channel, now).await?;
+            if table.dispatch(campaign, &[one], now).await? != Dispatched::ThreadMoved {
+                break;
+            }
+            attempts -= 1;
+            if attempts == 0 {
+                table.fail_contact(campaign, contact.id, "the conversation kept changing", now).await?;
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a contact gets.
+async fn prepare(
+    cx: &EventContext<'_>,
+    table: &Table,
+    campaign: &Campaign,
+    contact: &CampaignContact,
+    (widget, assistant): &(Widget, AssistantId),
+    now: Timestamp,
+) -> Result<Dispatch, TableError> {
     let ids = &cx.service.ids;
     let says = |text: &String| NewMessage {
         sender_type: SenderType::Bot,
         message_type: MessageType::Text,
         text: text.clone(),
     };
-    for _ in 0..ATTEMPTS {
-        let thread = if campaign.start_new_conversation {
-            None
-        } else {
-            table.open_thread(widget.id, contact.contact_id).await?
-        };
-        let calls = widget.widget_type.calls();
-        let dispatch = Dispatch {
-            thread,
-            opening: Conversation::through(widget.id, *assistant_id, contact.contact_id, ids.fresh(now), now),
-            message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
-            connector: widget
-                .connector_url
-                .is_some()
-                .then(|| (widget.id.into(), NewDelivery::of_campaign(campaign.id, contact.id, calls, now))),
-        };
-        if table.dispatch(campaign, contact, &dispatch, now).await? != Dispatched::ThreadMoved {
-            return Ok(());
-        }
-    }
-    Ok(fails("the conversation kept changing").await?)
+    let thread = if campaign.start_new_conversation {
+        None
+    } else {
+        let message = campaign.message.as_deref().unwrap_or_default();
+        table.open_thread(widget.id, contact.contact_id, message).await?
+    };
+    let delivery = || NewDelivery::of_campaign(campaign.id, contact.id, widget.widget_type.calls(), now);
+    Ok(Dispatch {
+        contact: contact.clone(),
+        thread,
+        opening: Conversation::through(widget.id, *assistant, contact.contact_id, ids.fresh(now), now),
+        message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
+        connector: widget.connector_url.is_some().then(|| (widget.id.into(), delivery())),
+    })
 }

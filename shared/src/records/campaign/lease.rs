@@ -38,7 +38,7 @@ impl Table {
         ]);
         let expression = "SET due_at = :lease, #status = :in_progress, updated_at = :now ADD version :one";
         let condition = "due_at <= :now AND #status IN (:queued, :in_progress)";
-        match self.store.update(key, expression, condition, &values).await {
+        match self.store.update(key, expression, Some(condition), &values).await {
             Ok(item) => {
                 let campaign: Campaign = from_item(item)?;
                 Ok(Some(Lease { next: campaign.next_place, campaign, expires_at }))
@@ -87,7 +87,7 @@ impl Table {
         let mut values = values([(":mine", text(lease.expires_at)), (":one", number(1))]);
         values.extend(also.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let key = self.key::<Campaign>(lease.campaign.id);
-        match self.store.update(&key, expression, "due_at = :mine", &values).await {
+        match self.store.update(&key, expression, Some("due_at = :mine"), &values).await {
             Ok(_) => Ok(true),
             Err(Cancelled::Condition(..)) => Ok(false),
             Err(cancelled) => Err(cancelled.into()),

@@ -1,18 +1,28 @@
-//! The states of a campaign's contacts: each change of one is a transaction that also changes the counts of the campaign.
+//! The states of a campaign's contacts: each change of one is a transaction that also counts what became of it.
 
+use std::collections::BTreeMap;
+
+use super::storage::outcomes;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::conversation::{Conversation, NewMessage};
 use crate::records::delivery::{Delivery, NewDelivery};
-use crate::table::commit::Transaction;
 use crate::table::item::{null, number, text, values};
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Table, TableError};
+use crate::table::reservation::Reservation;
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
+
+/// Items that count what became of a campaign's contacts: as many deliveries may end at the same time without meeting.
+const SHARDS: u32 = 32;
+/// Contacts that one transaction dispatches: each takes up to six of its hundred actions.
+pub const TOGETHER: u32 = 16;
 
 /// What a contact of a campaign gets.
 #[derive(Debug)]
 pub struct Dispatch {
+    /// The contact.
+    pub contact: CampaignContact,
     /// The open conversation to continue; `None` where a new one begins.
     pub thread: Option<Conversation>,
     /// The new conversation, without its ordinal.
@@ -23,103 +33,125 @@ pub struct Dispatch {
     pub connector: Option<(EndpointId, NewDelivery)>,
 }
 
-/// How the dispatch of a contact ended.
+/// How the dispatch of contacts ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
-    /// It has its conversation.
+    /// Each has its conversation.
     Done,
-    /// It was deleted or cancelled, or was dispatched before.
+    /// One was deleted or cancelled, or was dispatched before.
     Stopped,
-    /// The conversation to continue has changed since it was read.
+    /// A conversation to continue has changed since it was read.
     ThreadMoved,
 }
 
 impl Table {
-    /// The action that moves a contact, seen as `from`, to another state in the counts of its campaign, or removes it from them.
-    pub(super) fn count(&self, campaign: &Campaign, from: ContactStatus, to: Option<ContactStatus>) -> Write {
-        let from_name = from.as_str();
-        let add = to.map(|to| format!(", counts.#{to} = counts.#{to} + :one", to = to.as_str())).unwrap_or_default();
-        Write::Update {
+    /// The actions that count contacts which became `status`, or, with `-1`, no longer are.
+    pub(super) fn tally(
+        &self,
+        contacts: impl IntoIterator<Item = CampaignContactId>,
+        status: ContactStatus,
+        sign: i64,
+    ) -> Vec<Write> {
+        let mut shards: BTreeMap<_, i64> = BTreeMap::new();
+        if matches!(status, ContactStatus::Sent | ContactStatus::Failed) {
+            for id in contacts {
+                // Contacts that are dispatched together share a shard.
+                let shard = id.place().unwrap_or_default() / TOGETHER % SHARDS;
+                *shards.entry((id.run(), shard)).or_default() += sign;
+            }
+        }
+        let count = |((run, shard), count)| Write::Update {
+            key: outcomes(&self.tenant, run, shard),
+            expression: format!("ADD {} :count", status.as_str()).into(),
+            condition: None,
+            values: values([(":count", number(count))]),
+        };
+        shards.into_iter().map(count).collect()
+    }
+
+    /// Requires that a campaign is not cancelled.
+    fn under_way(&self, campaign: &Campaign) -> Write {
+        Write::Check {
             key: self.key::<Campaign>(campaign.id),
-            expression: format!("SET counts.#{from_name} = counts.#{from_name} - :one{add} ADD version :one").into(),
-            // The queued contacts of a cancelled campaign are counted as cancelled.
-            condition: match from {
-                ContactStatus::Queued => Some("#status <> :cancelled"),
-                ContactStatus::Cancelled => Some("#status = :cancelled"),
-                ContactStatus::Sent | ContactStatus::Failed => None,
-            },
-            values: match from {
-                ContactStatus::Queued | ContactStatus::Cancelled => {
-                    values([(":one", number(1)), (":cancelled", text(CampaignStatus::Cancelled.as_str()))])
-                }
-                ContactStatus::Sent | ContactStatus::Failed => values([(":one", number(1))]),
-            },
+            condition: "#status <> :cancelled",
+            values: values([(":cancelled", text(CampaignStatus::Cancelled.as_str()))]),
         }
     }
 
-    /// Dispatches a queued contact: its conversation, its message and its delivery, in one transaction.
+    /// Dispatches queued contacts, at most [`TOGETHER`]: their conversations, their messages and their deliveries, in one transaction.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn dispatch(
         &self,
         campaign: &Campaign,
-        contact: &CampaignContact,
-        dispatch: &Dispatch,
+        dispatches: &[Dispatch],
         now: Timestamp,
     ) -> Result<Dispatched, TableError> {
-        let sent = dispatch.connector.is_none();
-        let transaction = |transaction: &mut Transaction<'_>| {
-            let (conversation, before, opening) = if let Some(thread) = &dispatch.thread {
-                (thread.id, thread.chat_count, None)
-            } else {
-                let opening = dispatch.opening.at(transaction.next::<Conversation>(()));
-                (opening.id, 0, Some(opening))
-            };
-            let status = if sent { ContactStatus::Sent } else { ContactStatus::Queued };
+        let count = |wanted: fn(&Dispatch) -> bool| {
+            u32::try_from(dispatches.iter().filter(|dispatch| wanted(dispatch)).count()).unwrap_or(u32::MAX)
+        };
+        let endpoint = dispatches.iter().find_map(|dispatch| dispatch.connector).map(|(endpoint, _)| endpoint);
+        let (openings, deliveries) =
+            (count(|dispatch| dispatch.thread.is_none()), count(|dispatch| dispatch.connector.is_some()));
+        let opens = async {
+            if openings == 0 { Ok(None) } else { self.reserve::<Conversation>((), openings, None).await.map(Some) }
+        };
+        let delivers = async {
+            let Some(endpoint) = endpoint else { return Ok(None) };
+            self.reserve::<Delivery>(endpoint, deliveries, None).await.map(Some)
+        };
+        let (opens, delivers) = futures_util::try_join!(opens, delivers)?;
+        let mut places = opens.iter().flat_map(Reservation::ordinals);
+        let mut delivery_places = delivers.iter().flat_map(Reservation::ordinals);
+
+        let mut transaction = Transaction::new(self);
+        transaction.write(self.under_way(campaign));
+        let sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
+        for write in self.tally(sent.map(|dispatch| dispatch.contact.id), ContactStatus::Sent, 1) {
+            transaction.write(write);
+        }
+        let counted = transaction.writes.len();
+        // The contacts first: of several conditions that fail, theirs are told first.
+        let mut said = Vec::with_capacity(dispatches.len());
+        for dispatch in dispatches {
+            let opening = dispatch.thread.is_none().then(|| dispatch.opening.at(places.next().unwrap_or_default()));
+            let spoken = dispatch.thread.clone().or(opening).unwrap_or_else(|| dispatch.opening.clone());
+            let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
             transaction.write(Write::Update {
-                key: self.key::<CampaignContact>(contact.id),
+                key: self.key::<CampaignContact>(dispatch.contact.id),
                 expression: "SET conversation_id = :conversation, #status = :status, updated_at = :now".into(),
-                condition: Some("#status = :queued AND conversation_id = :none"),
+                condition: Some("#status = :queued AND conversation_id = :none".into()),
                 values: values([
-                    (":conversation", text(conversation)),
+                    (":conversation", text(spoken.id)),
                     (":status", text(status.as_str())),
                     (":queued", text(ContactStatus::Queued.as_str())),
                     (":none", null()),
                     (":now", text(now)),
                 ]),
             });
-            transaction.write(if sent {
-                self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Sent))
-            } else {
-                Write::Check {
-                    key: self.key::<Campaign>(campaign.id),
-                    condition: "#status <> :cancelled",
-                    values: values([(":cancelled", text(CampaignStatus::Cancelled.as_str()))]),
-                }
-            });
-            let message = dispatch
-                .message
-                .as_ref()
-                .map(|(id, new)| new.message(*id, conversation, u32::try_from(before).unwrap_or(u32::MAX), now));
-            match (&opening, &message) {
-                (Some(opening), message) => transaction.begin(opening, message.as_ref())?,
-                (None, Some(message)) => drop(transaction.say(conversation, before, message)?),
-                (None, None) => {}
+            said.push(spoken);
+        }
+        let contacts = transaction.writes.len();
+        for (dispatch, spoken) in dispatches.iter().zip(&said) {
+            let before = u32::try_from(spoken.chat_count).unwrap_or(u32::MAX);
+            let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
+            let run = Some(campaign.id.run());
+            match (&dispatch.thread, &message) {
+                (None, message) => transaction.begin(spoken, message.as_ref(), run)?,
+                (Some(thread), Some(message)) => drop(transaction.say(thread, message, run)?),
+                (Some(_), None) => {}
             }
             if let Some((endpoint, new)) = dispatch.connector {
                 let message_id = message.map(|message| message.id);
-                transaction.deliver(
-                    endpoint,
-                    NewDelivery { conversation_id: Some(conversation), message_id, ..new },
-                    now,
-                )?;
+                let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new };
+                transaction.deliver(endpoint, delivery_places.next().unwrap_or_default(), new, now)?;
             }
-            Ok(())
-        };
-        match self.commit(transaction).await {
+        }
+        drop((places, delivery_places));
+        match self.commit(transaction, opens.into_iter().chain(delivers)).await {
             Ok(()) => Ok(Dispatched::Done),
-            Err(Cancelled::Condition(0 | 1, _)) => Ok(Dispatched::Stopped),
+            Err(Cancelled::Condition(at, _)) if at == 0 || (counted..contacts).contains(&at) => Ok(Dispatched::Stopped),
             Err(Cancelled::Condition(..)) => Ok(Dispatched::ThreadMoved),
             Err(cancelled) => Err(cancelled.into()),
         }
@@ -136,10 +168,9 @@ impl Table {
         error: &str,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        let writes = [
-            self.outcome(contact, ContactStatus::Failed, Some(error), now),
-            self.count(campaign, ContactStatus::Queued, Some(ContactStatus::Failed)),
-        ];
+        let mut writes =
+            vec![self.outcome(contact, ContactStatus::Failed, Some(error), now), self.under_way(campaign)];
+        writes.extend(self.tally([contact], ContactStatus::Failed, 1));
         match self.store.transact(&writes).await {
             // Deleted or cancelled since it was read.
             Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
@@ -151,7 +182,7 @@ impl Table {
         Write::Update {
             key: self.key::<CampaignContact>(id),
             expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
-            condition: Some("#status = :queued"),
+            condition: Some("#status = :queued".into()),
             values: values([
                 (":status", text(to.as_str())),
                 (":queued", text(ContactStatus::Queued.as_str())),
@@ -161,8 +192,8 @@ impl Table {
         }
     }
 
-    /// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact and the counts of its
-    /// campaign. Returns whether it was replaced.
+    /// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A message that was sent
+    /// counts as sent, also where the campaign was cancelled meanwhile. Returns whether the delivery was replaced.
     ///
     /// # Errors
     /// [`TableError`].
@@ -175,27 +206,15 @@ impl Table {
         to: ContactStatus,
         now: Timestamp,
     ) -> Result<bool, TableError> {
-        for _ in 0..ATTEMPTS {
-            let Some(campaign) = self.campaign_of(was).await? else {
-                return self.replace_delivery(endpoint, was, is).await;
-            };
-            let cancelled = campaign.status == CampaignStatus::Cancelled;
-            let from = if cancelled { ContactStatus::Cancelled } else { ContactStatus::Queued };
-            let writes = [
-                self.replacing_delivery(endpoint, was, is)?,
-                self.outcome(contact, to, is.failure().as_deref(), now),
-                self.count(&campaign, from, Some(to)),
-            ];
-            match self.store.transact(&writes).await {
-                Ok(()) => return Ok(true),
-                Err(Cancelled::Condition(0, _)) => return Ok(false),
-                // The contact is deleted, or has its final status already.
-                Err(Cancelled::Condition(1, _)) => return self.replace_delivery(endpoint, was, is).await,
-                // Cancelled since it was read: a message that was sent counts as sent.
-                Err(Cancelled::Condition(..)) => {}
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+        let mut writes =
+            vec![self.replacing_delivery(endpoint, was, is)?, self.outcome(contact, to, is.failure().as_deref(), now)];
+        writes.extend(self.tally([contact], to, 1));
+        match self.store.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Cancelled::Condition(0, _)) => Ok(false),
+            // The contact is deleted, or has its final status already.
+            Err(Cancelled::Condition(..)) => self.replace_delivery(endpoint, was, is).await,
+            Err(cancelled) => Err(cancelled.into()),
         }
-        Err(TableError::Unavailable("others kept changing the campaign".into()))
     }
 }

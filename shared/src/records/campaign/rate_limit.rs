@@ -4,7 +4,7 @@ use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::{Item, number, values};
 use crate::table::transaction::Cancelled;
-use crate::table::{ATTEMPTS, Table, TableError};
+use crate::table::{Table, TableError};
 use crate::values::id::WidgetId;
 use crate::values::time::Timestamp;
 
@@ -28,7 +28,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn reserve(
+    pub async fn reserve_sends(
         &self,
         (widget, what): (WidgetId, Limited),
         count: u32,
@@ -38,7 +38,8 @@ impl Table {
     ) -> Result<Vec<Timestamp>, TableError> {
         let key = slot(&self.tenant, widget, what);
         let mut next: i64 = next_slot(self.store.get(&key).await?.as_ref());
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             let from = next.max(now.unix_millis());
             if from > latest.unix_millis() {
                 return Ok(Vec::new());
@@ -49,13 +50,15 @@ impl Table {
             let to = at(count);
             let values = values([(":to", number(to)), (":seen", number(next))]);
             let condition = "attribute_not_exists(next_millis) OR next_millis = :seen";
-            match self.store.update(&key, "SET next_millis = :to", condition, &values).await {
+            match self.store.update(&key, "SET next_millis = :to", Some(condition), &values).await {
                 Ok(_) => return Ok((0..count).map(|turn| Timestamp::from_unix_millis(at(turn))).collect()),
                 Err(Cancelled::Condition(_, stands)) => next = next_slot(stands.as_ref()),
                 Err(cancelled) => return Err(cancelled.into()),
             }
+            if !round.wait().await {
+                return Err(TableError::Unavailable("others kept reserving".into()));
+            }
         }
-        Err(TableError::Unavailable("others kept reserving".into()))
     }
 }
 

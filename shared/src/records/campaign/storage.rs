@@ -1,26 +1,26 @@
 //! How campaigns and their contacts are stored.
 //!
 //! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the deleted places are
-//! stored, with the run. The transactions that change a contact also change the counts of its campaign.
+//! stored, with the run. The transactions that change a contact also count what became of it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::{Campaign, CampaignContact, CampaignStatus, RunId, RunMarker};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts, Outcomes, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::widget::Widget;
 use crate::request::context::Recognition;
 use crate::request::page::{Page, PageQuery};
 use crate::request::tenant::Tenant;
-use crate::table::commit::Transaction;
 use crate::table::keys::{Key, row_of};
-use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
+use crate::table::reservation::{Origin, Reservation};
+use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, key_of, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Table, TableError, is_proven, readable};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError, is_proven, readable};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
@@ -50,9 +50,19 @@ pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
 }
 
-/// The key of the deleted places of a partition of contacts. It has the partition key of the run's pointer.
+/// The key of a campaign's message. It has the partition key of the run's pointer, as all of the following have.
+fn message_text(tenant: &Tenant, run: RunId) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN_TEXT")
+}
+
+/// The key of a count of what became of a campaign's contacts.
+pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES#{shard:02}"))
+}
+
+/// The key of the deleted places of a partition of contacts.
 fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("DELETED#{:02}", partition(id)))
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("OUTCOMES_DELETED#{:02}", partition(id)))
 }
 
 /// The organisation of the campaign whose key this is.
@@ -95,15 +105,12 @@ impl Table {
         now: Timestamp,
     ) -> Result<CampaignPreconditions, TableError> {
         // Not `try_join!`: the cost of a request must not depend on which call fails first.
-        let (widget, marker, missing, head) = futures_util::join!(
+        let (widget, marker, missing) = futures_util::join!(
             self.get::<Widget>(widget),
             self.find::<RunMarker>(same.fingerprint),
             self.missing_contacts(contacts),
-            // Known by the time the campaign is committed.
-            self.learn_head::<Campaign>(()),
         );
         let widget = widget?;
-        head?;
         let (earlier, missing) = (marker?.filter(|marker| now.unix_seconds() < marker.ttl), missing?);
         let earlier = match earlier {
             None => Earlier::None,
@@ -139,10 +146,60 @@ impl Table {
         Ok(batch.iter().filter(|id| !found.contains(&id.0)).copied().collect())
     }
 
-    /// Stages the contacts of a campaign: nothing refers to them yet.
+    /// Stages the message and the contacts of a campaign, to which nothing refers yet, and reserves its place in the list at the same time.
     ///
     /// # Errors
     /// [`TableError`]: some may have been written. Without [`Table::commit_campaign`] they are never sent.
+    pub async fn stage_campaign(
+        &self,
+        campaign: &Campaign,
+        contacts: &[CampaignContact],
+        origin: Option<Origin>,
+    ) -> Result<Reservation, TableError> {
+        let reserve = self.reserve::<Campaign>((), 1, origin);
+        let say = self.stage_message(campaign);
+        let (staged, reserved, said) = futures_util::join!(self.stage_contacts(contacts), reserve, say);
+        said.and(staged).and(reserved)
+    }
+
+    /// Puts the message of a campaign, if it has one.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn stage_message(&self, campaign: &Campaign) -> Result<(), TableError> {
+        let Some(message) = &campaign.message else { return Ok(()) };
+        let mut item = message_text(&self.tenant, campaign.id.run()).attributes();
+        item.insert("text".to_owned(), text(message));
+        self.store.put(item).await
+    }
+
+    /// The messages of the campaigns of these runs.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn campaign_texts(&self, runs: BTreeSet<RunId>) -> Result<BTreeMap<RunId, String>, TableError> {
+        let keys: Vec<Key> = runs.iter().map(|run| message_text(&self.tenant, *run)).collect();
+        let items = self.store.get_all(&keys).await?;
+        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).and_then(text_in);
+        Ok(runs.into_iter().zip(&keys).filter_map(|(run, key)| Some((run, of_key(key)?))).collect())
+    }
+
+    /// The campaign `id` as it is answered, with its message and what became of its contacts.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such campaign.
+    pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, TableError> {
+        let first = message_text(&self.tenant, id.run());
+        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
+        let (campaign, items) = futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
+        let (campaign, items) = (campaign?, items?);
+        Ok(Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes_in(&items)).seen())
+    }
+
+    /// Puts the contacts of a campaign, to which nothing refers yet.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may have been written.
     pub async fn stage_contacts(&self, contacts: &[CampaignContact]) -> Result<(), TableError> {
         let batches: Vec<_> = contacts.chunks(BATCH_WRITE_LIMIT).map(|batch| self.stage_batch(batch)).collect();
         stream::iter(batches).buffer_unordered(CONCURRENT_BATCHES).try_collect().await
@@ -153,41 +210,39 @@ impl Table {
         self.store.put_batch(items).await
     }
 
-    /// Commits a staged campaign, unless the same request has committed one that counts: then that one is returned. `earlier` is what it
-    /// had made before.
+    /// Commits a staged campaign at its reserved place, unless the same request has committed one that counts: then that one is
+    /// returned. `earlier` is what it had made before.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn commit_campaign(
         &self,
-        campaign: &Campaign,
+        (campaign, place): (&Campaign, Reservation),
         same: Recognition,
         earlier: &Earlier,
         now: Timestamp,
     ) -> Result<RunMarker, TableError> {
         let ttl = now.plus_seconds(same.seconds).unix_seconds();
         let cancelled = if let Earlier::Cancelled(id) = earlier { *id } else { CampaignId(Uuid::nil()) };
-        let transaction = |transaction: &mut Transaction<'_>| {
-            let id = CampaignId(with_ordinal(campaign.id.0, transaction.next::<Campaign>(())));
-            let marker = RunMarker { campaign_id: id, contacts: campaign.counts.queued, ttl };
-            transaction.write(Write::Update {
-                key: self.key::<RunMarker>(same.fingerprint),
-                expression: "SET campaign_id = :campaign_id, contacts = :contacts, #ttl = :ttl".into(),
-                condition: Some("attribute_not_exists(pk) OR #ttl <= :now OR campaign_id = :cancelled"),
-                values: values([
-                    (":campaign_id", text(marker.campaign_id)),
-                    (":contacts", number(marker.contacts)),
-                    (":ttl", number(marker.ttl)),
-                    (":now", number(now.unix_seconds())),
-                    (":cancelled", text(cancelled)),
-                ]),
-            });
-            transaction.insert((), id, &Campaign { id, ..campaign.clone() })?;
-            Ok(marker)
-        };
-        match self.commit(transaction).await {
+        let id = CampaignId(with_ordinal(campaign.id.0, place.first()));
+        let marker = RunMarker { campaign_id: id, contacts: campaign.counts.queued, ttl };
+        let mut transaction = Transaction::new(self);
+        transaction.write(Write::Update {
+            key: self.key::<RunMarker>(same.fingerprint),
+            expression: "SET campaign_id = :campaign_id, contacts = :contacts, #ttl = :ttl".into(),
+            condition: Some("attribute_not_exists(pk) OR #ttl <= :now OR campaign_id = :cancelled".into()),
+            values: values([
+                (":campaign_id", text(marker.campaign_id)),
+                (":contacts", number(marker.contacts)),
+                (":ttl", number(marker.ttl)),
+                (":now", number(now.unix_seconds())),
+                (":cancelled", text(cancelled)),
+            ]),
+        });
+        transaction.insert(id, &Campaign { id, message: None, ..campaign.clone() })?;
+        match self.commit(transaction, [place]).await {
             Err(Cancelled::Condition(0, Some(earlier))) => from_item(earlier),
-            result => Ok(result?),
+            result => Ok(result.map(|()| marker)?),
         }
     }
 
@@ -212,8 +267,8 @@ impl Table {
         query: &PageQuery,
     ) -> Result<Page<CampaignContact>, TableError> {
         let (campaign, deleted) = self.with_deleted(id).await?;
-        let total = campaign.counts.total();
-        let places = places_of(&campaign, &deleted);
+        let places = places_of(&campaign);
+        let total = u64::from(places) - deleted.len() as u64;
         let left = (0..places).filter(|place| !deleted.contains(place));
         let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
         let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
@@ -226,7 +281,8 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where there is none.
     pub async fn remove_campaign_contact(&self, id: CampaignContactId) -> Result<CampaignContact, TableError> {
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             // Both at the same time, so that an unknown contact of a known campaign takes as long as any other.
             let pointer = run_pointer(&self.tenant, id.run());
             let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
@@ -235,13 +291,12 @@ impl Table {
             let stored = contact.status;
             let seen = contact.seen_in(&campaign);
             let place = id.place().unwrap_or_default();
-            let writes = [
+            let mut writes = vec![
                 Write::Delete {
                     key: self.key::<CampaignContact>(id),
                     condition: Some("#status = :status"),
                     values: values([(":status", text(stored.as_str()))]),
                 },
-                self.count(&campaign, seen.status, None),
                 Write::Update {
                     key: deleted_contacts(&self.tenant, id),
                     expression: "ADD places :places".into(),
@@ -249,16 +304,19 @@ impl Table {
                     values: values([(":places", numbers([place]))]),
                 },
             ];
+            writes.extend(self.tally([id], stored, -1));
             match self.store.transact(&writes).await {
                 Ok(()) => return Ok(seen),
-                Err(Cancelled::Condition(..)) => {}
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept changing the campaign".into()));
+                }
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }
-        Err(TableError::Unavailable("others kept changing the campaign".into()))
     }
 
-    /// Cancels a campaign and its queued contacts, in one write.
+    /// Cancels a campaign and its queued contacts, in one write, where one of them is left.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such campaign. The inner error is the campaign, where nothing is left to cancel.
@@ -268,27 +326,33 @@ impl Table {
         by: Uuid,
         now: Timestamp,
     ) -> Result<Result<Campaign, Campaign>, TableError> {
+        let campaign = self.campaign(id).await?;
+        if campaign.counts.queued == 0 && campaign.status != CampaignStatus::Cancelled {
+            return Ok(Err(campaign));
+        }
         let values = values([
             (":id", text(id)),
             (":cancelled", text(CampaignStatus::Cancelled.as_str())),
-            (":zero", number(0)),
             (":now", text(now)),
             (":by", text(by)),
             (":one", number(1)),
         ]);
-        let expression = "SET #status = :cancelled, counts.#cancelled = counts.#cancelled + counts.#queued, \
-                          counts.#queued = :zero, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
-        let condition = "id = :id AND #status <> :cancelled AND counts.#queued > :zero";
-        match self.store.update(&self.key::<Campaign>(id), expression, condition, &values).await {
-            Ok(item) => Ok(Ok(from_item(item)?)),
-            Err(Cancelled::Condition(_, stands)) => {
-                let item = stands.filter(|item| is_proven::<Campaign>(item, id)).ok_or(TableError::Missing)?;
-                let by_this = item.get("cancelled_by") == Some(&text(by));
-                let campaign = from_item(item)?;
-                Ok(if by_this { Ok(campaign) } else { Err(campaign) })
-            }
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        let expression = "SET #status = :cancelled, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
+        let condition = "id = :id AND #status <> :cancelled";
+        let (item, by_this) =
+            match self.store.update(&self.key::<Campaign>(id), expression, Some(condition), &values).await {
+                Ok(item) => (item, true),
+                Err(Cancelled::Condition(_, stands)) => {
+                    let item = stands.filter(|item| is_proven::<Campaign>(item, id)).ok_or(TableError::Missing)?;
+                    let by_this = item.get("cancelled_by") == Some(&text(by));
+                    (item, by_this)
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            };
+        let Counts { queued, sent, failed, cancelled } = campaign.counts;
+        let counts = Counts { queued: 0, sent, failed, cancelled: queued + cancelled };
+        let cancelled = Campaign { message: campaign.message, counts, ..from_item(item)? };
+        Ok(if by_this { Ok(cancelled) } else { Err(cancelled) })
     }
 
     /// The contacts of a campaign at these places, without the deleted ones.
@@ -307,6 +371,14 @@ impl Table {
         Ok(contacts)
     }
 
+    /// The message of a campaign that is being sent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn campaign_text(&self, run: RunId) -> Result<Option<String>, TableError> {
+        Ok(self.store.get(&message_text(&self.tenant, run)).await?.as_ref().and_then(text_in))
+    }
+
     /// A campaign, and the places that were deleted from it.
     async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
         let first = deleted_contacts(&self.tenant, id.run().contact(0));
@@ -321,15 +393,28 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn places(&self, id: CampaignId) -> Result<u32, TableError> {
-        let (campaign, deleted) = self.with_deleted(id).await?;
-        Ok(places_of(&campaign, &deleted))
+        Ok(places_of(&self.get(id).await?))
     }
 }
 
-/// The number of places in a campaign, including deleted ones.
-fn places_of(campaign: &Campaign, deleted: &BTreeSet<u32>) -> u32 {
-    let left = u32::try_from(campaign.counts.total()).unwrap_or(u32::MAX);
-    left.saturating_add(u32::try_from(deleted.len()).unwrap_or(u32::MAX))
+/// The number of places in a campaign as it is stored, including deleted ones.
+fn places_of(campaign: &Campaign) -> u32 {
+    u32::try_from(campaign.counts.queued).unwrap_or(u32::MAX)
+}
+
+/// The message in the item of one.
+fn text_in(item: &Item) -> Option<String> {
+    item.get("text").and_then(|text| text.as_s().ok()).cloned()
+}
+
+/// What became of a campaign's contacts, in the items that count it.
+fn outcomes_in(items: &[Item]) -> Outcomes {
+    let count = |item: &Item, status: ContactStatus| -> u64 {
+        item.get(status.as_str()).and_then(|count| count.as_n().ok()?.parse().ok()).unwrap_or_default()
+    };
+    let all = |status| items.iter().map(|item| count(item, status)).sum();
+    let deleted = items.iter().map(|item| places(item).len() as u64).sum();
+    Outcomes { sent: all(ContactStatus::Sent), failed: all(ContactStatus::Failed), deleted }
 }
 
 /// The deleted places in an item.

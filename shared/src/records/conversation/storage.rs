@@ -1,16 +1,19 @@
 //! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Conversation, ConversationStatus, Message, NewMessage, Transcribed};
+use super::{Conversation, ConversationStatus, Message, MessageType, NewMessage, SenderType, Transcribed};
+use crate::records::campaign::RunId;
 use crate::request::page::PageQuery;
 use crate::request::tenant::Tenant;
-use crate::table::commit::Transaction;
-use crate::table::keys::Key;
-use crate::table::store::{from_item, made_id, number, text, to_item, values};
+use crate::table::keys::{Key, made_by};
+use crate::table::store::{Item, from_item, made_id, number, text, to_item, values};
 use crate::table::stored::{Single, Stored};
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Table, TableError};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
 use crate::values::time::Timestamp;
 
@@ -21,6 +24,8 @@ pub enum Changed<T> {
     Done(T),
     /// The conversation is closed, and was not changed.
     Closed,
+    /// The conversation has no room for more, and was not changed.
+    Full,
 }
 
 // The messages of a conversation share a partition, in order.
@@ -34,6 +39,50 @@ impl Stored for Message {
 
 impl Single for Message {}
 
+/// A message as it is stored: with its text, or with the run of the campaign whose text it is. So a campaign's message is stored once, however
+/// many contacts get it.
+#[derive(Debug, Deserialize)]
+struct StoredMessage {
+    id: MessageId,
+    conversation_id: ConversationId,
+    sender_type: SenderType,
+    message_type: MessageType,
+    #[serde(default)]
+    text: String,
+    char_count: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    #[serde(default)]
+    text_of: Option<RunId>,
+}
+
+impl StoredMessage {
+    /// The message, whose text is among `texts` where it is a campaign's.
+    fn message(self, texts: &BTreeMap<RunId, String>) -> Message {
+        let text = self.text_of.and_then(|run| texts.get(&run).cloned()).unwrap_or(self.text);
+        Message {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            sender_type: self.sender_type,
+            message_type: self.message_type,
+            text,
+            char_count: self.char_count,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// The item of `message`, whose text is stored with the campaign of `text_of` where there is one.
+fn message_item(tenant: &Tenant, message: &Message, text_of: Option<RunId>) -> Result<Item, TableError> {
+    let mut item = to_item(&Message::key(tenant, (message.conversation_id, ordinal(message.id.0))), message)?;
+    if let Some(run) = text_of {
+        item.remove("text");
+        item.insert("text_of".to_owned(), text(run));
+    }
+    Ok(item)
+}
+
 /// The key of the pointer from a contact and a widget to their open conversation.
 pub(super) fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conversation: ConversationId) -> Key {
     Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
@@ -44,34 +93,45 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
-    pub fn begin(&mut self, conversation: &Conversation, message: Option<&Message>) -> Result<(), TableError> {
-        let Some(message) = message else { return self.insert((), conversation.id, conversation) };
-        self.insert((), conversation.id, &Conversation { chat_count: 1, ..conversation.clone() })?;
-        let key = Message::key(self.tenant(), (conversation.id, ordinal(message.id.0)));
-        self.write(Write::put(to_item(&key, message)?));
+    pub fn begin(
+        &mut self,
+        conversation: &Conversation,
+        message: Option<&Message>,
+        text_of: Option<RunId>,
+    ) -> Result<(), TableError> {
+        let Some(message) = message else { return self.insert(conversation.id, conversation) };
+        let text_bytes = message.text.len() as u64;
+        self.insert(conversation.id, &Conversation { chat_count: 1, text_bytes, ..conversation.clone() })?;
+        self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
     }
 
-    /// Adds `message` to an open conversation that has `before` messages. Returns the index of the action.
+    /// Adds `message` to an open conversation, which has room for it. Returns the index of the action.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
-    pub fn say(&mut self, conversation: ConversationId, before: u64, message: &Message) -> Result<usize, TableError> {
+    pub fn say(
+        &mut self,
+        conversation: &Conversation,
+        message: &Message,
+        text_of: Option<RunId>,
+    ) -> Result<usize, TableError> {
+        let Conversation { id, chat_count, text_bytes, .. } = conversation;
         let at = self.write(Write::Update {
-            key: Conversation::key(self.tenant(), conversation),
-            expression: "SET chat_count = :after, updated_at = :now ADD version :one".into(),
-            condition: Some("id = :id AND #status = :open AND chat_count = :before"),
+            key: Conversation::key(self.tenant(), *id),
+            expression: "SET chat_count = :after, text_bytes = :bytes, updated_at = :now ADD version :one".into(),
+            condition: Some("id = :id AND #status = :open AND chat_count = :before".into()),
             values: values([
-                (":id", text(conversation)),
+                (":id", text(id)),
                 (":open", text(ConversationStatus::Open.as_str())),
-                (":before", number(before)),
-                (":after", number(before + 1)),
+                (":before", number(chat_count)),
+                (":after", number(chat_count + 1)),
+                (":bytes", number(text_bytes + message.text.len() as u64)),
                 (":now", text(message.created_at)),
                 (":one", number(1)),
             ]),
         });
-        let key = Message::key(self.tenant(), (conversation, ordinal(message.id.0)));
-        self.write(Write::put(to_item(&key, message)?));
+        self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(at)
     }
 }
@@ -90,33 +150,52 @@ impl Table {
         now: Timestamp,
     ) -> Result<Changed<Message>, TableError> {
         let mut known: Conversation = self.get(conversation).await?;
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             if !known.is_open() && origin.is_none() {
                 return Ok(Changed::Closed);
             }
-            let before = known.chat_count;
-            let place = u32::try_from(before).map_err(|_| TableError::Broken("too many messages".into()))?;
+            if !known.has_room_for(&new.text) {
+                // An earlier execution of the same request may have added it.
+                let marker = match origin {
+                    Some(origin) => self.store.get(&made_by(&self.tenant, origin)).await?,
+                    None => None,
+                };
+                let Some(marker) = marker else { return Ok(Changed::Full) };
+                return Ok(Changed::Done(new.message(id, conversation, ordinal(made_id(&marker)?), now)));
+            }
+            let place = u32::try_from(known.chat_count).map_err(|_| TableError::Broken("too many messages".into()))?;
             let message = new.message(id, conversation, place, now);
-            let add = |transaction: &mut Transaction<'_>| {
-                if let Some(origin) = origin {
-                    transaction.made_by(origin, message.id.0, now);
-                }
-                transaction.say(conversation, before, &message)
-            };
-            match self.commit(add).await {
-                Ok(_) => return Ok(Changed::Done(message)),
+            let mut transaction = Transaction::new(self);
+            if let Some(origin) = origin {
+                transaction.made_by(origin, message.id.0, now);
+            }
+            transaction.say(&known, &message, None)?;
+            match self.store.transact_once(&transaction.writes).await {
+                Ok(()) => return Ok(Changed::Done(message)),
                 Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
                     let place = ordinal(made_id(&marker)?);
                     return Ok(Changed::Done(new.message(id, conversation, place, now)));
                 }
-                Err(Cancelled::Condition(_, stands)) => known = from_item(stands.ok_or(TableError::Missing)?)?,
+                Err(Cancelled::Condition(_, stands)) if !round.is_over() => {
+                    known = from_item(stands.ok_or(TableError::Missing)?)?;
+                }
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
+                }
+                Err(Cancelled::Conflict(told)) => {
+                    if !round.wait().await {
+                        return Err(TableError::Unavailable(told));
+                    }
+                    // Whatever was in the way has added a message: to add another one in its place would only be in the way of others.
+                    known = self.get(conversation).await?;
+                }
                 Err(cancelled) => return Err(cancelled.into()),
             }
             if !known.is_open() {
                 return Ok(Changed::Closed);
             }
         }
-        Err(TableError::Unavailable("others kept adding messages at the same moment".into()))
     }
 
     /// A conversation and a page of its messages, read at the same time.
@@ -127,10 +206,8 @@ impl Table {
         let first = u32::try_from(query.offset()).unwrap_or(u32::MAX);
         let first = Message::key(&self.tenant, (id, first));
         let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
-        let (conversation, messages) = futures_util::join!(
-            self.get::<Conversation>(id),
-            self.store.query_records(&first.pk, &first.sk, Some(size))
-        );
+        let (conversation, messages) =
+            futures_util::join!(self.get::<Conversation>(id), self.messages(&first, Some(size)));
         let (conversation, mut messages) = (conversation?, messages?);
         let left = conversation.chat_count.saturating_sub(query.offset());
         messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -143,19 +220,31 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn transcript(&self, id: ConversationId) -> Result<Vec<Message>, TableError> {
-        let first = Message::key(&self.tenant, (id, 0));
-        self.store.query_records(&first.pk, &first.sk, None).await
+        self.messages(&Message::key(&self.tenant, (id, 0)), None).await
     }
 
-    /// The newest open conversation with `contact` through `widget`.
+    async fn messages(&self, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
+        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, limit).await?;
+        let runs: BTreeSet<RunId> = stored.iter().filter_map(|message| message.text_of).collect();
+        let texts = if runs.is_empty() { BTreeMap::new() } else { self.campaign_texts(runs).await? };
+        Ok(stored.into_iter().map(|message| message.message(&texts)).collect())
+    }
+
+    /// The newest open conversation with `contact` through `widget`, if it has room for `message`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn open_thread(&self, widget: WidgetId, contact: ContactId) -> Result<Option<Conversation>, TableError> {
+    pub async fn open_thread(
+        &self,
+        widget: WidgetId,
+        contact: ContactId,
+        message: &str,
+    ) -> Result<Option<Conversation>, TableError> {
         let first = thread(&self.tenant, widget, contact, ConversationId(Uuid::nil()));
         let Some(newest) = self.store.query(&first.pk, &first.sk, None).await?.pop() else { return Ok(None) };
         let id = newest.get("sk").and_then(|sk| sk.as_s().ok()?.parse().ok());
         let id = id.ok_or_else(|| TableError::Broken("a thread without a conversation".into()))?;
-        Ok(self.find::<Conversation>(ConversationId(id)).await?.filter(Conversation::is_open))
+        let newest = self.find::<Conversation>(ConversationId(id)).await?;
+        Ok(newest.filter(|newest| newest.is_open() && newest.has_room_for(message)))
     }
 }

@@ -71,6 +71,10 @@ macro_rules! record {
                     members.into_iter().flatten().collect()
                 }
 
+                fn uuid(&self) -> ::uuid::Uuid {
+                    self.id.into()
+                }
+
                 fn read(
                     source: &$crate::request::input::Source<'_>,
                     issues: &mut $crate::request::error::Issues,
@@ -244,17 +248,11 @@ macro_rules! record {
     (@touch $role:ident $value:expr, $now:ident) => {};
 
     (@term (filter) $Type:ty, $field:ident, $value:expr) => {
-        $crate::table::filters::Term::of::<$Type>(stringify!($field), $value, None)
-    };
-    (@term (filter except $except:expr) $Type:ty, $field:ident, $value:expr) => {
-        $crate::table::filters::Term::of::<$Type>(stringify!($field), $value, Some(&$except))
+        $crate::table::filters::Term::of::<$Type>(stringify!($field), $value)
     };
 
     (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
-        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues, None)
-    };
-    (@read_term (filter except $except:expr) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
-        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues, Some(&$except))
+        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
 
     (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => {

@@ -11,12 +11,12 @@ use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDeliv
 use crate::records::webhook::Webhook;
 use crate::request::page::{Page, PageQuery};
 use crate::request::tenant::Tenant;
-use crate::table::commit::Transaction;
-use crate::table::keys::{Key, due_partition, due_partitions, list_row, row_of};
+use crate::table::keys::{Key, due_partition, due_partitions, list_row, made_by, row_of};
+use crate::table::reservation::Origin;
 use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Stored as _};
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{ATTEMPTS, Table, TableError};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, with_ordinal};
 use crate::values::time::Timestamp;
 
@@ -75,20 +75,21 @@ pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
 const AT_ONCE: usize = 40;
 
 impl Transaction<'_> {
-    /// Adds a delivery of `new` to `endpoint`, on condition that the event has none yet. The condition is the first of its two actions.
+    /// Adds a delivery of `new` to `endpoint` at a reserved ordinal, on condition that the event has none yet. The condition is the first
+    /// of its two actions.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
     pub fn deliver(
         &mut self,
         endpoint: EndpointId,
+        ordinal: u32,
         new: NewDelivery,
         now: Timestamp,
     ) -> Result<DeliveryId, TableError> {
-        let ordinal = self.next::<Delivery>(endpoint);
         let id = DeliveryId(with_ordinal(new.event_id.0, ordinal));
         self.made_by(new.event_id.0, id.0, now);
-        self.insert(endpoint, (endpoint, id), &Delivery::new(id, new, now))?;
+        self.insert((endpoint, id), &Delivery::new(id, new, now))?;
         Ok(id)
     }
 }
@@ -108,17 +109,31 @@ impl Table {
         for new in new.chunks(AT_ONCE) {
             let mut left = new.to_vec();
             while !left.is_empty() {
-                let transaction = |transaction: &mut Transaction<'_>| {
-                    left.iter().map(|new| transaction.deliver(endpoint, *new, now)).collect::<Result<Vec<_>, _>>()
+                let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+                let origin = match &left[..] {
+                    [one] => Some(Origin { id: one.event_id.0, at: now }),
+                    _ => None,
                 };
-                match self.commit(transaction).await {
-                    Ok(made) => {
+                let reserved = self.reserve::<Delivery>(endpoint, count, origin).await?;
+                let mut transaction = Transaction::new(self);
+                let deliver = |(new, ordinal): (&NewDelivery, u32)| transaction.deliver(endpoint, ordinal, *new, now);
+                let made = left.iter().zip(reserved.ordinals()).map(deliver).collect::<Result<Vec<_>, _>>()?;
+                match self.commit(transaction, [reserved]).await {
+                    Ok(()) => {
                         ids.extend(made);
                         break;
                     }
-                    Err(Cancelled::Condition(at, Some(marker))) => {
-                        left.remove(at / 2);
-                        ids.push(DeliveryId(made_id(&marker)?));
+                    Err(Cancelled::Condition(..)) => {
+                        // The change that they tell of comes again: most of its deliveries are there.
+                        let markers: Vec<Key> =
+                            left.iter().map(|new| made_by(&self.tenant, new.event_id.0)).collect();
+                        let made = self.store.get_attributes(&markers, "pk, sk, id").await?;
+                        for (index, key) in markers.iter().enumerate().rev() {
+                            if let Some(marker) = made.get(key) {
+                                left.remove(index);
+                                ids.push(DeliveryId(made_id(marker)?));
+                            }
+                        }
                     }
                     Err(cancelled) => return Err(cancelled.into()),
                 }
@@ -158,7 +173,8 @@ impl Table {
         by: Uuid,
         now: Timestamp,
     ) -> Result<Delivery, TableError> {
-        for _ in 0..ATTEMPTS {
+        let mut round = self.store.backoff();
+        loop {
             let was: Delivery = self.get((endpoint, id)).await?;
             if was.asked_by == Some(by) || was.state == DeliveryState::Ready {
                 return Ok(was);
@@ -167,8 +183,10 @@ impl Table {
             if self.replace_delivery(endpoint, &was, &is).await? {
                 return Ok(is);
             }
+            if !round.wait().await {
+                return Err(TableError::Unavailable("the delivery kept changing".into()));
+            }
         }
-        Err(TableError::Unavailable("the delivery kept changing".into()))
     }
 
     /// Replaces a delivery, unless it has changed since it was read. Returns whether it was replaced.
@@ -257,8 +275,7 @@ impl Table {
         }
         let recovered = observed.succeeded && observed.failing_since.is_none();
         let expression = format!("SET {}{}", set.join(", "), if recovered { " REMOVE failing_since" } else { "" });
-        let anyway = "attribute_exists(pk) OR attribute_not_exists(pk)";
-        from_item(self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, anyway, &values).await?)
+        from_item(self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, None, &values).await?)
     }
 
     /// Puts an endpoint behind all others that the tick is to drain.
@@ -267,7 +284,7 @@ impl Table {
     /// [`TableError`].
     pub async fn drain_endpoint_later(&self, endpoint: EndpointId, now: Timestamp) -> Result<(), TableError> {
         let (key, values) = (self.key::<EndpointHealth>(endpoint), values([(":now", text(now))]));
-        match self.store.update(&key, "SET due_at = :now", "attribute_exists(due_at)", &values).await {
+        match self.store.update(&key, "SET due_at = :now", Some("attribute_exists(due_at)"), &values).await {
             Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
             Err(cancelled) => Err(cancelled.into()),
         }
@@ -287,7 +304,7 @@ impl Table {
         let write = if forget {
             Write::Delete { key, condition, values }
         } else {
-            Write::Update { key, expression: "REMOVE due_pk, due_at".into(), condition, values }
+            Write::Update { key, expression: "REMOVE due_pk, due_at".into(), condition: condition.map(Into::into), values }
         };
         match self.store.transact(&[write]).await {
             Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),

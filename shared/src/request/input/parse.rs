@@ -112,11 +112,33 @@ pub fn reject<T>(issues: &mut Issues, at: &Location, (kind, msg): words::Words) 
 impl Parse for String {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         match raw.kind() {
-            Kind::String(Some(text)) => Some(text.into_owned()),
+            Kind::String(Some(text)) => {
+                let most = at.field().map_or(OTHER_TEXTS, longest_text);
+                // A text has no more characters than bytes.
+                if text.len() > most && text.chars().count() > most {
+                    let msg = format!("String should have at most {most} characters");
+                    issues.push(at.issue(words::TEXT_TOO_LONG, msg));
+                    return None;
+                }
+                Some(text.into_owned())
+            }
             Kind::String(None) => reject(issues, at, words::UNICODE),
             _ => reject(issues, at, words::STRING),
         }
     }
+}
+
+/// The most characters of the texts with these names.
+const TEXTS: [(&str, usize); 5] =
+    [("name", 256), ("description", 4096), ("text", MESSAGE), ("message", MESSAGE), ("opening_message", MESSAGE)];
+/// The most characters of a message.
+const MESSAGE: usize = 32_768;
+/// The most characters of all other texts.
+const OTHER_TEXTS: usize = 8192;
+
+/// The most characters of a text with this name.
+pub fn longest_text(name: &str) -> usize {
+    TEXTS.iter().find(|(named, _)| *named == name).map_or(OTHER_TEXTS, |(_, most)| *most)
 }
 
 impl Parse for bool {
@@ -246,16 +268,6 @@ impl<T: Parse> Parse for Vec<T> {
         }
         (issues.len() == before).then_some(parsed)
     }
-}
-
-/// Text of at most so many characters.
-pub fn bounded_text(raw: Raw<'_>, at: &Location, issues: &mut Issues, most: usize) -> Option<String> {
-    let text = String::parse(raw, at, issues)?;
-    if text.chars().count() > most {
-        issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {most} characters")));
-        return None;
-    }
-    Some(text)
 }
 
 /// An array whose number of items is bounded, before its items are looked at.
