@@ -29,6 +29,8 @@ pub struct Mapping {
     lanes: Vec<Lane>,
     faults: Mutex<StreamFaults>,
     given_up: Mutex<Vec<Value>>,
+    /// By the key of an item, how often each of its changes was passed on.
+    passed_on: Mutex<BTreeMap<String, BTreeMap<String, usize>>>,
 }
 
 /// A lane: its batches come one after another, and all changes of an item are in the same lane.
@@ -78,7 +80,14 @@ impl Mapping {
     /// A mapping to `function`, by the rules of `source`.
     pub fn new(source: EventSource, function: Function) -> Self {
         let lanes = (0..source.lanes.max(1)).map(|_| Lane::default()).collect();
-        Self { source, function, lanes, faults: Mutex::default(), given_up: Mutex::default() }
+        Self {
+            source,
+            function,
+            lanes,
+            faults: Mutex::default(),
+            given_up: Mutex::default(),
+            passed_on: Mutex::default(),
+        }
     }
 
     /// Kebab-case name of the function.
@@ -99,6 +108,12 @@ impl Mapping {
     /// The records that were given up, since they had no attempts or no time left. Lambda would report them to the source's destination.
     pub fn given_up(&self) -> Vec<Value> {
         lock(&self.given_up).clone()
+    }
+
+    /// By the key of an item, how often a change of it was passed on once more.
+    pub fn repeats(&self) -> BTreeMap<String, usize> {
+        let repeats = |times: &BTreeMap<String, usize>| times.values().map(|times| times - 1).sum();
+        lock(&self.passed_on).iter().map(|(key, times)| (key.clone(), repeats(times))).collect()
     }
 
     /// Adds the next records of the stream: those that match the filters wait in their lanes.
@@ -152,6 +167,10 @@ impl Mapping {
         if let Some(cut) = chance.cut {
             lane.replace(part.split(cut));
             return true;
+        }
+        for record in &part.records {
+            let (key, number) = (record["dynamodb"]["Keys"].to_string(), &record["dynamodb"]["SequenceNumber"]);
+            *lock(&self.passed_on).entry(key).or_default().entry(number.to_string()).or_default() += 1;
         }
         let payload = json!({"Records": part.records}).to_string();
         let answer = lambda::invoke(&self.function, payload, chance.lifetime).await;

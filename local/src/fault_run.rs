@@ -54,6 +54,8 @@ pub struct FaultRunOptions {
     pub call: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
+    /// The most that a call of the database takes longer than the embedded one.
+    pub latency: Duration,
     /// The faults of the database, with their probabilities.
     pub database: Vec<(f64, Fault)>,
     /// The faults between the stream and the functions.
@@ -75,7 +77,9 @@ impl FaultRunOptions {
             attempt: Duration::from_secs(1),
             call: Duration::from_secs(1),
             sends_per_second: 1000,
+            latency: Duration::from_millis(6),
             database: vec![
+                (0.01, Fault::StaleIndex),
                 (0.005, Fault::Throttle),
                 (0.002, Fault::ServerError),
                 (0.002, Fault::Conflict),
@@ -106,7 +110,9 @@ impl FaultRunOptions {
             times: 60,
             attempt: Duration::from_millis(250),
             call: Duration::from_millis(500),
+            latency: Duration::from_millis(2),
             database: vec![
+                (0.05, Fault::StaleIndex),
                 (0.02, Fault::Throttle),
                 (0.01, Fault::ServerError),
                 (0.01, Fault::Conflict),
@@ -124,7 +130,6 @@ impl FaultRunOptions {
                 killed: 0.1,
                 ..StreamFaults::default()
             },
-            compared: false,
             ..Self::full(root, seed)
         }
     }
@@ -173,6 +178,8 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let (evidence, mut checks) = check::read(&world);
     let (logs, of_closed) = check::closed(&world, &closed, &evidence).await?;
     checks.extend(of_closed);
+    checks.push(check::repeats(&world, &evidence, &logs));
+    checks.push(check::lists(&world).await?);
     checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);
     checks.extend(check::ends(&world, &closed).await?);
     let rows = rows(&world, &closed, &evidence, &logs);

@@ -1,8 +1,11 @@
 //! Faults between the SDK and the database, which DynamoDB may have and the embedded one never has.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{HttpClient, RuntimeComponents, SharedHttpClient};
 use aws_smithy_runtime_api::client::http::{
@@ -43,6 +46,8 @@ pub enum Fault {
     ThrottledTransaction,
     /// Half of a batch is left unprocessed.
     Unprocessed,
+    /// An index shows what it showed when it was asked last: it is brought up to date a moment after its table.
+    StaleIndex,
 }
 
 impl Fault {
@@ -53,6 +58,7 @@ impl Fault {
             Self::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
             Self::ThrottledTransaction => action == "TransactWriteItems",
             Self::Unprocessed => action.starts_with("Batch"),
+            Self::StaleIndex => action == "Query",
             _ => true,
         }
     }
@@ -62,7 +68,13 @@ type Plan = dyn FnMut(&str, usize) -> Fault + Send;
 
 /// Decides the fault of each request. By default there is none.
 #[derive(Clone, Default)]
-pub struct Faults(Arc<Mutex<State>>);
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+    /// The most microseconds that each request takes more than the database itself.
+    latency: Arc<AtomicU64>,
+    /// By the partition of an index, what it showed last.
+    shown: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+}
 
 #[derive(Default)]
 struct State {
@@ -82,6 +94,11 @@ impl Faults {
     /// Sets the plan. It gets the action, such as `PutItem`, and the number of requests since it was set.
     pub fn plan(&self, plan: impl FnMut(&str, usize) -> Fault + Send + 'static) {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
+    }
+
+    /// Has each request take up to so much longer than the database itself.
+    pub fn set_latency(&self, most: Duration) {
+        self.latency.store(u64::try_from(most.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// The process dies when so many writes have taken effect. Wherever else it dies, at a read or before the next write arrives, it leaves
@@ -147,7 +164,7 @@ impl Faults {
     }
 
     fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -171,7 +188,21 @@ struct FaultyConnector {
 }
 
 impl HttpConnector for FaultyConnector {
-    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let most = self.faults.latency.load(Relaxed);
+        let answer = self.answer(request);
+        if most == 0 {
+            return answer;
+        }
+        HttpConnectorFuture::new(async move {
+            tokio::time::sleep(Duration::from_micros(fastrand::u64(0..=most))).await;
+            answer.await
+        })
+    }
+}
+
+impl FaultyConnector {
+    fn answer(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let action = target.rsplit('.').next().unwrap_or_default().to_owned();
         let inner = self.inner.clone();
@@ -207,6 +238,22 @@ impl HttpConnector for FaultyConnector {
                 inner.call(request).await?;
                 Err(broken())
             }),
+            Fault::StaleIndex => {
+                let shown = Arc::clone(&self.faults.shown);
+                let Some(partition) = index_partition(request.body().bytes()) else { return inner.call(request) };
+                HttpConnectorFuture::new(async move {
+                    let mut response = inner.call(request).await?;
+                    let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+                    let body = ByteStream::new(body).collect().await;
+                    let body = body.map_err(|error| ConnectorError::io(error.into()))?.into_bytes().to_vec();
+                    let before = shown.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, body);
+                    let nothing = || json!({"Items": [], "Count": 0, "ScannedCount": 0}).to_string().into_bytes();
+                    *response.body_mut() = SdkBody::from(before.unwrap_or_else(nothing));
+                    response.headers_mut().remove("content-length");
+                    response.headers_mut().remove("x-amz-crc32");
+                    Ok(response)
+                })
+            }
             Fault::Unprocessed => {
                 let held_back = hold_back_half(&mut request);
                 HttpConnectorFuture::new(async move {
@@ -226,6 +273,13 @@ impl HttpConnector for FaultyConnector {
             }
         }
     }
+}
+
+/// The partition of an index that a query reads; none where it reads the table.
+fn index_partition(body: Option<&[u8]>) -> Option<String> {
+    let document: Value = serde_json::from_slice(body?).ok()?;
+    document["IndexName"].as_str()?;
+    Some(document["ExpressionAttributeValues"][":due_pk"]["S"].as_str()?.to_owned())
 }
 
 /// A cancelled transaction, whose first action was at fault.

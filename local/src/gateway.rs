@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
@@ -30,6 +30,10 @@ use crate::{Trouble, functions};
 
 /// API Gateway's own limit of a body, in bytes.
 const BODY_LIMIT: usize = 10 * 1024 * 1024;
+/// Lambda's own limit of an event, in bytes.
+const REQUEST_LIMIT: usize = 6 * 1024 * 1024;
+/// Lambda's own limit of what a function answers, in bytes.
+const RESPONSE_LIMIT: usize = 6_291_556;
 
 /// The stage that events name.
 const STAGE: &str = "local";
@@ -43,6 +47,8 @@ pub struct Gateway {
     ids: Ids,
     record: Option<PathBuf>,
     log: bool,
+    /// Where each function is a process of its own: what each has made of the service.
+    processes: Option<Mutex<BTreeMap<String, Arc<Service>>>>,
 }
 
 /// An HTTP request, as it reaches the gateway.
@@ -95,7 +101,20 @@ impl Gateway {
             }
         }
         let routes = template.routes.clone();
-        Ok(Self { service, routes, ids, record, log })
+        Ok(Self { service, routes, ids, record, log, processes: None })
+    }
+
+    /// The same with a process for each function, as in Lambda: what one remembers, another one does not know.
+    #[must_use]
+    pub fn with_processes(self) -> Self {
+        Self { processes: Some(Mutex::default()), ..self }
+    }
+
+    /// The service in the process of the function `name`.
+    fn service_of(&self, name: &str) -> Option<Arc<Service>> {
+        let mut processes = self.processes.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = || Arc::new(self.service.in_another_process());
+        Some(Arc::clone(processes.entry(name.to_owned()).or_insert_with(begin)))
     }
 
     /// Serves HTTP on `listener` until `stop` resolves.
@@ -141,11 +160,29 @@ impl Gateway {
     /// Passes `event` to `endpoint`, as Lambda would.
     pub async fn invoke(&self, endpoint: &Handler, event: Value) -> Answer {
         // To text and back: a function receives only what JSON can represent.
-        let request = match serde_json::from_str::<LambdaRequest>(&event.to_string()) {
+        let event = event.to_string();
+        if event.len() > REQUEST_LIMIT {
+            return refuse(
+                413,
+                "",
+                &["body"],
+                &format!("Request should have at most {REQUEST_LIMIT} bytes"),
+                "payload_too_large",
+            );
+        }
+        let request = match serde_json::from_str::<LambdaRequest>(&event) {
             Ok(event) => HttpRequest::from_event(event, "no request id"),
             Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
         };
-        let HttpResponse { status_code, headers, body, cost, .. } = endpoint.answer(&self.service, &request).await;
+        let process = self.service_of(endpoint.route.name);
+        let response = endpoint.answer(process.as_deref().unwrap_or(&self.service), &request).await;
+        // What is nearly as large is printed as the function prints it.
+        if response.body.len() > RESPONSE_LIMIT / 2
+            && serde_json::to_string(&response).map_or(0, |payload| payload.len()) > RESPONSE_LIMIT
+        {
+            return refuse(502, "", &[], "The function's answer is larger than Lambda passes on", "internal_error");
+        }
+        let HttpResponse { status_code, headers, body, cost, .. } = response;
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Answer { status: status_code, headers, body, cost }
     }
@@ -171,7 +208,8 @@ impl Gateway {
     /// Runs the function `name` of any kind as its binary would. `None` where there is no such function, or where the payload is no event of
     /// an operation.
     async fn run(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
-        let cx = EventContext { service: &self.service };
+        let process = self.service_of(name);
+        let cx = EventContext { service: process.as_deref().unwrap_or(&self.service) };
         if let Some(task) = functions::TASKS.iter().find(|task| task.name == name) {
             let answer = task.invoke(&self.service, payload).await;
             return Some(answer.map_err(|refusal| Failed::new(refusal.kind, refusal.message)));

@@ -92,6 +92,8 @@ pub struct Settings {
     pub sends_per_second: u32,
     /// Where events may be sent.
     pub network: Network,
+    /// Whether each function is a process of its own, which knows nothing of what others remember.
+    pub processes: bool,
 }
 
 impl Settings {
@@ -115,6 +117,7 @@ impl Settings {
             sends_per_second: 10,
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
+            processes: false,
         }
     }
 }
@@ -190,7 +193,8 @@ impl Stack {
         };
         // The gateway has its own source of ids, so that its ids do not change those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
-        let gateway = Arc::new(Gateway::new(&template, service, request_ids, settings.record, settings.log)?);
+        let gateway = Gateway::new(&template, service, request_ids, settings.record, settings.log)?;
+        let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
         let serving = Arc::clone(&gateway).serve(gateway_listener, stopped(stop.subscribe()));

@@ -1,5 +1,6 @@
 //! The table's stream: passes changes to each function that reads it, by the rules of its event source.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -92,6 +93,15 @@ impl Stream {
         for reader in &self.readers {
             reader.mapping.set_faults(faults.clone());
         }
+    }
+
+    /// By the key of an item, how often a change of it was passed once more to a function.
+    pub fn repeats(&self) -> HashMap<String, usize> {
+        let mut all = HashMap::new();
+        for (key, times) in self.readers.iter().flat_map(|reader| reader.mapping.repeats()) {
+            *all.entry(key).or_default() += times;
+        }
+        all
     }
 
     /// The records that were given up, since they had no attempts or no time left.

@@ -135,7 +135,10 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
 
 /// Leaves in every list what a process leaves that died `minutes` ago, after it had reserved an ordinal and before it wrote the row.
 pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
-    #[expect(clippy::disallowed_methods, reason = "tokens go by the machine's time, whatever the clock of the service says")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tokens go by the machine's time, whatever the clock of the service says"
+    )]
     let minute = u64::try_from(chrono::Utc::now().timestamp() / 60 - minutes).unwrap();
     let digit = |place: u32| char::from_digit(u32::try_from(minute / 36_u64.pow(place) % 36).unwrap(), 36).unwrap();
     let token = format!("{}{}{}goner00", digit(2), digit(1), digit(0));

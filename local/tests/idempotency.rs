@@ -73,8 +73,12 @@ async fn records(stack: &Stack) -> Vec<Item> {
     let text = |item: &Item, name: &str| item.get(name).map_or_else(String::new, |value| value.as_s().unwrap().clone());
     let campaigns: BTreeSet<String> =
         items.iter().filter(|item| text(item, "record") == "Campaign").map(|item| text(item, "id")).collect();
+    let runs: BTreeSet<&str> = campaigns.iter().map(|id| &id[..28]).collect();
     let of_none = |item: &Item| {
-        text(item, "pk").contains("#CAMPAIGN_CONTACT#") && !campaigns.contains(&text(item, "campaign_id"))
+        let (pk, sk) = (text(item, "pk"), text(item, "sk"));
+        let run = pk.rsplit('#').next().unwrap_or_default();
+        (pk.contains("#CAMPAIGN_CONTACT#") && !campaigns.contains(&text(item, "campaign_id")))
+            || (sk == "CAMPAIGN_TEXT" && !runs.contains(run.get(..28).unwrap_or_default()))
     };
     items.retain(|item| !is_claim(item) && !of_none(item));
     items

@@ -232,7 +232,8 @@ async fn what_is_refused_gives_its_ordinal_back() {
     let (table, _) = function(&stack);
     let mut plain = append(&table, 3, link(1)).await;
     // The last ones go back to the list; those that others came behind become holes.
-    let (first, second) = (table.reserve::<Link>((), 2, None).await.unwrap(), table.reserve::<Link>((), 1, None).await.unwrap());
+    let (first, second) =
+        (table.reserve::<Link>((), 2, None).await.unwrap(), table.reserve::<Link>((), 1, None).await.unwrap());
     assert_eq!((first.ordinals(), second.ordinals()), (3..5, 5..6));
     table.give_back(&first).await.unwrap();
     same(&cold_function(&stack), &plain).await;

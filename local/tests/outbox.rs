@@ -22,7 +22,7 @@ use shared::records::conversation::{Conversation, Message, MessageType, NewMessa
 use shared::records::delivery::{Delivery, DeliveryState};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
-use shared::values::id::ConversationId;
+use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 use uuid::Uuid;
@@ -721,4 +721,57 @@ async fn no_secret_is_found_where_it_does_not_belong() {
         }
         assert!(!text.contains(&customer.org.key), "a key is in {place}");
     }
+}
+
+#[tokio::test]
+async fn what_the_index_never_shows_is_sent_within_hours() {
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Answer(500));
+    for _ in 0..4 {
+        customer.tell().await;
+    }
+    customer.answers(Behaviour::Answer(200));
+    // All of them fall out of the index, and none out of the table.
+    let is_deferred = |item: &BTreeMap<String, AttributeValue>| {
+        item.get("due_pk").is_some_and(|due| due.as_s().unwrap().starts_with("DEFERRED"))
+    };
+    let held: Vec<_> = everything(&customer.world.stack).await.into_iter().filter(is_deferred).collect();
+    for item in &held {
+        let update =
+            customer.world.stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE due_pk");
+        update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+    }
+    customer.world.minutes(10).await;
+    assert!(!held.is_empty());
+    assert_eq!(states(&customer.outbox().await).get("waiting"), Some(&held.len()));
+    customer.world.pass(2 * HOUR);
+    customer.world.minutes(10).await;
+    customer.world.pass(2 * HOUR);
+    customer.world.minutes(10).await;
+    let outbox = customer.outbox().await;
+    assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]));
+}
+
+#[tokio::test]
+async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_other() {
+    let customer = Customer::new().await;
+    customer.answers(Behaviour::Answer(200));
+    let delivery = {
+        customer.tell().await;
+        customer.delivery().await
+    };
+    let (table, endpoint) = (&customer.org.table, EndpointId(id_of(&customer.webhook).parse().unwrap()));
+    // Ready again, and every try of it dies: of that nothing is known but that it was begun.
+    let ready = delivery.clone().again(Uuid::max(), customer.world.clock.now()).ready_again(customer.world.clock.now());
+    assert!(table.replace_delivery(endpoint, &delivery, &ready).await.unwrap());
+    let mut was = ready;
+    let mut tries = 0;
+    while let Some(begun) = was.clone().begun(customer.world.clock.now()) {
+        assert!(table.replace_delivery(endpoint, &was, &begun).await.unwrap());
+        (was, tries) = (begun, tries + 1);
+        assert!(tries < 20);
+    }
+    assert!((9..=10).contains(&tries), "{tries}");
+    customer.world.settle().await;
+    assert_eq!(customer.delivery().await.state, DeliveryState::Dead);
 }

@@ -14,7 +14,9 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{ACME, acme, call, data, die_in_every_list, id, kind, post, root, settings, streaming, valid_body, valid_call};
+use crate::fixture::{
+    ACME, acme, call, data, die_in_every_list, id, kind, post, root, settings, streaming, valid_body, valid_call,
+};
 
 /// What invoking `function` with `payload` takes, its start included, where others have died days ago.
 async fn taken(function: &str, payload: &Value) -> BTreeSet<String> {
@@ -54,6 +56,9 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             let gone = close_towards_nobody(stack).await;
             stack.settle().await.unwrap();
             data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
+            stack.tick(function).await.unwrap();
+            let clock = &stack.gateway.service.clock;
+            clock.set(clock.now().plus_seconds(7200));
             close_towards_nobody(stack).await;
             stack.stream.drain_for("record-changed").await.unwrap();
         }

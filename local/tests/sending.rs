@@ -154,7 +154,10 @@ impl World {
     /// What stands in the index of what becomes due, and for when.
     pub async fn due(&self) -> BTreeMap<String, String> {
         let text = |value: &AttributeValue| value.as_s().unwrap().clone();
-        let due = everything(&self.stack).await.into_iter().filter(|item| item.contains_key("due_pk"));
+        // Where the index has shown nothing more, the deliveries themselves are looked at once more, which is no work.
+        let looked = |item: &BTreeMap<String, AttributeValue>| item.get("looked") == Some(&AttributeValue::Bool(true));
+        let all = everything(&self.stack).await.into_iter();
+        let due = all.filter(|item| item.contains_key("due_pk") && !looked(item));
         due.map(|item| (format!("{} {}", text(&item["pk"]), text(&item["sk"])), text(&item["due_at"]))).collect()
     }
 }

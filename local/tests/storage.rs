@@ -124,7 +124,8 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
             for (value, refused) in [(most, false), (more, true)] {
                 let mut body: Value = serde_json::from_str(&valid_body(route, 'a')).unwrap();
                 body[name] = value;
-                let answer = stack().await.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await;
+                let answer =
+                    stack().await.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await;
                 let (status, issues) = failure(&answer);
                 assert_eq!(issues.contains(&told), refused, "{} {name} {status} {issues:?}", route.name);
                 assert!(!refused || status == 422, "{} {name} {status}", route.name);
@@ -138,7 +139,8 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
 #[tokio::test]
 async fn a_page_that_is_too_large_says_which_size_works() {
     let stack = stack().await;
-    let conversation = data(&stack.answer(&post("/api/v1/conversation", ACME, valid_body(&routes::OPEN_CONVERSATION, 'a'))).await);
+    let conversation =
+        data(&stack.answer(&post("/api/v1/conversation", ACME, valid_body(&routes::OPEN_CONVERSATION, 'a'))).await);
     let path = format!("/api/v1/conversation/{}", conversation["id"].as_str().unwrap());
     // Messages of one byte a character, of four, and of one that needs two in the function's response.
     for (character, count) in [("x", 10), ("😀", 2), ("\"", 100)] {

@@ -1,5 +1,6 @@
 //! What follows from a change: the functions on the table's stream, by Lambda's rules.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use local::event_source::StreamFaults;
@@ -16,7 +17,7 @@ use shared::values::id::{LinkId, OrgId, TagId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, id, kind, streaming, valid_call};
+use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, id, kind, root, streaming, valid_call};
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)
@@ -187,4 +188,20 @@ async fn what_fails_for_one_organisation_is_lost_for_none() {
         let told = data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, organisation, key)).await);
         assert_eq!(told["total"], 2, "the demo set's, and one of the conversation that was closed: {told}");
     }
+}
+
+#[test]
+fn the_sets_of_every_record_with_a_filter_follow_the_stream() {
+    let mut filtered = BTreeSet::new();
+    for file in std::fs::read_dir(root().join("shared/src/records")).unwrap() {
+        let file = file.unwrap().path();
+        let text = if file.is_file() { std::fs::read_to_string(&file).unwrap() } else { String::new() };
+        let text: String = text.lines().filter(|line| !line.starts_with("//!")).collect();
+        for record in text.split("pub struct ").skip(1).filter(|record| record.contains("(filter) ")) {
+            filtered.insert(record.split('(').next().unwrap().to_owned());
+        }
+    }
+    let followed = shared::reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows");
+    assert_eq!(filtered, followed.map(|reaction| reaction.record.to_owned()).collect());
+    assert!(!filtered.is_empty());
 }

@@ -23,8 +23,11 @@ use crate::table::stored::Listed;
 use crate::values::time::Timestamp;
 
 /// Every reaction.
-pub const ALL: &[Reaction] =
-    &[Reaction::of::<UnlinkTag>(), Reaction::of::<AnnounceClosedConversation>(), Reaction::of::<SelectRows<Conversation>>()];
+pub const ALL: &[Reaction] = &[
+    Reaction::of::<UnlinkTag>(),
+    Reaction::of::<AnnounceClosedConversation>(),
+    Reaction::of::<SelectRows<Conversation>>(),
+];
 
 /// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
 struct SelectRows<R>(PhantomData<R>);
@@ -138,8 +141,9 @@ impl Reaction {
             when: R::WHEN,
             react: |table, changes, now| {
                 Box::pin(async move {
-                    let record =
-                        |change: &&Change| Ok(RowChange { key: change.key(), was: change.record_before()?, is: change.record()? });
+                    let record = |change: &&Change| {
+                        Ok(RowChange { key: change.key(), was: change.record_before()?, is: change.record()? })
+                    };
                     let records: Vec<RowChange<R::Record>> = changes.iter().map(record).collect::<Result<_>>()?;
                     R::react(table, &records, now).await
                 })
@@ -202,16 +206,17 @@ pub fn filters() -> Vec<Value> {
         records.collect::<BTreeSet<_>>()
     };
     let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed]));
-    let became = ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-        When::Changed | When::Removed => None,
-        When::Became { field, from, to } => Some(json!({
-            "eventName": ["MODIFY"],
-            "dynamodb": {
-                "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
-                "NewImage": {field: {"S": [to]}},
-            },
-        })),
-    });
+    let became =
+        ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
+            When::Changed | When::Removed => None,
+            When::Became { field, from, to } => Some(json!({
+                "eventName": ["MODIFY"],
+                "dynamodb": {
+                    "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
+                    "NewImage": {field: {"S": [to]}},
+                },
+            })),
+        });
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
     let changes = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
     [removals, changes].into_iter().chain(became).collect()

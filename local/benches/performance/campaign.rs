@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::Result;
 use crate::bench::Bench;
+use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Unit};
 
 const SECTION: &str = "A campaign to 10,000 contacts";
@@ -70,6 +71,57 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     ]);
     stack.stop().await;
     Ok(())
+}
+
+/// What the campaign of the second section is sent at, and to how many.
+const RATE: u32 = 500;
+const SENT: u32 = 5_000;
+/// The share of the rate that is asked for: the first contact and the last are no whole second apart.
+const REACHED: f64 = 0.98;
+const SENDING: &str = "A campaign that is sent at 500 a second, 6 ms for each call of the database";
+
+/// Measures on threads of its own: the proxy and the database must not wait for the harness.
+pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    std::thread::scope(|scope| {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(async {
+                let (_, short) = send(bench, 10).await?;
+                let (rate, long) = send(bench, 32_000).await?;
+                let row = |subject: &str, value: f64, unit: Unit| Row::new(SENDING, subject, value, unit);
+                let asked = f64::from(RATE);
+                let sent = row("contacts a second", rate, Unit::PerSecond).beside("SendsPerSecond", asked);
+                figures.push(sent.must(Must::AtLeast(REACHED * asked)));
+                let units = row("write units a contact, a message of 32,000 characters", long, Unit::CapacityUnits);
+                figures.push(units.beside("one of ten", short).must(Must::AtMost(short + 0.1)));
+                Ok(())
+            })
+        };
+        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    })
+}
+
+/// Sends a campaign with a message of so many characters; the contacts a second, and the write units of each.
+async fn send(bench: &Bench, characters: usize) -> Result<(f64, f64)> {
+    let stack = bench.stack().await?;
+    let proxy = Proxy::start(&stack.dynamodb_url).await?;
+    add_contacts(&stack).await?;
+    let mut event: Value = serde_json::from_str(&bench.event(FUNCTION)?)?;
+    let contacts: Vec<String> = (0..SENT).map(contact).collect();
+    let body = json!({"contact_ids": contacts, "message": "x".repeat(characters), "start_new_conversation": true});
+    event["body"] = json!(body.to_string());
+    let mut runner = bench.program(FUNCTION, &stack).start().await?;
+    let answer = runner.invoke(&event.to_string()).await?;
+    if serde_json::from_str::<Value>(&answer.body)?["statusCode"] != 200 {
+        return Err(format!("{FUNCTION}: {}", answer.body).into());
+    }
+    let sender = bench.program("send-campaigns", &stack).with("SENDS_PER_SECOND", RATE.to_string());
+    let mut sender = sender.with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url).start().await?;
+    proxy.write_units();
+    let answer = sender.invoke(&json!({"source": "aws.events", "detail": {}}).to_string()).await?;
+    let units = proxy.write_units() / f64::from(SENT);
+    stack.stop().await;
+    Ok((f64::from(SENT) / answer.wall.as_secs_f64(), units))
 }
 
 /// Has the demo organisation have that many contacts.

@@ -34,6 +34,8 @@ struct Between {
     database: String,
     client: reqwest::Client,
     calls: AtomicUsize,
+    /// Tenths of write units, of which DynamoDB bills whole ones.
+    tenths: AtomicUsize,
     under_way: Mutex<HashMap<String, UnderWay>>,
 }
 
@@ -60,8 +62,13 @@ impl Proxy {
             .tls_backend_preconfigured(shared::records::agency::payment_provider::tls()?)
             .build()?;
         let database = database.to_owned();
-        let between =
-            Arc::new(Between { database, client, calls: AtomicUsize::default(), under_way: Mutex::default() });
+        let between = Arc::new(Between {
+            database,
+            client,
+            calls: AtomicUsize::default(),
+            tenths: AtomicUsize::default(),
+            under_way: Mutex::default(),
+        });
         let router = Router::new().fallback(pass).with_state(Arc::clone(&between));
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, router.into_make_service()).await;
@@ -73,6 +80,11 @@ impl Proxy {
     pub fn calls(&self) -> usize {
         self.between.calls.swap(0, Ordering::Relaxed)
     }
+
+    /// How many write units there were since it was last asked.
+    pub fn write_units(&self) -> f64 {
+        crate::figures::figure(self.between.tenths.swap(0, Ordering::Relaxed) as u64) / 10.0
+    }
 }
 
 impl Drop for Proxy {
@@ -83,12 +95,13 @@ impl Drop for Proxy {
 
 async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Bytes) -> Response {
     between.calls.fetch_add(1, Ordering::Relaxed);
-    let target = headers.get(TARGET).and_then(|target| target.to_str().ok()?.rsplit('.').next()).unwrap_or_default();
+    let target = headers.get(TARGET).and_then(|target| target.to_str().ok()?.rsplit('.').next());
+    let target = &target.unwrap_or_default().to_owned();
     let writes = writes_of(target, &body);
     let answer = match between.begin(&writes) {
         Ok(()) => {
             tokio::time::sleep(LATENCY).await;
-            let answer = between.forward(headers, body).await;
+            let answer = between.forward(headers, body, target.contains("Write") || !writes.keys.is_empty()).await;
             between.end(&writes);
             answer.unwrap_or_else(|error| (StatusCode::BAD_GATEWAY, error.to_string()).into_response())
         }
@@ -150,14 +163,24 @@ impl Between {
         }
     }
 
-    async fn forward(&self, mut headers: HeaderMap, body: Bytes) -> Result<Response> {
+    async fn forward(&self, mut headers: HeaderMap, body: Bytes, write: bool) -> Result<Response> {
         for name in [header::HOST, header::CONTENT_LENGTH, header::CONNECTION] {
             headers.remove(name);
         }
         let answer = self.client.post(&self.database).headers(headers).body(body).send().await?;
         let (status, mut headers) = (answer.status(), answer.headers().clone());
         headers.remove(header::TRANSFER_ENCODING);
-        Ok((status, headers, answer.bytes().await?).into_response())
+        let body = answer.bytes().await?;
+        if write {
+            let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let consumed = match &document["ConsumedCapacity"] {
+                Value::Array(tables) => tables.iter().filter_map(|table| table["CapacityUnits"].as_f64()).sum(),
+                table => table["CapacityUnits"].as_f64().unwrap_or_default(),
+            };
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "units are few and positive")]
+            self.tenths.fetch_add((consumed * 10.0) as usize, Ordering::Relaxed);
+        }
+        Ok((status, headers, body).into_response())
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<String, UnderWay>> {

@@ -26,7 +26,8 @@ use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Series, Unit, figure, milliseconds};
 use crate::process::Process;
 
-pub const SECTION: &str = "Many environments of one function, 6 ms for each call of the database, overlapping writes refused";
+pub const SECTION: &str =
+    "Many environments of one function, 6 ms for each call of the database, overlapping writes refused";
 /// The chart that is drawn of it.
 pub const CHART: &str = "contention";
 /// The names of its two lines.
@@ -163,7 +164,11 @@ fn told(
     let (p50, p99) = (milliseconds(one.percentile(50)), milliseconds(one.percentile(99)));
     let rate = row("requests a second", one.rate(), Unit::PerSecond).beside(APART, each.rate());
     figures.push(rate.must(Must::AtLeast(0.8 * each.rate())));
-    figures.push(row("the slowest of a hundred", p99, Unit::Milliseconds).beside("the middle one", p50).must(Must::AtMost(5.0 * p50)));
+    figures.push(
+        row("the slowest of a hundred", p99, Unit::Milliseconds)
+            .beside("the middle one", p50)
+            .must(Must::AtMost(5.0 * p50)),
+    );
     let calls = row("calls of the database a request", one.calls, Unit::Calls);
     figures.push(calls.beside("one environment alone", alone.calls).must(Must::AtMost(1.1 * alone.calls)));
 }
@@ -180,7 +185,11 @@ async fn run(
     let events = |environment: usize, from: usize, to: usize| -> Vec<String> {
         let of = organisation(environment);
         // Of all that are asked in one organisation, each is asked once.
-        let first = if of == 0 && turn == 2 { turn * (REQUESTS + BEFORE) * (environment + 1) } else { turn * (REQUESTS + BEFORE) };
+        let first = if of == 0 && turn == 2 {
+            turn * (REQUESTS + BEFORE) * (environment + 1)
+        } else {
+            turn * (REQUESTS + BEFORE)
+        };
         (from..to).map(|request| asks.event(event, of, environment, first + request)).collect()
     };
     let before = answers(processes, |environment| events(environment, 0, BEFORE)).await?;
@@ -281,7 +290,10 @@ async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
     let times = json!({"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z"});
     let record = |more: Value| {
         let mut record = times.clone();
-        record.as_object_mut().into_iter().for_each(|record| record.extend(more.as_object().cloned().unwrap_or_default()));
+        record
+            .as_object_mut()
+            .into_iter()
+            .for_each(|record| record.extend(more.as_object().cloned().unwrap_or_default()));
         record
     };
     let kept: ApiKeyRecord = serde_json::from_value(record(json!({
@@ -291,7 +303,8 @@ async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
     let table = Table::new(store, Tenant::operator(org));
     add::<Assistant>(&table, ASSISTANT, 2, &record(json!({"org_id": org}))).await?;
-    add::<Widget>(&table, WIDGET, 2, &record(json!({"org_id": org, "assistant_id": ASSISTANT, "widget_type": "chat"}))).await?;
+    add::<Widget>(&table, WIDGET, 2, &record(json!({"org_id": org, "assistant_id": ASSISTANT, "widget_type": "chat"})))
+        .await?;
     add::<Contact>(&table, CONTACT, 2, &record(json!({"org_id": org}))).await?;
     // In the first one all environments have theirs.
     let many = if number == 0 { (MANY + 3) * (REQUESTS + BEFORE) * 3 } else { 3 * (REQUESTS + BEFORE) + MANY };

@@ -125,7 +125,10 @@ async fn main() -> Result<ExitCode> {
 impl Measure {
     /// Whether the functions are measured beside other programs, which take long to build.
     const fn has_references(self) -> bool {
-        !matches!(self, Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Contention | Self::Build)
+        !matches!(
+            self,
+            Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Contention | Self::Build
+        )
     }
 
     async fn take(self, bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -139,7 +142,10 @@ impl Measure {
             Self::Memory => memory::measure(bench, figures).await,
             Self::Sizes => sizes::measure(bench, figures),
             Self::Lists => lists::measure(bench, figures).await,
-            Self::Campaign => campaign::measure(bench, figures).await,
+            Self::Campaign => {
+                campaign::measure(bench, figures).await?;
+                campaign::measure_sending(bench, figures)
+            }
             Self::Contention => contention::measure(bench, figures),
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,

@@ -1,6 +1,7 @@
 //! The checks at the end of a fault run: compares what arrived with what should arrive.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -145,6 +146,49 @@ pub async fn closed(
         logs.push(log);
     }
     Ok((logs, vec![arrived, nothing, logged]))
+}
+
+/// Checks that a webhook which answers at once got an event more than once only where the stream repeated it, or where a tick failed.
+pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Check {
+    let mut bounded = Check::that("an event comes again at most once for each death or redelivery");
+    let failed_ticks = world.failed_ticks.load(Ordering::Relaxed);
+    let repeats = world.stack.stream.repeats();
+    let of_webhooks =
+        logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].manner == Manner::Prompt);
+    for (number, log) in of_webhooks {
+        let heard = evidence.get(&path_of_webhook(number));
+        for delivery in log {
+            let key = world.key_of_delivery(number, delivery.id);
+            let taken = delivery.conversation_id.and_then(|id| heard?.get(&id.0)).map_or(0, |heard| heard.taken);
+            let most = 1 + repeats.get(&key).copied().unwrap_or_default() + failed_ticks;
+            bounded.see(taken <= most, || format!("{key}: {taken} times, at most {most}"));
+        }
+    }
+    bounded
+}
+
+/// Checks that totals and pages agree, and that the filters select what they should.
+///
+/// # Errors
+/// [`Trouble`] where a list cannot be read.
+pub async fn lists(world: &World) -> Result<Check, Trouble> {
+    let mut exact = Check::that("lists and their filters are exact, whatever died");
+    for organisation in 0..world.organisations.len() {
+        let mut of = HashMap::new();
+        for query in ["", "status=open", "status=closed"] {
+            let path = "/api/v1/conversation";
+            let rows: Vec<Conversation> = world.list(organisation, path, query).await?;
+            let page = world.ask(organisation, "GET", path, query, &Value::Null).await?;
+            let total = page.body["data"]["total"].as_u64();
+            exact.see(total == Some(rows.len() as u64), || format!("{query} {} of {total:?}", rows.len()));
+            let ids: BTreeSet<ConversationId> = rows.iter().map(|row| row.id).collect();
+            exact.see(ids.len() == rows.len(), || format!("{query} has a row twice"));
+            of.insert(query, ids);
+        }
+        let both: BTreeSet<_> = of["status=open"].union(&of["status=closed"]).copied().collect();
+        exact.see(both == of[""], || format!("{} rows, {} with a status", of[""].len(), both.len()));
+    }
+    Ok(exact)
 }
 
 /// Checks that every contact got its delivery, and that nothing was sent that was stopped before.

@@ -1,6 +1,6 @@
 //! The world of a fault run: the service, its customers with their servers and clocks, and the ways in which they act.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
 use shared::records::contact::Contact;
+use shared::records::delivery::Delivery;
 use shared::records::widget::Widget;
 use shared::request::context::{Clock, Ids};
 use shared::request::error::chain;
@@ -20,7 +21,7 @@ use shared::table::keys::DUE_INDEX;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Store, from_item};
 use shared::table::{Table, TableError};
-use shared::values::id::{AssistantId, ContactId, ConversationId, OrgId, WebhookId, WidgetId};
+use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, OrgId, WebhookId, WidgetId};
 use shared::values::json::JsonObject;
 use shared::values::secret::Secret;
 use shared::values::time::Timestamp;
@@ -69,6 +70,8 @@ pub struct World {
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
     calls: AtomicU64,
+    /// How many ticks have died or failed: each may have sent something of which it could not tell.
+    pub failed_ticks: AtomicUsize,
 }
 
 /// A customer.
@@ -124,6 +127,7 @@ impl World {
             attempt: options.call,
             sends_per_second: options.sends_per_second,
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), options.attempt),
+            processes: true,
             ..Settings::of(&options.root)
         };
         let template = Template::read(&settings.template)?;
@@ -143,6 +147,7 @@ impl World {
             ticking,
             ticks: Mutex::default(),
             calls: AtomicU64::default(),
+            failed_ticks: AtomicUsize::default(),
         };
         for number in 0..ORGANISATIONS {
             world.organisations.push(world.found(number).await?);
@@ -329,6 +334,7 @@ impl World {
         let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
+        self.faults.set_latency(options.latency);
         let kinds = options.database.clone();
         self.faults.plan(move |action, _| {
             let mut roll = random.f64();
@@ -344,6 +350,7 @@ impl World {
     pub fn go_right(&self) {
         self.stack.stream.set_faults(&StreamFaults::default());
         self.faults.end();
+        self.faults.set_latency(Duration::ZERO);
     }
 
     /// How many requests the SDK has sent since the faults began.
@@ -357,7 +364,9 @@ impl World {
             let lifetime = self.ticks.lock().unwrap_or_else(PoisonError::into_inner).lifetime();
             invoke(function, json!({"source": "aws.events", "detail": {}}).to_string(), lifetime).await.is_err()
         });
-        join_all(ticks).await.into_iter().filter(|failed| *failed).count()
+        let failed = join_all(ticks).await.into_iter().filter(|failed| *failed).count();
+        self.failed_ticks.fetch_add(failed, Ordering::Relaxed);
+        failed
     }
 
     /// Runs the clock this many times faster than the machine's, until the returned guard is dropped.
@@ -391,6 +400,13 @@ impl World {
             }
         });
         tasks
+    }
+
+    /// The key of a delivery of a webhook of the plan, as the records of the stream have it.
+    pub fn key_of_delivery(&self, webhook: usize, id: DeliveryId) -> String {
+        let organisation = &self.organisations[self.plan.webhooks[webhook].organisation];
+        let key = organisation.table.key::<Delivery>((self.webhooks[webhook].id.into(), id));
+        json!({"pk": {"S": key.pk}, "sk": {"S": key.sk}}).to_string()
     }
 
     /// Moves the clock forward.

@@ -169,7 +169,10 @@ async fn a_key_that_the_provider_refuses_or_that_no_header_can_hold_is_its_refus
         let (gone, new) = changes(&stack, &before).await;
         // That it failed may be noted, and nothing else.
         assert!(gone.keys().eq(new.keys()) && new.len() <= 1, "{bad:?} {new:?}");
-        assert!(new.values().all(|agency| agency["failed_setups"] == 1 && agency.get("payment_webhook").is_none_or(Value::is_null)));
+        assert!(
+            new.values()
+                .all(|agency| agency["failed_setups"] == 1 && agency.get("payment_webhook").is_none_or(Value::is_null))
+        );
     }
     assert!(stack.payment_provider.endpoints().is_empty());
 }

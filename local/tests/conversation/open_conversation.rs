@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, member, post, stack};
 use crate::records::{
-    FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, stored,
-    wrong,
+    FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, stored, wrong,
 };
 
 fn assistant() -> String {

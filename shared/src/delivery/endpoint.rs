@@ -13,6 +13,9 @@ use crate::values::id::{EndpointId, WebhookId, WidgetId};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
+/// Seconds after the last deferred delivery was sent, as far as the index shows, when the deliveries themselves are looked at.
+const LOOK_AGAIN: i64 = 3600;
+
 /// A webhook or a connector that deliveries are sent to.
 pub struct Endpoint {
     /// Webhook or widget.
@@ -148,9 +151,18 @@ impl Endpoint {
         if health.may_have_deferred(now) {
             return self.table.drain_endpoint_later(self.id, now).await;
         }
+        if !health.looked {
+            // The index may show a delivery late, or never.
+            return self.table.look_at_endpoint_later(&health, now.plus_seconds(LOOK_AGAIN)).await;
+        }
         // The health of an endpoint that is no longer sent to is of no use.
         let forget = self.has_no_target() || health.is_healthy();
         self.table.stop_draining_endpoint(&health, forget).await
+    }
+
+    /// Whether the index has shown nothing more for it before.
+    pub fn is_looked_at_again(&self) -> bool {
+        self.current_health().looked
     }
 
     /// Its health, with what is not yet in the table.

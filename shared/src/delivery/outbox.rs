@@ -64,7 +64,13 @@ impl<'a> Outbox<'a> {
     /// [`Error::Internal`](crate::request::error::Error::Internal) where there is no HTTP client.
     pub fn new(cx: &EventContext<'a>) -> Result<Self> {
         let sender = Sender::of(&cx.service.network)?;
-        Ok(Self { service: cx.service, sender, bounds: Bounds::default(), suspects: Mutex::default(), texts: AsyncMutex::default() })
+        Ok(Self {
+            service: cx.service,
+            sender,
+            bounds: Bounds::default(),
+            suspects: Mutex::default(),
+            texts: AsyncMutex::default(),
+        })
     }
 
     /// Sends all deliveries of `batch` that are ready, at the same time.
@@ -214,6 +220,11 @@ impl<'a> Outbox<'a> {
                 }
             }
             if deferred.is_empty() {
+                if endpoint.is_looked_at_again() && now < deadline {
+                    for held in table.held_deliveries(id, now).await? {
+                        self.attempt(endpoint, &held).await?;
+                    }
+                }
                 return Ok(endpoint.end_drain(self.now()).await?);
             }
             let times = match endpoint.connector() {

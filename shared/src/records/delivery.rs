@@ -371,6 +371,13 @@ impl Delivery {
         Self { sent_by, due_at: Some(at), ..self }
     }
 
+    /// Whether the tick was to send it by `now`.
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        self.state == DeliveryState::Waiting
+            && self.sent_by == SentBy::Tick
+            && self.due_at.is_some_and(|due| due <= now)
+    }
+
     /// Its partition in the index of what becomes due.
     fn partition(&self, (endpoint, id): (EndpointId, DeliveryId)) -> Option<String> {
         self.due_at?;
@@ -397,6 +404,9 @@ pub struct EndpointHealth {
     /// Whether it is a widget's connector and no webhook. A delivery tells this too, but there may be none.
     #[serde(default)]
     pub connector: bool,
+    /// Whether the index has shown nothing more for it, so that the next drain looks at the deliveries themselves, and is the last.
+    #[serde(default)]
+    pub looked: bool,
 }
 
 crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH");
@@ -404,7 +414,7 @@ crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{i
 impl EndpointHealth {
     /// A healthy endpoint.
     pub const fn healthy(id: EndpointId) -> Self {
-        Self { id, failures: 0, failing_since: None, slow: false, deferred_at: None, connector: false }
+        Self { id, failures: 0, failing_since: None, slow: false, deferred_at: None, connector: false, looked: false }
     }
 
     /// Whether nothing is wrong with it.
@@ -443,6 +453,7 @@ impl EndpointHealth {
             slow: observed.slow.unwrap_or(self.slow),
             deferred_at: observed.deferred_at.or(self.deferred_at),
             connector: self.connector,
+            looked: self.looked && observed.deferred_at.is_none(),
         }
     }
 }

@@ -39,6 +39,21 @@ pub struct Service {
     pub network: Network,
 }
 
+impl Service {
+    /// The same service in another process, which remembers nothing yet.
+    #[must_use]
+    pub fn in_another_process(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            store: self.store.in_another_process(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            keys: KeyCache::default(),
+            network: self.network.clone(),
+        }
+    }
+}
+
 /// The context: what lives as long as a request.
 #[derive(Debug)]
 pub struct Context<'a> {

@@ -132,7 +132,7 @@ impl Table {
     async fn follow_block(&self, set: &str, block: u32, changed: &BTreeMap<u32, bool>) -> Result<(), TableError> {
         let keys = [filter_block(&self.tenant, set, block), filter_section(&self.tenant, set, block / SECTION)];
         let [block_key, section] = &keys;
-        let count = format!("b{}", block % SECTION);
+        let (count, of_version) = (format!("b{}", block % SECTION), format!("v{}", block % SECTION));
         let mut round = self.store.backoff();
         loop {
             let items = self.store.get_all(&keys).await?;
@@ -143,18 +143,25 @@ impl Table {
                 let (word, mask) = ((bit / WORD) as usize, 1 << (bit % WORD));
                 if *there { is[word] |= mask } else { is[word] &= !mask }
             }
-            let written = if is == was {
-                Ok(())
+            let seen = stands(block_key).map(version).unwrap_or_default();
+            let (now, written) = if is == was {
+                (seen, Ok(()))
             } else {
-                let version = stands(block_key).map(version).unwrap_or_default();
-                self.store.put_if(&block_item(block_key, &is, version + 1), UNCHANGED, &values([(":version", number(version))])).await
+                let values = values([(":version", number(seen))]);
+                let item = block_item(block_key, &is, seen + 1);
+                (seen + 1, self.store.put_if(&item, UNCHANGED, &values).await)
             };
             match written {
                 Ok(()) => {
                     let ordinals: u32 = is.iter().map(|word| word.count_ones()).sum();
                     if stands(section).and_then(|section| section.get(&count)) != Some(&number(ordinals)) {
-                        let expression = format!("SET {count} = :ordinals");
-                        self.store.update(section, &expression, None, &values([(":ordinals", number(ordinals))])).await?;
+                        let expression = format!("SET {count} = :ordinals, {of_version} = :version");
+                        let newer = format!("attribute_not_exists({of_version}) OR {of_version} <= :version");
+                        let values = values([(":ordinals", number(ordinals)), (":version", number(now))]);
+                        match self.store.update(section, &expression, Some(&newer), &values).await {
+                            Ok(_) | Err(Cancelled::Condition(..)) => {}
+                            Err(cancelled) => return Err(cancelled.into()),
+                        }
                     }
                     return Ok(());
                 }

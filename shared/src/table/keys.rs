@@ -30,8 +30,9 @@ pub const LIST_HEAD: &str = "HEAD";
 
 /// The index of what becomes due, over all organisations: its items have the attributes `due_pk` and `due_at`, and no others do.
 pub const DUE_INDEX: &str = "Due";
-/// Partitions of each kind of what becomes due, so that no single one takes all writes.
-pub const DUE_SHARDS: u32 = 4;
+/// Partitions of each kind of what becomes due, so that no single one takes all writes: a delivery is two writes of the index, one when it
+/// becomes due and one when it has arrived, and a partition takes a thousand units a second. 5,000 deliveries a second take ten.
+pub const DUE_SHARDS: u32 = 16;
 
 /// SHA-256 of what makes two requests the same: to run a campaign, or under an idempotency key.
 pub type Fingerprint = [u8; 32];
@@ -94,7 +95,7 @@ pub fn filter_block(tenant: &Tenant, filter: &str, block: u32) -> Key {
 
 /// A partition of the index of what becomes due: one of the shards of `kind`.
 pub fn due_partition(kind: &str, item: Uuid) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "a remainder of four fits")]
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder of sixteen fits")]
     let shard = ((item.as_u128() >> 32) % u128::from(DUE_SHARDS)) as u32;
     format!("{kind}#{shard}")
 }

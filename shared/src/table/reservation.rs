@@ -354,8 +354,7 @@ impl Table {
         may_have_holes: impl Fn(u32) -> bool,
     ) -> Result<BTreeSet<u32>, TableError> {
         let head = &list_head(&self.tenant, list);
-        let (seen, others): (Vec<&Token>, Vec<&Token>) =
-            tokens.iter().partition(|token| there.contains(&token.first));
+        let (seen, others): (Vec<&Token>, Vec<&Token>) = tokens.iter().partition(|token| there.contains(&token.first));
         let settled = self.store.recent.settled(head);
         let unknown: Vec<&Token> = others.into_iter().filter(|token| !settled.contains(&token.name)).collect();
         self.store.recent.settle(head, seen.into_iter().map(|token| token.name.clone()));

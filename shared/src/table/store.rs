@@ -75,6 +75,12 @@ impl Store {
         }
     }
 
+    /// The same table in another process, which remembers nothing yet.
+    #[must_use]
+    pub fn in_another_process(&self) -> Self {
+        Self { recent: Recent::default(), ..self.clone() }
+    }
+
     /// The same table for a request that begins now, whose calls `meter` counts.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {

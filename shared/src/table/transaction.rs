@@ -80,7 +80,6 @@ impl Write {
     pub fn delete(key: &Key) -> Self {
         Self::Delete { key: key.clone(), condition: None, values: Item::new() }
     }
-
 }
 
 /// Why a transaction did nothing.
@@ -201,7 +200,9 @@ impl Store {
                     .set_key(Some(key.attributes()))
                     .update_expression(expression.as_ref())
                     .set_condition_expression(condition.as_deref().map(str::to_owned))
-                    .set_expression_attribute_names(names(condition.as_deref().into_iter().chain([expression.as_ref()])))
+                    .set_expression_attribute_names(names(
+                        condition.as_deref().into_iter().chain([expression.as_ref()]),
+                    ))
                     .set_expression_attribute_values(some(values))
                     .set_return_values_on_condition_check_failure(old(condition.is_some()))
                     .build()

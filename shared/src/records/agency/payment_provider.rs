@@ -103,7 +103,8 @@ impl<'a> PaymentProvider<'a> {
     /// # Errors
     /// [`SetupFailure`].
     pub async fn create_webhook(&self, url: &str, idempotency_key: &str) -> Result<StoredPaymentWebhook, SetupFailure> {
-        let response = self.post("/v1/webhook_endpoints", url, Some(idempotency_key)).await.map_err(SetupFailure::Perhaps)?;
+        let response =
+            self.post("/v1/webhook_endpoints", url, Some(idempotency_key)).await.map_err(SetupFailure::Perhaps)?;
         let status = response.status();
         let endpoint = endpoint(response).await.map_err(|error| match status.as_u16() {
             // Another request is under way, or there were too many: nothing is kept of this one.

@@ -168,8 +168,7 @@ impl Table {
         error: &str,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        let mut writes =
-            vec![self.outcome(contact, ContactStatus::Failed, Some(error), now), self.under_way(campaign)];
+        let mut writes = vec![self.outcome(contact, ContactStatus::Failed, Some(error), now), self.under_way(campaign)];
         writes.extend(self.tally([contact], ContactStatus::Failed, 1));
         match self.store.transact(&writes).await {
             // Deleted or cancelled since it was read.

@@ -191,7 +191,8 @@ impl Table {
     pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, TableError> {
         let first = message_text(&self.tenant, id.run());
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-        let (campaign, items) = futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
+        let (campaign, items) =
+            futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
         let (campaign, items) = (campaign?, items?);
         Ok(Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes_in(&items)).seen())
     }
@@ -337,7 +338,8 @@ impl Table {
             (":by", text(by)),
             (":one", number(1)),
         ]);
-        let expression = "SET #status = :cancelled, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
+        let expression =
+            "SET #status = :cancelled, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
         let condition = "id = :id AND #status <> :cancelled";
         let (item, by_this) =
             match self.store.update(&self.key::<Campaign>(id), expression, Some(condition), &values).await {

@@ -71,6 +71,9 @@ pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
     (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
 }
 
+/// How many deliveries of an endpoint are looked at where the index may have missed one.
+const NEWEST: u32 = 10_000;
+
 /// The most deliveries in one transaction: each takes one action for itself and one for the marker of its event.
 const AT_ONCE: usize = 40;
 
@@ -125,8 +128,7 @@ impl Table {
                     }
                     Err(Cancelled::Condition(..)) => {
                         // The change that they tell of comes again: most of its deliveries are there.
-                        let markers: Vec<Key> =
-                            left.iter().map(|new| made_by(&self.tenant, new.event_id.0)).collect();
+                        let markers: Vec<Key> = left.iter().map(|new| made_by(&self.tenant, new.event_id.0)).collect();
                         let made = self.store.get_attributes(&markers, "pk, sk, id").await?;
                         for (index, key) in markers.iter().enumerate().rev() {
                             if let Some(marker) = made.get(key) {
@@ -247,8 +249,13 @@ impl Table {
         observed: &Observed,
         now: Timestamp,
     ) -> Result<EndpointHealth, TableError> {
-        let mut set =
-            vec!["id = :id", "connector = :connector", "due_pk = :due_pk", "due_at = if_not_exists(due_at, :now)"];
+        let mut set = vec!["id = :id", "connector = :connector", "due_pk = :due_pk"];
+        // A drain that only looks once more may be an hour away.
+        set.push(if observed.deferred_at.is_some() {
+            "due_at = :now, looked = :not_looked"
+        } else {
+            "due_at = if_not_exists(due_at, :now)"
+        });
         let mut values = values([
             (":id", text(endpoint)),
             (":connector", AttributeValue::Bool(connector)),
@@ -272,6 +279,7 @@ impl Table {
         if let Some(deferred_at) = observed.deferred_at {
             set.push("deferred_at = :deferred_at");
             values.insert(":deferred_at".to_owned(), text(deferred_at));
+            values.insert(":not_looked".to_owned(), AttributeValue::Bool(false));
         }
         let recovered = observed.succeeded && observed.failing_since.is_none();
         let expression = format!("SET {}{}", set.join(", "), if recovered { " REMOVE failing_since" } else { "" });
@@ -290,6 +298,38 @@ impl Table {
         }
     }
 
+    /// Has the tick drain an endpoint once more at `later`, and look at the deliveries themselves, unless a delivery was deferred since
+    /// `health` was read.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn look_at_endpoint_later(&self, health: &EndpointHealth, later: Timestamp) -> Result<(), TableError> {
+        let key = self.key::<EndpointHealth>(health.id);
+        let mut values = values([(":later", text(later)), (":looked", AttributeValue::Bool(true))]);
+        let condition = match health.deferred_at {
+            Some(deferred_at) => {
+                values.insert(":deferred_at".to_owned(), text(deferred_at));
+                "attribute_exists(due_at) AND deferred_at = :deferred_at"
+            }
+            None => "attribute_exists(due_at) AND attribute_not_exists(deferred_at)",
+        };
+        match self.store.update(&key, "SET due_at = :later, looked = :looked", Some(condition), &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Deliveries to `endpoint` that the tick was to send by `now`, whatever the index shows: of the newest ones of its list.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn held_deliveries(&self, endpoint: EndpointId, now: Timestamp) -> Result<Vec<Delivery>, TableError> {
+        let first = self.next_ordinal::<Delivery>(endpoint).await?.saturating_sub(NEWEST);
+        let row = list_row(&self.tenant, &Delivery::list(endpoint), first);
+        let newest: Vec<Delivery> = self.store.query_records(&row.pk, &row.sk, None).await?;
+        Ok(newest.into_iter().filter(|delivery| delivery.is_held(now)).collect())
+    }
+
     /// Takes an endpoint from those that the tick drains, unless a delivery was deferred since `health` was read. `forget` deletes its
     /// health.
     ///
@@ -304,7 +344,12 @@ impl Table {
         let write = if forget {
             Write::Delete { key, condition, values }
         } else {
-            Write::Update { key, expression: "REMOVE due_pk, due_at".into(), condition: condition.map(Into::into), values }
+            Write::Update {
+                key,
+                expression: "REMOVE due_pk, due_at".into(),
+                condition: condition.map(Into::into),
+                values,
+            }
         };
         match self.store.transact(&[write]).await {
             Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
