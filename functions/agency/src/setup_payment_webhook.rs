@@ -17,10 +17,8 @@ impl Operation for SetupPaymentWebhook {
         let key = agency.payment_api_key().ok_or_else(|| not_configured("agency_id"))?;
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
-        let (known, failed) = (
-            agency.payment_webhook.map(|webhook| webhook.payment_webhook_id),
-            agency.failed_setups.unwrap_or_default(),
-        );
+        let failed = agency.failed_setups.unwrap_or_default();
+        let known = agency.payment_webhook.map(|webhook| webhook.payment_webhook_id);
         if let Some(webhook) = &known
             && provider.update_webhook(webhook, &url).await?
         {

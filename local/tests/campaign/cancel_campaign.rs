@@ -199,7 +199,9 @@ async fn counts_always_add_up_to_the_contacts() {
                         message: None,
                         connector: None,
                     };
-                    let done = table.dispatch(&seen, &[dispatch], now).await.unwrap() == Dispatched::Done;
+                    let dispatch = [dispatch];
+                    let places = table.places_for(&dispatch).await.unwrap();
+                    let done = table.dispatch(&seen, &dispatch, places, now).await.unwrap() == Dispatched::Done;
                     let status = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued");
                     assert_eq!(done, status.is_some());
                     if let Some(status) = status {

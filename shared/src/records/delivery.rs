@@ -1,6 +1,9 @@
-//! Deliveries, each of one event to one endpoint, and the circuit breaker of an endpoint.
+//! Deliveries, each of one event to one endpoint.
 
+mod health;
 pub(crate) mod storage;
+
+pub use health::{EndpointHealth, Observed};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -18,14 +21,6 @@ const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 
 const JITTER: f64 = 0.1;
 /// Seconds after which a ready delivery that was not sent is made ready once more.
 const UNSENT: i64 = 300;
-/// Failures in a row that open the circuit of an endpoint.
-const OPENS_AFTER: u64 = 3;
-/// Seconds without a success after which a webhook is disabled.
-const DISABLED_AFTER: i64 = 5 * 86_400;
-/// Seconds after which the index certainly shows a deferred delivery.
-const INDEX_LAG: i64 = 300;
-/// Seconds for which one note of a deferral is enough: far fewer than [`INDEX_LAG`].
-const NOTE_VALID: i64 = 30;
 /// The most attempts that a delivery lists.
 const LOG: usize = 20;
 
@@ -385,147 +380,5 @@ impl Delivery {
             SentBy::Stream => Due::Delivery.partition(id.0),
             SentBy::Tick => deferred_partition(endpoint),
         })
-    }
-}
-
-/// The circuit breaker of an endpoint: what it needs to know of the attempts. A healthy endpoint has no such record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EndpointHealth {
-    /// Webhook or widget.
-    pub id: EndpointId,
-    /// Failures in a row.
-    pub failures: u64,
-    /// When the first of them was.
-    pub failing_since: Option<Timestamp>,
-    /// Whether its last answer was slow.
-    pub slow: bool,
-    /// When a delivery was last deferred.
-    pub deferred_at: Option<Timestamp>,
-    /// Whether it is a widget's connector and no webhook. A delivery tells this too, but there may be none.
-    #[serde(default)]
-    pub connector: bool,
-    /// Whether the index has shown nothing more for it, so that the next drain looks at the deliveries themselves, and is the last.
-    #[serde(default)]
-    pub looked: bool,
-}
-
-crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH");
-
-impl EndpointHealth {
-    /// A healthy endpoint.
-    pub const fn healthy(id: EndpointId) -> Self {
-        Self { id, failures: 0, failing_since: None, slow: false, deferred_at: None, connector: false, looked: false }
-    }
-
-    /// Whether nothing is wrong with it.
-    pub const fn is_healthy(&self) -> bool {
-        !self.slow && self.failures == 0
-    }
-
-    /// Whether a deferred delivery may exist that the index does not show yet.
-    pub fn may_have_deferred(&self, now: Timestamp) -> bool {
-        self.deferred_at.is_some_and(|at| now <= at.plus_seconds(INDEX_LAG))
-    }
-
-    /// Whether a deferral was noted so recently that another note is not needed.
-    pub fn has_noted_deferral(&self, now: Timestamp) -> bool {
-        self.deferred_at.is_some_and(|at| now <= at.plus_seconds(NOTE_VALID))
-    }
-
-    /// Whether the circuit is open: the stream sends nothing to this endpoint, and the tick probes it.
-    pub const fn circuit_is_open(&self) -> bool {
-        self.slow || self.failures >= OPENS_AFTER
-    }
-
-    /// Whether it has failed for so long that its webhook is to be disabled.
-    pub fn has_failed_too_long(&self, now: Timestamp) -> bool {
-        self.failing_since.is_some_and(|since| since.plus_seconds(DISABLED_AFTER) <= now)
-    }
-
-    /// This health, with what was observed since.
-    #[must_use]
-    pub fn with(&self, observed: &Observed) -> Self {
-        let earlier = if observed.succeeded { Self::healthy(self.id) } else { self.clone() };
-        Self {
-            id: self.id,
-            failures: earlier.failures + observed.failures,
-            failing_since: earlier.failing_since.or(observed.failing_since),
-            slow: observed.slow.unwrap_or(self.slow),
-            deferred_at: observed.deferred_at.or(self.deferred_at),
-            connector: self.connector,
-            looked: self.looked && observed.deferred_at.is_none(),
-        }
-    }
-}
-
-/// What was observed of an endpoint. Several functions observe it at the same time; the table adds it up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Whether an attempt succeeded: the failures before it no longer count.
-    pub succeeded: bool,
-    /// The failures since then.
-    pub failures: u64,
-    /// When the first of them was.
-    pub failing_since: Option<Timestamp>,
-    /// Whether its last answer was slow.
-    pub slow: Option<bool>,
-    /// When a delivery was deferred.
-    pub deferred_at: Option<Timestamp>,
-}
-
-impl Observed {
-    /// The owner says that the endpoint works again: the circuit is closed.
-    pub const fn reset() -> Self {
-        Self { succeeded: true, failures: 0, failing_since: None, slow: Some(false), deferred_at: None }
-    }
-
-    /// The result of an attempt, which is slow if it took `slow_from` milliseconds or more.
-    pub fn of(attempt: &Attempt, slow_from: u64) -> Self {
-        let (succeeded, slow) = (attempt.succeeded(), Some(attempt.milliseconds >= slow_from));
-        let failing_since = Some(attempt.at).filter(|_| !succeeded);
-        Self { succeeded, failures: u64::from(!succeeded), failing_since, slow, deferred_at: None }
-    }
-
-    /// This, followed by what was observed `later`.
-    #[must_use]
-    pub fn then(self, later: Self) -> Self {
-        let earlier = if later.succeeded { Self::default() } else { self };
-        Self {
-            succeeded: self.succeeded || later.succeeded,
-            failures: earlier.failures + later.failures,
-            failing_since: earlier.failing_since.or(later.failing_since),
-            slow: later.slow.or(self.slow),
-            deferred_at: later.deferred_at.or(self.deferred_at),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn attempt() -> impl Strategy<Value = Observed> {
-        (0..100_i64, prop::option::of(200..600_u64), 0..100_u64).prop_map(|(at, status, milliseconds)| {
-            let at = Timestamp::from_unix_millis(at);
-            Observed::of(&Attempt { at, status, milliseconds, error: None, answer: None }, 50)
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn observations_add_up_alike_at_once_and_one_by_one(attempts in prop::collection::vec(attempt(), 0..8), cut in 0..8_usize) {
-            let healthy = EndpointHealth::healthy(EndpointId(Uuid::nil()));
-            let one_by_one = attempts.iter().fold(healthy.clone(), |health, seen| health.with(seen));
-            let (first, second) = attempts.split_at(cut.min(attempts.len()));
-            let together = |seen: &[Observed]| seen.iter().fold(Observed::default(), |all, one| all.then(*one));
-            prop_assert_eq!(&healthy.with(&together(first)).with(&together(second)), &one_by_one);
-            prop_assert_eq!(&healthy.with(&together(first).then(together(second))), &one_by_one);
-            let since_success = attempts.iter().rev().take_while(|seen| !seen.succeeded).count();
-            prop_assert_eq!(one_by_one.failures, since_success as u64);
-        }
     }
 }

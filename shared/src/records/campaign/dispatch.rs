@@ -5,7 +5,7 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
-use crate::records::campaign::{Dispatch, Dispatched, TOGETHER};
+use crate::records::campaign::{Dispatch, Dispatched, Places, TOGETHER};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::delivery::storage::Due;
@@ -22,7 +22,7 @@ use futures_util::future::{join_all, try_join_all};
 const BUDGET: i64 = 50;
 /// The most due campaigns read at once, from each partition of the index.
 const LIMIT: i32 = 100;
-/// Contacts between two renewals of the lease: at least so many, and at high rates those of a quarter of a second.
+/// Contacts between two renewals of the lease: at least so many, and at high rates those of half a second.
 const CHUNK: u32 = 25;
 /// Of the contacts of a second, the part that is dispatched at the same moment: a window of a second has hardly more than its rate.
 const PART: u32 = 32;
@@ -54,7 +54,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     lease.campaign.message = text;
     let together = usize::try_from((rate / PART).clamp(1, TOGETHER)).unwrap_or(1);
     while lease.next < places {
-        let count = CHUNK.max(rate / 4).min(rate).min(places - lease.next);
+        let count = CHUNK.max(rate / 2).min(rate).min(places - lease.next);
         let slots = table.reserve_sends((widget, Limited::Dispatch), count, rate, clock.now(), deadline).await?;
         if slots.is_empty() {
             table.release_lease(&lease, clock.now()).await?;
@@ -65,11 +65,25 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         let queued =
             |contact: &CampaignContact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none();
         let contacts: Vec<CampaignContact> = contacts.into_iter().filter(queued).collect();
-        for (contacts, slots) in contacts.chunks(together).zip(slots.chunks(together)) {
-            if let Some(last) = slots.get(contacts.len() - 1) {
+        let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
+        let mut prepared = None;
+        for (index, group) in groups.iter().enumerate() {
+            if let Some(last) = slots.get(index * together + group.len() - 1) {
                 clock.sleep_until(*last).await;
             }
-            dispatch(cx, table, &lease.campaign, contacts, &channel).await?;
+            // The next group is prepared meanwhile.
+            let next = async {
+                match (groups.get(index + 1), &channel) {
+                    (Some(next), Ok(channel)) if together > 1 => {
+                        prepare(cx, table, &lease.campaign, next, channel).await.map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            };
+            let this = dispatch(cx, table, &lease.campaign, (group, prepared.take()), &channel);
+            let (dispatched, next) = futures_util::join!(this, next);
+            dispatched?;
+            prepared = next?;
         }
         if !table.renew_lease(&mut lease, next, clock.now()).await? {
             return Ok(());
@@ -87,12 +101,15 @@ async fn channel(table: &Table, id: WidgetId) -> Result<Result<(Widget, Assistan
     Ok(if found.is_some() { Ok((widget, assistant)) } else { Err("the widget's assistant is gone") })
 }
 
-/// Dispatches contacts together, or where one of them stands in the way one by one, or notes why they fail.
+/// Contacts that are ready to be dispatched.
+type Prepared = (Vec<Dispatch>, Places);
+
+/// Dispatches contacts together, as they are `prepared`, or where one of them stands in the way one by one, or notes why they fail.
 async fn dispatch(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
-    contacts: &[CampaignContact],
+    (contacts, prepared): (&[CampaignContact], Option<Prepared>),
     channel: &Result<(Widget, AssistantId), &'static str>,
 ) -> Result<()> {
     let now = cx.service.clock.now();
@@ -106,21 +123,24 @@ async fn dispatch(
         }
     };
     if contacts.len() > 1 {
-        let all = contacts.iter().map(|contact| prepare(cx, table, campaign, contact, channel, now));
-        if table.dispatch(campaign, &try_join_all(all).await?, now).await? == Dispatched::Done {
+        let (all, places) = match prepared {
+            Some(prepared) => prepared,
+            None => prepare(cx, table, campaign, contacts, channel).await?,
+        };
+        if table.dispatch(campaign, &all, places, now).await? == Dispatched::Done {
             return Ok(());
         }
     }
-    for contact in contacts {
+    for contact in contacts.chunks(1) {
         let mut attempts = ATTEMPTS;
         loop {
-            let one = prepare(cx, table, campaign, contact, channel, now).await?;
-            if table.dispatch(campaign, &[one], now).await? != Dispatched::ThreadMoved {
+            let (one, place) = prepare(cx, table, campaign, contact, channel).await?;
+            if table.dispatch(campaign, &one, place, now).await? != Dispatched::ThreadMoved {
                 break;
             }
             attempts -= 1;
             if attempts == 0 {
-                table.fail_contact(campaign, contact.id, "the conversation kept changing", now).await?;
+                table.fail_contact(campaign, contact[0].id, "the conversation kept changing", now).await?;
                 break;
             }
         }
@@ -128,16 +148,29 @@ async fn dispatch(
     Ok(())
 }
 
-/// What a contact gets.
+/// What contacts get, and where.
 async fn prepare(
+    cx: &EventContext<'_>,
+    table: &Table,
+    campaign: &Campaign,
+    contacts: &[CampaignContact],
+    channel: &(Widget, AssistantId),
+) -> Result<Prepared> {
+    let all: Vec<_> = contacts.iter().map(|contact| prepare_one(cx, table, campaign, contact, channel)).collect();
+    let all = try_join_all(all).await?;
+    let places = table.places_for(&all).await?;
+    Ok((all, places))
+}
+
+/// What a contact gets.
+async fn prepare_one(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
     contact: &CampaignContact,
     (widget, assistant): &(Widget, AssistantId),
-    now: Timestamp,
 ) -> Result<Dispatch, TableError> {
-    let ids = &cx.service.ids;
+    let (ids, now) = (&cx.service.ids, cx.service.clock.now());
     let says = |text: &String| NewMessage {
         sender_type: SenderType::Bot,
         message_type: MessageType::Text,

@@ -33,6 +33,13 @@ pub struct Dispatch {
     pub connector: Option<(EndpointId, NewDelivery)>,
 }
 
+/// The ordinals of the rows that contacts get.
+#[derive(Debug)]
+pub struct Places {
+    conversations: Option<Reservation>,
+    deliveries: Option<Reservation>,
+}
+
 /// How the dispatch of contacts ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
@@ -78,16 +85,11 @@ impl Table {
         }
     }
 
-    /// Dispatches queued contacts, at most [`TOGETHER`]: their conversations, their messages and their deliveries, in one transaction.
+    /// Reserves the ordinals of the rows that contacts get.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn dispatch(
-        &self,
-        campaign: &Campaign,
-        dispatches: &[Dispatch],
-        now: Timestamp,
-    ) -> Result<Dispatched, TableError> {
+    pub async fn places_for(&self, dispatches: &[Dispatch]) -> Result<Places, TableError> {
         let count = |wanted: fn(&Dispatch) -> bool| {
             u32::try_from(dispatches.iter().filter(|dispatch| wanted(dispatch)).count()).unwrap_or(u32::MAX)
         };
@@ -101,9 +103,24 @@ impl Table {
             let Some(endpoint) = endpoint else { return Ok(None) };
             self.reserve::<Delivery>(endpoint, deliveries, None).await.map(Some)
         };
-        let (opens, delivers) = futures_util::try_join!(opens, delivers)?;
-        let mut places = opens.iter().flat_map(Reservation::ordinals);
-        let mut delivery_places = delivers.iter().flat_map(Reservation::ordinals);
+        let (conversations, deliveries) = futures_util::try_join!(opens, delivers)?;
+        Ok(Places { conversations, deliveries })
+    }
+
+    /// Dispatches queued contacts, at most [`TOGETHER`]: their conversations, their messages and their deliveries, in one transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn dispatch(
+        &self,
+        campaign: &Campaign,
+        dispatches: &[Dispatch],
+        places: Places,
+        now: Timestamp,
+    ) -> Result<Dispatched, TableError> {
+        let Places { conversations, deliveries } = places;
+        let mut places = conversations.iter().flat_map(Reservation::ordinals);
+        let mut delivery_places = deliveries.iter().flat_map(Reservation::ordinals);
 
         let mut transaction = Transaction::new(self);
         transaction.write(self.under_way(campaign));
@@ -149,7 +166,7 @@ impl Table {
             }
         }
         drop((places, delivery_places));
-        match self.commit(transaction, opens.into_iter().chain(delivers)).await {
+        match self.commit(transaction, conversations.into_iter().chain(deliveries)).await {
             Ok(()) => Ok(Dispatched::Done),
             Err(Cancelled::Condition(at, _)) if at == 0 || (counted..contacts).contains(&at) => Ok(Dispatched::Stopped),
             Err(Cancelled::Condition(..)) => Ok(Dispatched::ThreadMoved),
