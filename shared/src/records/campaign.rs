@@ -7,7 +7,7 @@ pub mod rate_limit;
 pub(crate) mod storage;
 
 pub use lease::Lease;
-pub use progress::{Dispatch, Dispatched, Places, TOGETHER};
+pub use progress::{Dispatch, Dispatched, Places, together};
 pub use storage::Earlier;
 
 use std::collections::HashSet;

@@ -1,11 +1,13 @@
 //! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
 //! rate limit.
 
+use std::ops::Range;
+
 use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
-use crate::records::campaign::{Dispatch, Dispatched, Places, TOGETHER};
+use crate::records::campaign::{Dispatch, Dispatched, Places, together};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::delivery::storage::Due;
@@ -25,7 +27,7 @@ const LIMIT: i32 = 100;
 /// Contacts between two renewals of the lease: at least so many, and at high rates those of half a second.
 const CHUNK: u32 = 25;
 /// Of the contacts of a second, the part that is dispatched at the same moment: a window of a second has hardly more than its rate.
-const PART: u32 = 32;
+const PART: u32 = 20;
 /// The most attempts to add a message to a conversation that others change at the same time.
 const ATTEMPTS: usize = 5;
 
@@ -52,44 +54,87 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let text = table.campaign_text(id.run());
     let (places, channel, text) = futures_util::try_join!(table.places(id), channel(table, widget), text)?;
     lease.campaign.message = text;
-    let together = usize::try_from((rate / PART).clamp(1, TOGETHER)).unwrap_or(1);
+    let connected = channel.as_ref().is_ok_and(|(widget, _)| widget.connector_url.is_some());
+    let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
+    let mut ahead = None;
     while lease.next < places {
-        let count = CHUNK.max(rate / 2).min(rate).min(places - lease.next);
-        let slots = table.reserve_sends((widget, Limited::Dispatch), count, rate, clock.now(), deadline).await?;
+        let (slots, contacts) = match ahead.take() {
+            Some(chunk) => chunk,
+            None => chunk(cx, table, &lease.campaign, lease.next..places, deadline).await?,
+        };
         if slots.is_empty() {
             table.release_lease(&lease, clock.now()).await?;
             return Ok(());
         }
-        let next = lease.next + count;
-        let contacts = table.contacts_at(id.run(), lease.next..next).await?;
-        let queued =
-            |contact: &CampaignContact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none();
-        let contacts: Vec<CampaignContact> = contacts.into_iter().filter(queued).collect();
-        let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
-        let mut prepared = None;
-        for (index, group) in groups.iter().enumerate() {
-            if let Some(last) = slots.get(index * together + group.len() - 1) {
-                clock.sleep_until(*last).await;
+        let next = lease.next + u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        // At high rates the times of the next contacts are reserved before these have passed.
+        let further = async {
+            if together == 1 || next >= places {
+                return Ok(None);
             }
-            // The next group is prepared meanwhile.
-            let next = async {
-                match (groups.get(index + 1), &channel) {
-                    (Some(next), Ok(channel)) if together > 1 => {
-                        prepare(cx, table, &lease.campaign, next, channel).await.map(Some)
-                    }
-                    _ => Ok(None),
-                }
-            };
-            let this = dispatch(cx, table, &lease.campaign, (group, prepared.take()), &channel);
-            let (dispatched, next) = futures_util::join!(this, next);
-            dispatched?;
-            prepared = next?;
-        }
+            chunk(cx, table, &lease.campaign, next..places, deadline).await.map(Some)
+        };
+        let this = dispatch_all(cx, table, &lease.campaign, (&contacts, &slots, together), &channel);
+        let (dispatched, further) = futures_util::join!(this, further);
+        dispatched?;
+        ahead = further?;
         if !table.renew_lease(&mut lease, next, clock.now()).await? {
             return Ok(());
         }
     }
     table.finish_campaign(&lease).await?;
+    Ok(())
+}
+
+/// The next contacts of a campaign that are to be dispatched, and as many times as there are places; no time where the first would be after
+/// `deadline`.
+async fn chunk(
+    cx: &EventContext<'_>,
+    table: &Table,
+    campaign: &Campaign,
+    places: Range<u32>,
+    deadline: Timestamp,
+) -> Result<(Vec<Timestamp>, Vec<CampaignContact>)> {
+    let rate = cx.service.config.rate();
+    let count = CHUNK.max(rate / 2).min(rate).min(places.end - places.start);
+    let limited = (campaign.widget_id, Limited::Dispatch);
+    let slots = table.reserve_sends(limited, count, rate, cx.service.clock.now(), deadline).await?;
+    if slots.is_empty() {
+        return Ok((slots, Vec::new()));
+    }
+    let mut contacts = table.contacts_at(campaign.id.run(), places.start..places.start + count).await?;
+    contacts.retain(|contact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none());
+    Ok((slots, contacts))
+}
+
+/// Dispatches contacts, so many `together`, each not before its time.
+async fn dispatch_all(
+    cx: &EventContext<'_>,
+    table: &Table,
+    campaign: &Campaign,
+    (contacts, slots, together): (&[CampaignContact], &[Timestamp], usize),
+    channel: &Result<(Widget, AssistantId), &'static str>,
+) -> Result<()> {
+    let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
+    let mut prepared = None;
+    for (index, group) in groups.iter().enumerate() {
+        if let Some(last) = slots.get(index * together + group.len() - 1) {
+            cx.service.clock.sleep_until(*last).await;
+        }
+        // The next group is prepared meanwhile.
+        let next = async {
+            match (groups.get(index + 1), channel) {
+                (Some(next), Ok(channel)) if together > 1 => {
+                    prepare(cx, table, campaign, next, channel).await.map(Some)
+                }
+                _ => Ok(None),
+            }
+        };
+        let this = dispatch(cx, table, campaign, (group, prepared.take()), channel);
+        let (dispatched, next) = futures_util::join!(this, next);
+        dispatched?;
+        prepared = next?;
+    }
     Ok(())
 }
 

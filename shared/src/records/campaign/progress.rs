@@ -15,8 +15,15 @@ use crate::values::time::Timestamp;
 
 /// Items that count what became of a campaign's contacts: as many deliveries may end at the same time without meeting.
 const SHARDS: u32 = 32;
-/// Contacts that one transaction dispatches: each takes up to six of its hundred actions.
-pub const TOGETHER: u32 = 16;
+/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions.
+const TOGETHER: u32 = 16;
+/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and up to four for all of them.
+const WITHOUT_DELIVERY: u32 = 24;
+
+/// How many contacts may be dispatched together, with or without a delivery to a connector.
+pub const fn together(connector: bool) -> u32 {
+    if connector { TOGETHER } else { WITHOUT_DELIVERY }
+}
 
 /// What a contact of a campaign gets.
 #[derive(Debug)]
@@ -107,7 +114,7 @@ impl Table {
         Ok(Places { conversations, deliveries })
     }
 
-    /// Dispatches queued contacts, at most [`TOGETHER`]: their conversations, their messages and their deliveries, in one transaction.
+    /// Dispatches queued contacts, at most as many as [`together`] says: their conversations, their messages and their deliveries, in one transaction.
     ///
     /// # Errors
     /// [`TableError`].
