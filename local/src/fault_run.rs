@@ -150,10 +150,12 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
         say(&what, watch.elapsed());
         watch = Instant::now();
     };
-    let world = World::prepare(Plan::of(options.seed, options.conversations, options.contacts), options).await?;
+    let plan = Plan::of(options.seed, options.conversations, options.contacts);
+    // Boxed, as are the futures below: a world has many parts.
+    let world = Box::pin(World::prepare(plan, options)).await?;
     let calm = if options.compared {
         let few = options.conversations / CALMER as usize;
-        Some(World::prepare(Plan::of(options.seed, few, 0), options).await?)
+        Some(Box::pin(World::prepare(Plan::of(options.seed, few, 0), options)).await?)
     } else {
         None
     };

@@ -180,7 +180,8 @@ impl Stack {
             payment_provider.serve(provider_listener),
         ];
         if let Some(demo) = demo {
-            demo.load(&Store::new(client.clone(), config.table_name.clone())).await?;
+            // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
+            Box::pin(demo.load(&Store::new(client.clone(), config.table_name.clone()))).await?;
         }
         let faulty = database::client(&dynamodb_url, Some(settings.faults.http_client()), settings.attempt);
         let service = Service {

@@ -197,7 +197,8 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
                 Step::Append(count) => {
                     faults.die_after_writes(number % 4);
                     let mut rows = Vec::new();
-                    faults.kill(async { rows = append(&table, *count, link(number as u64)).await }).await;
+                    let appends = Box::pin(append(&table, *count, link(number as u64)));
+                    faults.kill(async { rows = appends.await }).await;
                     faults.end();
                     let wrote = number % 4 >= 2;
                     assert_eq!(rows.is_empty(), number % 4 < 3, "who dies at the last write has no answer");

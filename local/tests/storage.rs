@@ -88,6 +88,9 @@ async fn texts_come_back_equal() {
     }
 }
 
+/// The most bytes of a free-form value.
+const FREE_FORM: usize = 32 * 1024;
+
 /// What a body may have at most in `member`, and one more than that: a value for each, and what the second is called.
 fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
     let choices = member["anyOf"].as_array().cloned().unwrap_or_else(|| vec![member.clone()]);
@@ -96,7 +99,6 @@ fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
         assert_eq!(most, longest_text(name), "{name}");
         return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), "string_too_long"));
     }
-    const FREE_FORM: usize = 32 * 1024;
     let text = |bytes: usize| "x".repeat(bytes);
     match member["type"].as_str()? {
         "object" if member.get("properties").is_none() => {

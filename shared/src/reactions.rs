@@ -218,6 +218,6 @@ pub fn filters() -> Vec<Value> {
             })),
         });
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
-    let changes = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
-    [removals, changes].into_iter().chain(became).collect()
+    let others = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
+    [removals, others].into_iter().chain(became).collect()
 }

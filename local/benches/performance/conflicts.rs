@@ -98,7 +98,7 @@ async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Byt
     let target = headers.get(TARGET).and_then(|target| target.to_str().ok()?.rsplit('.').next());
     let target = &target.unwrap_or_default().to_owned();
     let writes = writes_of(target, &body);
-    let answer = match between.begin(&writes) {
+    match between.begin(&writes) {
         Ok(()) => {
             tokio::time::sleep(LATENCY).await;
             let answer = between.forward(headers, body, target.contains("Write") || !writes.keys.is_empty()).await;
@@ -109,8 +109,7 @@ async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Byt
             tokio::time::sleep(LATENCY).await;
             conflict.into_response()
         }
-    };
-    answer
+    }
 }
 
 /// What a call writes. Batches are many plain writes, of which none is refused.

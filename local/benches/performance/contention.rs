@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use local::Stack;
 use local::database::TABLE_NAME;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::records::api_key::{ApiKey, ApiKeyRecord};
 use shared::records::assistant::Assistant;
@@ -314,10 +313,7 @@ async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
 }
 
 /// Adds rows with the demo set's ids.
-async fn add<R: Listed<Of = ()>>(table: &Table, first: &str, count: usize, record: &Value) -> Result<()>
-where
-    R: DeserializeOwned,
-{
+async fn add<R: Listed<Of = ()>>(table: &Table, first: &str, count: usize, record: &Value) -> Result<()> {
     let ids: Vec<Uuid> = (0..count).map(|place| nth(first, place).parse()).collect::<std::result::Result<_, _>>()?;
     let rows = |id: &Uuid| {
         let mut row = record.clone();

@@ -268,9 +268,9 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
         .map(|place| moved(place, &open, &closed))
         .chain((70_000..70_100).map(|place| moved(place, &closed, &new)))
         .collect();
-    let moves: Vec<Move> = PLACES.iter().map(|place| moved(*place, &open, &closed)).collect();
+    let closings: Vec<Move> = PLACES.iter().map(|place| moved(*place, &open, &closed)).collect();
     // Twice each, as a stream may tell it.
-    for changes in [&opened, &opened, &left, &left, &moves, &moves] {
+    for changes in [&opened, &opened, &left, &left, &closings, &closings] {
         table.follow(changes).await.unwrap();
     }
     // A set that once had more has zeros, and blocks without a bit.

@@ -121,8 +121,11 @@ impl Table {
             let mut note = |set, there| {
                 blocks.entry((set, ordinal / BLOCK)).or_default().insert(ordinal % BLOCK, there);
             };
-            sets(list, was).into_iter().for_each(|set| note(set, false));
-            sets(list, is).into_iter().for_each(|set| note(set, true));
+            for (sets, there) in [(sets(list, was), false), (sets(list, is), true)] {
+                for set in sets {
+                    note(set, there);
+                }
+            }
         }
         let follow = blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits));
         try_join_all(follow).await.map(drop)

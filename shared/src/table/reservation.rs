@@ -6,9 +6,9 @@
 //!
 //! A token is no sign that a row is missing: it only says where one may be missing. A reader that finds a token looks whether the
 //! rows are there ([`list`](crate::table::list)), so totals and pages are exact at every moment, also after a process has died. A process
-//! remembers tokens whose rows it has seen ([`Recent`]): it need not look again, and its next reservation removes them.
+//! remembers tokens whose rows it has seen (`Recent`): it need not look again, and its next reservation removes them.
 //!
-//! A token of a process that died stays until another process appends. Then its ordinals become holes, [`EXPIRED`] minutes after the
+//! A token of a process that died stays until another process appends. Then its ordinals become holes, two days after the
 //! reservation: nobody can still write the row. A request that may be repeated names its token itself: a repeat finds the token, and goes on
 //! with the same ordinals.
 
@@ -105,7 +105,9 @@ impl Token {
     fn name(count: u32, origin: Option<Origin>) -> String {
         let (minute, own) = match origin {
             // The last 32 bits are an ordinal's.
-            Some(Origin { id, at }) => (minute_of(at), (id.as_u128() >> 32) as u64),
+            Some(Origin { id, at }) => {
+                (minute_of(at), u64::try_from((id.as_u128() >> 32) & u128::from(u64::MAX)).unwrap_or_default())
+            }
             None => (minute_of(Clock::System.now()), fastrand::u64(..)),
         };
         let of_several = if count == 1 { String::new() } else { format!("_{count}") };
@@ -204,11 +206,11 @@ impl Table {
         let mut removed = self.store.recent.settled(&head);
         removed.retain(|other| *other != name);
         let removed: Vec<String> = removed.into_iter().take(REMOVED_AT_ONCE).collect();
-        let removes = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
+        let names = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
         let expression = format!(
             "SET next_ordinal = if_not_exists(next_ordinal, :none) + :count, \
-             #{name} = if_not_exists(next_ordinal, :none){}{removes}",
-            if removes.is_empty() { "" } else { " REMOVE " },
+             #{name} = if_not_exists(next_ordinal, :none){}{names}",
+            if names.is_empty() { "" } else { " REMOVE " },
         );
         let values = values([(":none", number(0)), (":count", number(count))]);
         // The token is there where an attempt's answer was lost, or an earlier execution left it.
@@ -235,8 +237,8 @@ impl Table {
         let head = list_head(&self.tenant, &R::list(of));
         let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
         if !removed.is_empty() {
-            let removes = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
-            self.store.update(&head, &format!("REMOVE {removes}"), None, &Item::new()).await?;
+            let names = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
+            self.store.update(&head, &format!("REMOVE {names}"), None, &Item::new()).await?;
             self.store.recent.forget(&head, &removed);
         }
         Ok(())

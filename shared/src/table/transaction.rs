@@ -137,7 +137,7 @@ impl<'a> Transaction<'a> {
 }
 
 impl Store {
-    /// Does all of `writes`, at most [`TRANSACTION_LIMIT`], or none. Meeting another transaction, it tries again.
+    /// Does all of `writes`, at most a hundred, or none. Meeting another transaction, it tries again.
     ///
     /// # Errors
     /// [`Cancelled`] says whose condition failed.
