@@ -286,7 +286,7 @@ impl Table {
     }
 
     /// Gives ordinals back, unless another execution of the same request has used them.
-    async fn give_back_unless_used(&self, reservation: &Reservation) -> Result<(), TableError> {
+    pub(crate) async fn give_back_unless_used(&self, reservation: &Reservation) -> Result<(), TableError> {
         let Reservation { list, token, .. } = reservation;
         let missing = self.missing(list, std::slice::from_ref(token), &BTreeSet::new(), |_| true).await?;
         if missing.is_empty() { Ok(()) } else { self.give_back(reservation).await }

@@ -77,7 +77,7 @@ impl Table {
             let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1, origin_of), self.require(&required));
             let reserved = reserved?;
             if let Err(error) = there {
-                self.give_back(&reserved).await?;
+                self.give_back_unless_used(&reserved).await?;
                 return Err(error);
             }
             reserved
