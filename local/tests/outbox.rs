@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -27,7 +27,7 @@ use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 use uuid::Uuid;
 
-use crate::fixture::{everything, failure};
+use crate::fixture::{NOW, everything, failure};
 use crate::sending::{Org, PATIENT, World, events, id_of, is_signed_with, killed_everywhere, loopback};
 
 const HOUR: i64 = 3600;
@@ -581,10 +581,14 @@ async fn a_410_of_a_former_address_disables_nothing() {
         while customer.received().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        customer.world.pass(1);
         customer.change("PUT", "", other).await
     };
     let ((), webhook) = tokio::join!(customer.world.settle(), moved);
     assert_eq!(customer.delivery().await.status, Some(410));
+    let endpoint = EndpointId(id_of(&customer.webhook).parse().unwrap());
+    let health = customer.org.table.endpoint_health(endpoint).await.unwrap();
+    assert_eq!((health.failures, health.failing_since, health.slow), (0, None, false));
     let now = customer.change("GET", "", Value::Null).await;
     assert_eq!(
         (&now["enabled"], &now["disabled_reason"], &now["updated_at"]),
@@ -752,26 +756,73 @@ async fn what_the_index_never_shows_is_sent_within_hours() {
     assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]));
 }
 
-#[tokio::test]
-async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_other() {
-    let customer = Customer::new().await;
-    customer.answers(Behaviour::Answer(200));
-    let delivery = {
-        customer.tell().await;
-        customer.delivery().await
-    };
-    let (table, endpoint) = (&customer.org.table, EndpointId(id_of(&customer.webhook).parse().unwrap()));
-    // Ready again, and every try of it dies: of that nothing is known but that it was begun.
-    let ready = delivery.clone().again(Uuid::max(), customer.world.clock.now()).ready_again(customer.world.clock.now());
-    assert!(table.replace_delivery(endpoint, &delivery, &ready).await.unwrap());
-    let mut was = ready;
-    let mut tries = 0;
-    while let Some(begun) = was.clone().begun(customer.world.clock.now()) {
-        assert!(table.replace_delivery(endpoint, &was, &begun).await.unwrap());
-        (was, tries) = (begun, tries + 1);
-        assert!(tries < 20);
+/// Ends the process of everybody who looks up `deadly.test`, after three seconds.
+#[derive(Debug)]
+struct Deadly {
+    clock: Clock,
+    begun: AtomicBool,
+    tries: AtomicUsize,
+}
+
+impl Lookup for Deadly {
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        if host == "deadly.test" && self.begun.load(Ordering::SeqCst) {
+            self.tries.fetch_add(1, Ordering::SeqCst);
+            self.clock.set(self.clock.now().plus_seconds(3));
+            panic!("as the test wants it");
+        }
+        Box::pin(async move { Ok(vec![IpAddr::from([127, 0, 0, 1])]) })
     }
-    assert!((9..=10).contains(&tries), "{tries}");
-    customer.world.settle().await;
-    assert_eq!(customer.delivery().await.state, DeliveryState::Dead);
+}
+
+#[tokio::test]
+async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_other_by_a_minute() {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let deadly = Arc::new(Deadly { clock: clock.clone(), begun: AtomicBool::default(), tries: AtomicUsize::default() });
+    let network = Network::new(Reach::Loopback, Arc::<Deadly>::clone(&deadly), PATIENT);
+    let world = World::with(|settings| Settings { network, clock, ..settings }).await;
+    let (mut webhooks, mut open) = (Vec::new(), Vec::new());
+    for number in 0..12 {
+        let org = world.org().await;
+        let host = if number == 6 { "deadly.test" } else { "127.0.0.1" };
+        let endpoint = format!("{}/hook", world.receiver.url.replace("127.0.0.1", host));
+        let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+        let assistant = world.assistant(&org, &webhook).await;
+        let conversations = if number == 6 { 1 } else { 8 };
+        for _ in 0..conversations {
+            open.push((org.clone(), world.open(&org, &assistant).await));
+        }
+        webhooks.push((org, webhook));
+    }
+    for (org, conversation) in &open {
+        world.close(org, conversation).await;
+    }
+    deadly.begun.store(true, Ordering::SeqCst);
+    let begun = world.clock.now();
+    world.settle().await;
+    let mut minutes = 0;
+    let (org, webhook) = &webhooks[6];
+    let given_up = loop {
+        let delivery = world.outbox(org, webhook).await.remove(0);
+        if delivery.state == DeliveryState::Dead {
+            break delivery;
+        }
+        // A tick that it ends fails.
+        world.pass(60);
+        let _ = world.stack.minute().await;
+        world.settle().await;
+        minutes += 1;
+        assert!(minutes < 60, "{delivery:?}");
+    };
+    assert_eq!(given_up.error.as_deref(), Some("no attempt came to an end"));
+    // Ten are counted. Those before are how Lambda found out, among a hundred changes, which one it is.
+    let tries = deadly.tries.load(Ordering::SeqCst);
+    assert!((10..=20).contains(&tries), "{tries}");
+    for (number, (org, webhook)) in webhooks.iter().enumerate().filter(|(number, _)| *number != 6) {
+        let outbox = world.outbox(org, webhook).await;
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", 8)]), "{number}");
+        for attempt in outbox.iter().flat_map(|delivery| &delivery.log) {
+            assert!(attempt.at <= begun.plus_seconds(60), "{number}: {attempt:?}");
+        }
+    }
 }

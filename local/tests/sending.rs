@@ -38,6 +38,7 @@ pub struct World {
 }
 
 /// An organisation: its key, and its part of the table for what no operation does.
+#[derive(Clone)]
 pub struct Org {
     pub id: OrgId,
     pub key: String,

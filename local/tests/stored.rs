@@ -122,7 +122,8 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let failed =
         Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
     let table = acme(&stack);
-    table.keep_endpoint_health((webhook.into(), false), &failed, stack.gateway.service.clock.now()).await.unwrap();
+    let now = stack.gateway.service.clock.now();
+    table.keep_endpoint_health((webhook.into(), false), &failed, now, now).await.unwrap();
     everything(&stack).await
 }
 

@@ -22,7 +22,7 @@ impl Operation for UpdateWebhook {
         let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
         if webhook.enabled && (moves || changes.enabled != Patch::Absent) {
             // Its owner enables it because it works again, or gives it another address: its circuit closes, and it has not failed yet.
-            cx.table.keep_endpoint_health((id.into(), false), &Observed::reset(), now).await?;
+            cx.table.reset_endpoint_health((id.into(), false), now).await?;
         }
         Ok(Updated(webhook))
     }

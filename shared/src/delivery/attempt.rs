@@ -58,7 +58,7 @@ impl Outbox<'_> {
             return self.give_up(endpoint, was, GivenUp::Postponed).await;
         };
         let mut begun = None;
-        if was.is_suspect() || was.state == DeliveryState::Waiting {
+        if self.counts_first || was.is_suspect() || was.state == DeliveryState::Waiting {
             let Some(is) = was.clone().begun(self.now()) else {
                 return self.give_up(endpoint, was, GivenUp::Failed("no attempt came to an end")).await;
             };

@@ -24,6 +24,8 @@ pub struct Endpoint {
     pub table: Table,
     /// Where to send to, or why not.
     pub target: Result<Target, &'static str>,
+    /// When the target was read.
+    read_at: Timestamp,
     health: Mutex<Health>,
     /// One task saves the health at a time: the next one then sees what was saved.
     saving: AsyncMutex<()>,
@@ -48,22 +50,22 @@ struct Health {
 
 impl Endpoint {
     /// The endpoint that `delivery` is for.
-    pub async fn of(table: Table, id: EndpointId, delivery: &Delivery) -> Result<Self, TableError> {
+    pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
         let connector = matches!(delivery.event, EventKind::CampaignMessage | EventKind::CampaignCall);
         let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
-        Ok(Self::new(table, target, EndpointHealth { connector, ..stored }))
+        Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
     }
 
     /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
-    pub async fn stored(table: Table, id: EndpointId) -> Result<Self, TableError> {
+    pub async fn stored(table: Table, id: EndpointId, now: Timestamp) -> Result<Self, TableError> {
         let stored = table.endpoint_health(id).await?;
         let target = Target::load(&table, id, stored.connector).await?;
-        Ok(Self::new(table, target, stored))
+        Ok(Self::new(table, target, stored, now))
     }
 
-    fn new(table: Table, target: Result<Target, &'static str>, stored: EndpointHealth) -> Self {
+    fn new(table: Table, target: Result<Target, &'static str>, stored: EndpointHealth, read_at: Timestamp) -> Self {
         let (id, health) = (stored.id, Mutex::new(Health { stored, unsaved: Observed::default() }));
-        Self { id, table, target, health, saving: AsyncMutex::new(()) }
+        Self { id, table, target, read_at, health, saving: AsyncMutex::new(()) }
     }
 
     /// Whether its deliveries are deferred.
@@ -126,7 +128,7 @@ impl Endpoint {
         if same {
             return Ok(());
         }
-        let saved = self.table.keep_endpoint_health((self.id, connector), &unsaved, now).await;
+        let saved = self.table.keep_endpoint_health((self.id, connector), &unsaved, self.read_at, now).await;
         let mut health = self.lock();
         match saved {
             Ok(stored) => {

@@ -40,6 +40,8 @@ const LOOK_AHEAD: i32 = 128;
 const INDEX_WAIT: i64 = 200;
 /// The most waits of this kind in one tick.
 const INDEX_WAITS: u32 = 5;
+/// Milliseconds after which a change that comes alone has perhaps ended the process of a larger batch.
+const LATE: i64 = 5000;
 /// The most milliseconds for which a batch of the stream waits for a rate limit.
 const LONGEST_WAIT: i64 = 1000;
 
@@ -51,6 +53,8 @@ pub struct Outbox<'a> {
     pub(super) sender: Sender,
     /// What the process may use at the same time.
     pub(super) bounds: Bounds,
+    /// Whether every try is counted before it is made.
+    pub(super) counts_first: bool,
     /// Deliveries of which a try may have ended its process: they are tried one by one, when nothing else is under way.
     suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
     /// The messages of the campaigns whose deliveries it has sent.
@@ -68,6 +72,7 @@ impl<'a> Outbox<'a> {
             service: cx.service,
             sender,
             bounds: Bounds::default(),
+            counts_first: false,
             suspects: Mutex::default(),
             texts: AsyncMutex::default(),
         })
@@ -75,11 +80,15 @@ impl<'a> Outbox<'a> {
 
     /// Sends all deliveries of `batch` that are ready, at the same time.
     ///
+    /// Lambda splits a batch that ended its process, until the delivery that does so comes alone. Counting the tries of all others would
+    /// cost a write each.
+    ///
     /// # Errors
     /// The first change whose delivery could neither be sent nor given up.
-    pub async fn send(&self, cx: &EventContext<'_>, batch: &[Change]) -> Handled {
+    pub async fn send(&mut self, cx: &EventContext<'_>, batch: &[Change]) -> Handled {
         let mut groups: BTreeMap<_, (Table, Vec<(usize, Delivery)>)> = BTreeMap::new();
         let mut stopped = Vec::new();
+        self.counts_first = matches!(batch, [alone] if alone.age(self.now()) >= LATE);
         for (at, change) in batch.iter().enumerate() {
             let Some((tenant, endpoint, _)) = delivery_of(&change.key()) else { continue };
             let record = change.record::<Delivery>().unwrap_or_else(|error| {
@@ -125,7 +134,7 @@ impl<'a> Outbox<'a> {
     async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, Delivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
         let Some((_, any)) = ready.first() else { return Ok(()) };
-        let endpoint = Endpoint::of(table, id, any).await.map_err(|error| Unhandled::at(first, error))?;
+        let endpoint = Endpoint::of(table, id, any, self.now()).await.map_err(|error| Unhandled::at(first, error))?;
         let times = self.send_times(&endpoint, ready.len()).await.map_err(|error| Unhandled::at(first, error))?;
         let send = |(number, (at, seen)): (usize, &(usize, Delivery))| {
             let (endpoint, time) = (&endpoint, times.as_ref().and_then(|times| times.get(number)).copied());
@@ -205,8 +214,8 @@ impl<'a> Outbox<'a> {
             }
             if endpoint.is_none() {
                 endpoint = Some(Arc::new(match deferred.first() {
-                    Some(delivery) => Endpoint::of(table.clone(), id, delivery).await?,
-                    None => Endpoint::stored(table.clone(), id).await?,
+                    Some(delivery) => Endpoint::of(table.clone(), id, delivery, now).await?,
+                    None => Endpoint::stored(table.clone(), id, now).await?,
                 }));
             }
             let Some(endpoint) = &endpoint else { return Ok(()) };

@@ -36,7 +36,7 @@ pub type Fatal = lambda_runtime::Error;
 /// # Errors
 /// Why it cannot start.
 pub fn run(handler: Handler) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
+    serve(Network::public(), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
         Ok::<_, Fatal>(handler.answer(service, &request).await)
     })
@@ -47,7 +47,7 @@ pub fn run(handler: Handler) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
+    serve(Network::public(), &async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
         let answer = task.invoke(service, event.payload.get().as_bytes()).await;
         let answer = answer
             .map_err(|refusal| Diagnostic { error_type: refusal.kind.to_owned(), error_message: refusal.message })?;
@@ -60,7 +60,15 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
+    run_consumer_in(Network::public(), consumer)
+}
+
+/// The same, where events are sent through `network`: a benchmark has its receivers on its own machine.
+///
+/// # Errors
+/// Why it cannot start.
+pub fn run_consumer_in(network: Network, consumer: Consumer) -> Result<(), Fatal> {
+    serve(network, &async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
         let cx = EventContext { service };
         match event.payload.records {
             Some(records) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
@@ -74,13 +82,16 @@ pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_scheduled(scheduled: Scheduled) -> Result<(), Fatal> {
-    serve(&async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
+    serve(Network::public(), &async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
         scheduled.tick(&EventContext { service }).await.map_err(Fatal::from)
     })
 }
 
 /// Sets everything up and calls `handle` for each event.
-fn serve<E, R, X>(handle: &impl AsyncFn(&Service, LambdaEvent<E>) -> Result<R, X>) -> Result<(), Fatal>
+fn serve<E, R, X>(
+    network: Network,
+    handle: &impl AsyncFn(&Service, LambdaEvent<E>) -> Result<R, X>,
+) -> Result<(), Fatal>
 where
     E: DeserializeOwned,
     R: Serialize,
@@ -90,7 +101,7 @@ where
     // Lambda sends one request at a time, so more threads would only cost memory and time at the start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let service = &start().await?;
+        let service = &start(network).await?;
         // Boxed: each layer of the runtime would copy the whole future.
         lambda_runtime::run(service_fn(|event: LambdaEvent<E>| Box::pin(handle(service, event)))).await
     })
@@ -117,7 +128,7 @@ where
 }
 
 /// The service of this process, with an open connection to the table.
-async fn start() -> Result<Service, Fatal> {
+async fn start(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk_config().await?), config.table_name.clone());
     // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. Where this fails, the first
@@ -125,14 +136,7 @@ async fn start() -> Result<Service, Fatal> {
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
-    Ok(Service {
-        config,
-        store,
-        clock: Clock::System,
-        ids: Ids::Random,
-        keys: KeyCache::default(),
-        network: Network::public(),
-    })
+    Ok(Service { config, store, clock: Clock::System, ids: Ids::Random, keys: KeyCache::default(), network })
 }
 
 /// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions.

@@ -9,6 +9,7 @@ use serde_dynamo::{AttributeValue, Item};
 use crate::request::error::{Error, Result, chain};
 use crate::runtime::schedule::EventContext;
 use crate::table::keys::{Key, PK, RECORD, SK};
+use crate::values::time::Timestamp;
 
 /// A function that handles changes of the table. A change may come more than once, so handling it again must change nothing.
 pub trait StreamConsumer: 'static {
@@ -83,12 +84,22 @@ struct Images {
     old_image: Option<Item>,
     new_image: Option<Item>,
     sequence_number: String,
+    /// Seconds since 1970.
+    #[serde(default)]
+    approximate_creation_date_time: f64,
 }
 
 impl Change {
     /// Whether the item was removed.
     pub fn is_removal(&self) -> bool {
         self.event_name == "REMOVE"
+    }
+
+    /// Milliseconds since the item was changed.
+    pub fn age(&self, now: Timestamp) -> i64 {
+        #[expect(clippy::cast_possible_truncation, reason = "a point in time has few digits")]
+        let at = (self.dynamodb.approximate_creation_date_time * 1000.0) as i64;
+        now.unix_millis() - at
     }
 
     /// The item's key.

@@ -71,6 +71,16 @@ pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
     (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
 }
 
+/// Whether an observation counts.
+enum Counts {
+    /// In any case.
+    Always,
+    /// Unless the health was reset after this time: it was then made of another address.
+    UnlessResetSince(Timestamp),
+    /// In any case, and what was observed before it no longer does.
+    AsReset,
+}
+
 /// How many deliveries of an endpoint are looked at where the index may have missed one.
 const NEWEST: u32 = 10_000;
 
@@ -239,16 +249,40 @@ impl Table {
         Ok(self.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::healthy(endpoint)))
     }
 
-    /// Adds what was `observed` to the health of an endpoint, and makes the tick drain it. Returns the sum of all observations.
+    /// Adds what was `observed` to the health of an endpoint, and makes the tick drain it. Returns the sum of all observations. Where the
+    /// health was reset after `read_at`, when the observer read the endpoint's address, only a deferral counts.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn keep_endpoint_health(
         &self,
-        (endpoint, connector): (EndpointId, bool),
+        endpoint: (EndpointId, bool),
         observed: &Observed,
+        read_at: Timestamp,
         now: Timestamp,
     ) -> Result<EndpointHealth, TableError> {
+        let added = self.add_to_health(endpoint, observed, Counts::UnlessResetSince(read_at), now).await;
+        let Err(Cancelled::Condition(..)) = added else { return from_item(added?) };
+        let deferral = Observed { deferred_at: observed.deferred_at, ..Observed::default() };
+        from_item(self.add_to_health(endpoint, &deferral, Counts::Always, now).await?)
+    }
+
+    /// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn reset_endpoint_health(&self, endpoint: (EndpointId, bool), now: Timestamp) -> Result<(), TableError> {
+        self.add_to_health(endpoint, &Observed::reset(), Counts::AsReset, now).await?;
+        Ok(())
+    }
+
+    async fn add_to_health(
+        &self,
+        (endpoint, connector): (EndpointId, bool),
+        observed: &Observed,
+        counts: Counts,
+        now: Timestamp,
+    ) -> Result<Item, Cancelled> {
         let mut set = vec!["id = :id", "connector = :connector", "due_pk = :due_pk"];
         // A drain that only looks once more may be an hour away.
         set.push(if observed.deferred_at.is_some() {
@@ -281,9 +315,20 @@ impl Table {
             values.insert(":deferred_at".to_owned(), text(deferred_at));
             values.insert(":not_looked".to_owned(), AttributeValue::Bool(false));
         }
+        let condition = match counts {
+            Counts::Always => None,
+            Counts::UnlessResetSince(read_at) => {
+                values.insert(":read_at".to_owned(), text(read_at));
+                Some("attribute_not_exists(reset_at) OR reset_at <= :read_at")
+            }
+            Counts::AsReset => {
+                set.push("reset_at = :now");
+                None
+            }
+        };
         let recovered = observed.succeeded && observed.failing_since.is_none();
         let expression = format!("SET {}{}", set.join(", "), if recovered { " REMOVE failing_since" } else { "" });
-        from_item(self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, None, &values).await?)
+        self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, condition, &values).await
     }
 
     /// Puts an endpoint behind all others that the tick is to drain.
