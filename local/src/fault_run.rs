@@ -76,7 +76,7 @@ impl FaultRunOptions {
             times: 15,
             attempt: Duration::from_secs(1),
             call: Duration::from_secs(1),
-            sends_per_second: 1000,
+            sends_per_second: 5,
             latency: Duration::from_millis(6),
             database: vec![
                 (0.01, Fault::StaleIndex),
@@ -110,6 +110,7 @@ impl FaultRunOptions {
             times: 60,
             attempt: Duration::from_millis(250),
             call: Duration::from_millis(500),
+            sends_per_second: 1000,
             latency: Duration::from_millis(2),
             database: vec![
                 (0.05, Fault::StaleIndex),
@@ -183,6 +184,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.push(check::repeats(&world, &evidence, &logs));
     checks.push(check::lists(&world).await?);
     checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);
+    checks.extend(check::rates(&world, options));
     checks.extend(check::ends(&world, &closed).await?);
     let rows = rows(&world, &closed, &evidence, &logs);
     let faulty = quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt));

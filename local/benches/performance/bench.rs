@@ -48,6 +48,11 @@ impl Bench {
         install_twin(&self.root)
     }
 
+    /// Builds the sender that may send to this machine.
+    pub fn build_sender(&self) -> Result<()> {
+        run(&mut lambda_build_of(&self.root, &["--package", "sender"])?)
+    }
+
     /// A fresh service with the demo set, whose table the binaries use.
     pub async fn stack(&self) -> Result<Stack> {
         Ok(Stack::start(Settings { stream: false, ..Settings::of(&self.root) }).await?)
@@ -144,10 +149,9 @@ fn install_twin(root: &Path) -> Result<()> {
 
 /// The command that builds every function in release, the way `sam build` does.
 pub fn lambda_build(root: &Path) -> Result<Command> {
-    lambda_build_of(
-        root,
-        &["--workspace", "--exclude", "shared", "--exclude", "local", "--exclude", "bare", "--exclude", "hello"],
-    )
+    let others = ["shared", "local", "bare", "hello", "sender"];
+    let which: Vec<&str> = others.iter().flat_map(|package| ["--exclude", package]).collect();
+    lambda_build_of(root, &[&["--workspace"], &which[..]].concat())
 }
 
 /// The same of the packages that `which` names.

@@ -74,8 +74,10 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 }
 
 /// What the campaign of the second section is sent at, and to how many.
-const RATE: u32 = 500;
-const SENT: u32 = 5_000;
+pub const RATE: u32 = 500;
+pub const SENT: u32 = 5_000;
+/// The event of a tick.
+pub const TICK: &str = r#"{"source": "aws.events", "detail": {}}"#;
 /// The share of the rate that is asked for: the first contact and the last are no whole second apart.
 const REACHED: f64 = 0.98;
 const SENDING: &str = "A campaign that is sent at 500 a second, 6 ms for each call of the database";
@@ -105,30 +107,42 @@ pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
 async fn send(bench: &Bench, characters: usize) -> Result<(f64, f64)> {
     let stack = bench.stack().await?;
     let proxy = Proxy::start(&stack.dynamodb_url).await?;
-    add_contacts(&stack).await?;
-    let mut event: Value = serde_json::from_str(&bench.event(FUNCTION)?)?;
-    let contacts: Vec<String> = (0..SENT).map(contact).collect();
-    let body = json!({"contact_ids": contacts, "message": "x".repeat(characters), "start_new_conversation": true});
-    event["body"] = json!(body.to_string());
-    let mut runner = bench.program(FUNCTION, &stack).start().await?;
-    let answer = runner.invoke(&event.to_string()).await?;
-    if serde_json::from_str::<Value>(&answer.body)?["statusCode"] != 200 {
-        return Err(format!("{FUNCTION}: {}", answer.body).into());
-    }
+    run(bench, &stack, characters).await?;
     let sender = bench.program("send-campaigns", &stack).with("SENDS_PER_SECOND", RATE.to_string());
     let mut sender = sender.with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url).start().await?;
     proxy.write_units();
-    let answer = sender.invoke(&json!({"source": "aws.events", "detail": {}}).to_string()).await?;
+    let answer = sender.invoke(TICK).await?;
     let units = proxy.write_units() / f64::from(SENT);
     stack.stop().await;
     Ok((f64::from(SENT) / answer.wall.as_secs_f64(), units))
 }
 
-/// Has the demo organisation have that many contacts.
-async fn add_contacts(stack: &Stack) -> Result<()> {
+/// Runs a campaign to [`SENT`] contacts of the demo organisation: from now on it may be sent.
+pub async fn run(bench: &Bench, stack: &Stack, characters: usize) -> Result<()> {
+    add_contacts(stack).await?;
+    let mut event: Value = serde_json::from_str(&bench.event(FUNCTION)?)?;
+    let contacts: Vec<String> = (0..SENT).map(contact).collect();
+    let body = json!({"contact_ids": contacts, "message": "x".repeat(characters), "start_new_conversation": true});
+    event["body"] = json!(body.to_string());
+    let mut runner = bench.program(FUNCTION, stack).start().await?;
+    let answer = runner.invoke(&event.to_string()).await?;
+    if serde_json::from_str::<Value>(&answer.body)?["statusCode"] == 200 {
+        Ok(())
+    } else {
+        Err(format!("{FUNCTION}: {}", answer.body).into())
+    }
+}
+
+/// The demo organisation's table.
+pub fn table(stack: &Stack) -> Result<Table> {
     #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
     let tenant = Tenant::operator(ORG.parse::<Uuid>().map(OrgId)?);
-    let table = Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant);
+    Ok(Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant))
+}
+
+/// Has the demo organisation have that many contacts.
+async fn add_contacts(stack: &Stack) -> Result<()> {
+    let table = table(stack)?;
     let have = table.next_ordinal::<Contact>(()).await?;
     let ids: Vec<Uuid> =
         (have..CONTACTS).map(|number| contact(number).parse()).collect::<std::result::Result<_, _>>()?;

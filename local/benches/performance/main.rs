@@ -19,6 +19,7 @@ mod calls;
 mod campaign;
 mod contention;
 mod costs;
+mod deliveries;
 mod first;
 mod lists;
 mod memory;
@@ -80,6 +81,8 @@ enum Measure {
     Campaign,
     /// Many environments of a function at work for one organisation, beside one organisation each
     Contention,
+    /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
+    Deliveries,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
     Bodies,
     /// The same service in Python, and as one would first write it
@@ -127,7 +130,14 @@ impl Measure {
     const fn has_references(self) -> bool {
         !matches!(
             self,
-            Self::Breakdown | Self::First | Self::Costs | Self::Lists | Self::Campaign | Self::Contention | Self::Build
+            Self::Breakdown
+                | Self::First
+                | Self::Costs
+                | Self::Lists
+                | Self::Campaign
+                | Self::Contention
+                | Self::Deliveries
+                | Self::Build
         )
     }
 
@@ -147,6 +157,10 @@ impl Measure {
                 campaign::measure_sending(bench, figures)
             }
             Self::Contention => contention::measure(bench, figures),
+            Self::Deliveries => {
+                bench.build_sender()?;
+                deliveries::measure(bench, figures)
+            }
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,
             Self::Build => build::measure(bench, figures),

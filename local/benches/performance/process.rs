@@ -45,6 +45,8 @@ pub struct Process {
     counts: Option<PathBuf>,
     /// What it writes to standard output, as far as it has not been read yet.
     log: File,
+    /// What it wrote during the last invocation.
+    said: String,
     /// How often callgrind has written.
     dumps: u32,
 }
@@ -70,6 +72,13 @@ impl Program {
     #[must_use]
     pub fn running(mut self, binary: &Path) -> Self {
         self.command = vec![binary.display().to_string()];
+        self
+    }
+
+    /// The same, started by another command, which gets the environment.
+    #[must_use]
+    pub fn started_by<const N: usize>(mut self, command: [&str; N]) -> Self {
+        self.command = command.map(str::to_owned).into();
         self
     }
 
@@ -128,7 +137,7 @@ impl Program {
             .stderr(if self.counts.is_some() { Stdio::null() } else { Stdio::inherit() })
             .spawn()
             .map_err(|error| format!("{}: {error}", command[0]))?;
-        Ok(Process { child, api, counts: self.counts.clone(), log, dumps: 0 })
+        Ok(Process { child, api, counts: self.counts.clone(), log, said: String::new(), dumps: 0 })
     }
 }
 
@@ -149,10 +158,16 @@ impl Process {
 
     /// The cost in the last line that has one, of those that were logged since this was asked last.
     fn cost(&mut self) -> Result<Option<Cost>> {
-        let mut text = String::new();
-        self.log.read_to_string(&mut text)?;
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        self.said.clear();
+        self.log.read_to_string(&mut self.said)?;
+        let lines = self.said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(lines.filter_map(|line| cost_in(&line["fields"])).next_back())
+    }
+
+    /// The warnings and errors that it logged during the last invocation.
+    pub fn complaints(&self) -> String {
+        let complains = |line: &&str| line.contains("\"WARN\"") || line.contains("\"ERROR\"");
+        self.said.lines().filter(complains).collect::<Vec<_>>().join("\n")
     }
 
     /// Instructions since the last such question, or since the start, of a process that is under callgrind.
@@ -194,8 +209,17 @@ impl Process {
 
     /// Bytes of memory that are resident now.
     pub fn resident(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most bytes of memory that were resident at the same time.
+    pub fn peak(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, which: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(which)).ok_or("no such line")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
     }
 

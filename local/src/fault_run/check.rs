@@ -19,6 +19,9 @@ use crate::fault_run::plan::Manner;
 use crate::fault_run::world::{World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
 
+/// The window in which what a connector gets is counted, in seconds.
+const WINDOW: u64 = 60;
+
 /// One check.
 #[derive(Debug)]
 pub struct Check {
@@ -165,6 +168,27 @@ pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Ch
         }
     }
     bounded
+}
+
+/// Checks that no connector gets more than its rate limit allows, in any window of [`WINDOW`] seconds; `None` where no campaign has so many
+/// contacts that this could be seen.
+pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
+    // What has its turn may be delayed, by faults of the database, and then come together with what has a later turn.
+    let delay = (options.under_way() * options.times).as_secs();
+    let most = usize::try_from(u64::from(options.sends_per_second) * (WINDOW + delay + 1)).ok()?;
+    let mut limited = Check::that("no connector gets more in any window than its rate limit allows");
+    for (number, _) in world.plan.runs.iter().enumerate().filter(|(_, run)| run.contacts > most) {
+        let path = path_of_connector(number);
+        let sent = world.receiver.received(&path);
+        let at = |received: &Received| header(received, "webhook-timestamp").parse().unwrap_or_default();
+        let mut times: Vec<u64> = sent.iter().map(at).collect();
+        times.sort_unstable();
+        for (index, first) in times.iter().enumerate() {
+            let within = times[index..].partition_point(|time| time - first < WINDOW);
+            limited.see(within <= most, || format!("{path}: {within} within {WINDOW} s of {first}, at most {most}"));
+        }
+    }
+    (limited.seen > 0).then_some(limited)
 }
 
 /// Checks that totals and pages agree, and that the filters select what they should.

@@ -4,7 +4,6 @@
 //! makes every zip larger. `docs/adr/0013-http-client.md` has the figures.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
 use aws_smithy_runtime_api::client::http::{
@@ -20,7 +19,6 @@ use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::sync::Semaphore;
 
 /// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a machine has.
 const AMAZON_ROOTS: [&[u8]; 5] = [
@@ -50,17 +48,13 @@ pub fn client(roots: RootCertStore) -> SharedHttpClient {
     tcp.enforce_http(false);
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
     let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(https);
-    let connector = SharedHttpConnector::new(Connector { client, calls: Arc::new(Semaphore::new(CALLS)) });
+    let connector = SharedHttpConnector::new(Connector { client });
     http_client_fn(move |_, _| connector.clone())
 }
-
-/// The most calls at the same time, each with a connection of its own: a function has 1,024 descriptors, and needs others beside these.
-const CALLS: usize = 256;
 
 #[derive(Debug)]
 struct Connector {
     client: Client<HttpsConnector<TcpConnector>, SdkBody>,
-    calls: Arc<Semaphore>,
 }
 
 impl HttpConnector for Connector {
@@ -79,10 +73,8 @@ impl HttpConnector for Connector {
                 Some(ConnectionMetadata::builder().proxied(false).poison_fn(poison).build())
             });
         }
-        let (client, calls) = (self.client.clone(), Arc::clone(&self.calls));
+        let client = self.client.clone();
         HttpConnectorFuture::new(async move {
-            // It is never closed.
-            let _call = calls.acquire().await.map_err(|error| ConnectorError::other(error.into(), None))?;
             let response = client.request(request);
             let response = response.await.map_err(failure)?.map(SdkBody::from_body_1_x);
             HttpResponse::try_from(response).map_err(|error| ConnectorError::other(error.into(), None))

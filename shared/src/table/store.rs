@@ -36,6 +36,7 @@ pub const BATCH_WRITE_LIMIT: usize = 25;
 
 pub(crate) const EXISTS: &str = "attribute_exists(pk)";
 
+use crate::table::call::{Calls, UnderWay};
 pub(crate) use crate::table::item::made_id;
 pub use crate::table::item::{Item, from_item, hide, key_of, null, number, text, to_item, values};
 
@@ -45,6 +46,7 @@ pub struct Store {
     pub(super) client: Client,
     pub(super) table_name: Arc<str>,
     pub(super) meter: Meter,
+    pub(super) calls: Calls,
     pub(super) recent: Recent,
     /// When the request that the calls are for has no more time for another attempt.
     deadline: Option<Instant>,
@@ -70,6 +72,7 @@ impl Store {
             client,
             table_name: table_name.into(),
             meter: Meter::default(),
+            calls: Calls::default(),
             recent: Recent::default(),
             deadline: None,
         }
@@ -78,7 +81,7 @@ impl Store {
     /// The same table in another process, which remembers nothing yet.
     #[must_use]
     pub fn in_another_process(&self) -> Self {
-        Self { recent: Recent::default(), ..self.clone() }
+        Self { recent: Recent::default(), calls: Calls::default(), ..self.clone() }
     }
 
     /// The same table for a request that begins now, whose calls `meter` counts.
@@ -108,13 +111,9 @@ impl Store {
     pub async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
         let call = self.client.get_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
         let call = call.consistent_read(true).return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let depth = self.meter.begin();
+        let under_way = self.calls.begin(&self.meter).await;
         let result = call.send().await;
-        self.meter.end(
-            depth,
-            Unit::Read,
-            units(result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref())),
-        );
+        under_way.end(Unit::Read, units(result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref())));
         result.map(|output| output.item).map_err(|error| failure(&error))
     }
 
@@ -144,10 +143,10 @@ impl Store {
             // Without a condition it must not be asked for.
             let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
             let call = call.set_return_values_on_condition_check_failure(stood);
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
                 Ok(output) => {
-                    self.meter.end(depth, Unit::Write, units(output.consumed_capacity.as_ref()));
+                    under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
                     return Ok(());
                 }
                 Err(error) => error,
@@ -158,7 +157,7 @@ impl Store {
                 }
                 _ => None,
             };
-            if let Some(cancelled) = self.settle(depth, refused, &error, &mut round).await {
+            if let Some(cancelled) = self.settle(under_way, refused, &error, &mut round).await {
                 return Err(cancelled);
             }
         }
@@ -168,7 +167,7 @@ impl Store {
     /// met a transaction, and should be tried again.
     async fn settle<E>(
         &self,
-        depth: u32,
+        under_way: UnderWay<'_>,
         refused: Option<Cancelled>,
         error: &SdkError<E, HttpResponse>,
         round: &mut Backoff,
@@ -177,7 +176,7 @@ impl Store {
         E: ProvideErrorMetadata + std::error::Error + 'static,
     {
         // A condition that fails is billed as the write it would have been; the answer does not say so.
-        self.meter.end(depth, Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
+        under_way.end(Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
         match refused {
             None if is_conflict(error) && round.wait().await => None,
             None => Some(Cancelled::Failed(failure(error))),
@@ -205,10 +204,10 @@ impl Store {
             // Without a condition it must not be asked for.
             let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
             let call = call.set_return_values_on_condition_check_failure(stood);
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
                 Ok(output) => {
-                    self.meter.end(depth, Unit::Write, units(output.consumed_capacity.as_ref()));
+                    under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
                     return Ok(output.attributes.unwrap_or_default());
                 }
                 Err(error) => error,
@@ -219,7 +218,7 @@ impl Store {
                 }
                 _ => None,
             };
-            if let Some(cancelled) = self.settle(depth, refused, &error, &mut round).await {
+            if let Some(cancelled) = self.settle(under_way, refused, &error, &mut round).await {
                 return Err(cancelled);
             }
         }
@@ -237,11 +236,11 @@ impl Store {
             let call = self.client.delete_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
             let call = call.condition_expression(EXISTS).return_values(ReturnValue::AllOld);
             let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let result = call.customize().interceptor(lost.clone()).send().await;
             let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
             // A condition that fails is billed as the write it would have been; the answer does not say so.
-            self.meter.end(depth, Unit::Write, consumed.map_or(1.0, |consumed| units(Some(consumed))));
+            under_way.end(Unit::Write, consumed.map_or(1.0, |consumed| units(Some(consumed))));
             match result {
                 Ok(output) => return output.attributes.ok_or(TableError::Missing),
                 Err(error) if is_conflict(&error) && round.wait().await => {}
@@ -266,10 +265,10 @@ impl Store {
         let mut start = None;
         loop {
             let call = self.range(pk, from, start.take(), limit.map(|limit| limit - items.len()));
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let result = call.send().await;
             let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-            self.meter.end(depth, Unit::Read, units(consumed));
+            under_way.end(Unit::Read, units(consumed));
             let output = result.map_err(|error| failure(&error))?;
             items.extend(output.items.unwrap_or_default());
             start = output.last_evaluated_key.filter(|_| limit.is_none_or(|limit| items.len() < limit));
@@ -295,11 +294,11 @@ impl Store {
         loop {
             let rows = Rows::default();
             let call = self.range(pk, from, start.take(), limit.map(|limit| limit - answered));
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let result = call.customize().interceptor(rows.clone()).send().await.map_err(|error| failure(&error));
             let answer = result.and_then(|_| QueryOutput::<R>::read(&rows.take()));
             let consumed = answer.as_ref().ok().and_then(|answer| answer.consumed_capacity.as_ref());
-            self.meter.end(depth, Unit::Read, consumed.map_or(0.0, |consumed| consumed.capacity_units));
+            under_way.end(Unit::Read, consumed.map_or(0.0, |consumed| consumed.capacity_units));
             let answer = answer?;
             answered += answer.read;
             records.extend(answer.items);
@@ -331,10 +330,10 @@ impl Store {
         let call = call.key_condition_expression("due_pk = :due_pk AND due_at <= :until");
         let call = call.expression_attribute_values(":due_pk", text(partition));
         let call = call.expression_attribute_values(":until", text(until));
-        let depth = self.meter.begin();
+        let under_way = self.calls.begin(&self.meter).await;
         let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
         let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-        self.meter.end(depth, Unit::Read, units(consumed));
+        under_way.end(Unit::Read, units(consumed));
         let output = result.map_err(|error| failure(&error))?;
         Ok(output.items.unwrap_or_default().iter().filter_map(key_of).collect())
     }
@@ -392,11 +391,11 @@ impl Store {
                 .build()
                 .map_err(broken)?;
             let call = self.client.batch_get_item().request_items(&*self.table_name, request);
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
             let consumed =
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
-            self.meter.end(depth, Unit::Read, consumed.iter().map(|one| units(Some(one))).sum());
+            under_way.end(Unit::Read, consumed.iter().map(|one| units(Some(one))).sum());
             let output = result.map_err(|error| failure(&error))?;
             let mut items = output.responses.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
             // An answer that holds as much as one may is no reason to wait.
@@ -424,11 +423,11 @@ impl Store {
         let mut round = self.backoff();
         while !wanted.is_empty() {
             let call = self.client.batch_write_item().request_items(&*self.table_name, wanted);
-            let depth = self.meter.begin();
+            let under_way = self.calls.begin(&self.meter).await;
             let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
             let consumed =
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
-            self.meter.end(depth, Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
+            under_way.end(Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
             let output = result.map_err(|error| failure(&error))?;
             wanted = output.unprocessed_items.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
             if !wanted.is_empty() && !round.wait().await {

@@ -1,0 +1,373 @@
+//! Sending: tenants side by side, a connector at its rate, and a process that has few descriptors and little memory.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::try_join_all;
+use local::Stack;
+use local::database::TABLE_NAME;
+use local::gateway::Call;
+use local::receiver::{Behaviour, Receiver};
+use serde_json::{Value, json};
+use shared::records::assistant::Assistant;
+use shared::records::conversation::Conversation;
+use shared::records::delivery::{Delivery, DeliveryState, EventId, NewDelivery, Observed};
+use shared::records::widget::Widget;
+use shared::request::context::Clock;
+use shared::request::input::Between;
+use shared::request::page::PageQuery;
+use shared::request::tenant::Tenant;
+use shared::table::Table;
+use shared::table::store::Store;
+use shared::values::id::{EndpointId, OrgId, WidgetId};
+use uuid::Uuid;
+
+use crate::Result;
+use crate::bench::Bench;
+use crate::campaign::{self, RATE, SENT, TICK};
+use crate::conflicts::Proxy;
+use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
+use crate::process::Process;
+
+const TENANTS: &str = "A hundred deliveries in one batch, 6 ms for each call of the database";
+const CONNECTOR: &str = "Deliveries to a connector at 500 a second";
+const LIMITS: &str = "10,000 due deliveries and 800 bad endpoints, with 1,024 descriptors and 512 MB of address space";
+
+/// The most changes in a batch.
+const BATCH: usize = 100;
+/// How often each batch is measured; the middle one counts.
+const ROUNDS: usize = 5;
+/// How much longer a batch may take that is for a hundred tenants.
+const LITTLE: f64 = 2.0;
+
+/// The widget of the recorded campaign.
+const WIDGET: &str = "01900000-0000-7000-8000-a00700000001";
+/// The lanes of the stream: batches that are worked on at the same time.
+const LANES: usize = 10;
+
+/// Memory of the function, in megabytes.
+const MEGABYTES: f64 = 512.0;
+
+/// Organisations, each with as many endpoints of each kind.
+const ORGANISATIONS: usize = 20;
+/// Endpoints of an organisation that answer at once, and the deliveries to each.
+const HEALTHY: (usize, usize) = (10, 30);
+/// Endpoints of an organisation that are slow, never answer, or refuse a connection, and the deliveries to each.
+const BAD: (usize, usize) = (40, 5);
+/// Of so many endpoints, one gets a transcript of the largest size.
+const ONE_LARGE_OF: usize = 10;
+/// Messages that fill a conversation, and the characters of each.
+const LARGEST: (usize, usize) = (127, 32_768);
+/// The most ticks. The last attempt of an endpoint that never answers is not waited for.
+const TICKS: usize = 12;
+/// How a process is started with these limits, in kibibytes.
+const LIMITED: &str = "ulimit -n 1024; ulimit -v 524288; exec \"$0\"";
+
+/// An organisation, and what is sent for it.
+struct Customer {
+    key: String,
+    table: Table,
+    assistant: Value,
+}
+
+/// Measures on threads of its own: the proxy and the receiver must not wait for the harness.
+pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    std::thread::scope(|scope| {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(async {
+                // measure_tenants(bench, figures).await?;
+                // measure_connector(bench, figures).await?;
+                measure_limits(bench, figures).await
+            })
+        };
+        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    })
+}
+
+async fn measure_tenants(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let (stack, receiver) = (bench.stack().await?, Receiver::start().await?);
+    let proxy = Proxy::start(&stack.dynamodb_url).await?;
+    let mut process = sender(bench, &stack, &proxy).start().await?;
+    let mut customers = Vec::new();
+    for _ in 0..BATCH {
+        let customer = Customer::new(&stack).await?;
+        let webhook = customer.webhook(&stack, &format!("{}/hook", receiver.url)).await?;
+        customers.push((customer, webhook));
+    }
+    let (mut one, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (first, webhook) = &customers[0];
+        first.enqueue(*webhook, BATCH).await?;
+        one.push(timed(&mut process, &ready(&stack).await?).await?);
+        try_join_all(customers.iter().map(|(customer, webhook)| customer.enqueue(*webhook, 1))).await?;
+        many.push(timed(&mut process, &ready(&stack).await?).await?);
+    }
+    one.sort_unstable();
+    many.sort_unstable();
+    let (one, many) = (milliseconds(one[ROUNDS / 2]), milliseconds(many[ROUNDS / 2]));
+    let row = Row::new(TENANTS, "for a hundred organisations", many, Unit::Milliseconds);
+    figures.push(row.beside("for one", one).must(Must::AtMost(LITTLE * one)));
+    let wanted = 2 * ROUNDS * BATCH;
+    let received = figure(receiver.count("/hook") as u64);
+    let row = Row::new(TENANTS, "received", received, Unit::Requests);
+    figures.push(row.must(Must::Exactly(figure(wanted as u64))));
+    stack.stop().await;
+    Ok(())
+}
+
+async fn measure_connector(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let (stack, receiver) = (bench.stack().await?, Receiver::start().await?);
+    connect(&stack, &format!("{}/connector", receiver.url)).await?;
+    campaign::run(bench, &stack, 100).await?;
+    let dispatch = bench.program("send-campaigns", &stack).with("SENDS_PER_SECOND", RATE.to_string());
+    dispatch.start().await?.invoke(TICK).await?;
+    let items = ready(&stack).await?;
+    let program = bench.program("sender", &stack).with("SENDS_PER_SECOND", RATE.to_string());
+    let mut lanes = Vec::new();
+    for _ in 0..LANES {
+        lanes.push(program.start().await?);
+    }
+    let mut tick = program.start().await?;
+    let share = items.len().div_ceil(LANES);
+    let begun = Instant::now();
+    let work = lanes.iter_mut().zip(items.chunks(share)).map(|(lane, own)| async move {
+        for batch in own.chunks(BATCH / 4) {
+            timed(lane, batch).await?;
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    });
+    // As deployed, the tick sends what the stream defers.
+    let ticks = async {
+        while receiver.count("/connector") < items.len() && begun.elapsed() < Duration::from_mins(2) {
+            tick.invoke(TICK).await?;
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    };
+    let (worked, ticked) = futures_util::join!(try_join_all(work), ticks);
+    worked?;
+    ticked?;
+    let received = receiver.received("/connector");
+    let times: Vec<Instant> = received.iter().map(|request| request.at).collect();
+    let (first, last) = (times.iter().min().ok_or("nothing came")?, times.iter().max().ok_or("nothing came")?);
+    let rate = figure(received.len() as u64) / last.duration_since(*first).as_secs_f64();
+    let mut cpu = tick.cpu()?;
+    for lane in &lanes {
+        cpu += lane.cpu()?;
+    }
+    let row = Row::new(
+        CONNECTOR,
+        "received a second, with database and receivers on the same two cores",
+        rate,
+        Unit::PerSecond,
+    );
+    figures.push(row.beside("SendsPerSecond", RATE.into()));
+    let each = milliseconds(cpu) / f64::from(SENT);
+    let row = Row::new(CONNECTOR, "processor time of the function for each", each, Unit::Milliseconds);
+    // Lambda gives a processor to 1,769 MB.
+    let processors = figure(LANES as u64) * MEGABYTES / 1769.0;
+    let most = processors * 1000.0 / f64::from(RATE);
+    figures.push(row.beside("what ten lanes of 512 MB have for each", most).must(Must::AtMost(most)));
+    let row = Row::new(CONNECTOR, "received", figure(received.len() as u64), Unit::Requests);
+    figures.push(row.must(Must::Exactly(SENT.into())));
+    stack.stop().await;
+    Ok(())
+}
+
+async fn measure_limits(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let (stack, receiver) = (bench.stack().await?, Receiver::start().await?);
+    receiver.behave("/never", Behaviour::Never);
+    receiver.behave("/slow", Behaviour::Slow(Duration::from_secs(10), 200));
+    let (mut healthy, mut bad) = (Vec::new(), Vec::new());
+    for _ in 0..ORGANISATIONS {
+        let customer = Customer::new(&stack).await?;
+        let (small, large) = (customer.conversation(&stack, 1).await?, customer.conversation(&stack, LARGEST.0).await?);
+        for number in 0..HEALTHY.0 + BAD.0 {
+            let is_healthy = number < HEALTHY.0;
+            let url = match number % 4 {
+                _ if is_healthy => format!("{}/hook", receiver.url),
+                0 | 1 => format!("{}/never", receiver.url),
+                2 => format!("{}/slow", receiver.url),
+                _ => "http://127.0.0.1:1/refused".to_owned(),
+            };
+            let webhook = customer.webhook(&stack, &url).await?;
+            let first = if number % ONE_LARGE_OF == 0 { &large } else { &small };
+            let count = if is_healthy { HEALTHY.1 } else { BAD.1 };
+            customer.defer(webhook, first, &small, count).await?;
+            (if is_healthy { &mut healthy } else { &mut bad }).push((customer.table.clone(), webhook));
+        }
+    }
+    let binary = bench.binary("sender").display().to_string();
+    let program = bench.program("sender", &stack).started_by(["bash", "-c", LIMITED, &binary]);
+    let mut process = program.start().await?;
+    let mut peak = 0;
+    let mut ticks = 0;
+    let charged = loop {
+        process.invoke(TICK).await?;
+        (peak, ticks) = (process.peak()?.max(peak), ticks + 1);
+        let mut outbox = Vec::new();
+        for (table, webhook) in &healthy {
+            outbox.extend(outbox_of(table, *webhook).await?);
+        }
+        let left = outbox.iter().filter(|delivery| delivery.state != DeliveryState::Delivered).count();
+        eprintln!("tick {ticks}: {left} of {} are left", outbox.len());
+        if left == 0 {
+            break outbox.iter().filter(|delivery| delivery.attempts != 1).count();
+        }
+        if ticks == TICKS {
+            return Err(format!("{left} deliveries to healthy endpoints have not arrived").into());
+        }
+    };
+    let mut errors: BTreeMap<String, usize> = BTreeMap::new();
+    for (table, webhook) in &bad {
+        for attempt in outbox_of(table, *webhook).await?.into_iter().flat_map(|delivery| delivery.log) {
+            *errors.entry(attempt.error.unwrap_or_default()).or_default() += 1;
+        }
+    }
+    eprintln!("of the bad endpoints: {errors:?}");
+    let row = |subject: &str, value: f64, unit: Unit| Row::new(LIMITS, subject, value, unit);
+    let to_healthy = ORGANISATIONS * HEALTHY.0 * HEALTHY.1;
+    let arrived = row("deliveries to healthy endpoints that arrived", figure(to_healthy as u64), Unit::Requests);
+    figures.push(arrived.must(Must::Exactly(figure(to_healthy as u64))));
+    let more = row("of them, charged an attempt that failed", figure(charged as u64), Unit::Requests);
+    figures.push(more.must(Must::Exactly(0.0)));
+    figures.push(row("ticks until they had arrived", figure(ticks as u64), Unit::Calls));
+    figures.push(row("memory at its peak", figure(peak), Unit::Bytes));
+    stack.stop().await;
+    Ok(())
+}
+
+/// `send-delivery`, which may send to this machine.
+fn sender(bench: &Bench, stack: &Stack, proxy: &Proxy) -> crate::process::Program {
+    bench.program("sender", stack).with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url)
+}
+
+/// Passes a batch of these items, as the stream does, and tells how long it took.
+async fn timed(process: &mut Process, items: &[Value]) -> Result<Duration> {
+    let now = Clock::System.now().unix_seconds();
+    let change = |(number, item): (usize, &Value)| {
+        let keys = json!({"pk": item["pk"], "sk": item["sk"]});
+        json!({"eventName": "INSERT", "dynamodb": {
+            "ApproximateCreationDateTime": now, "Keys": keys, "NewImage": item, "SequenceNumber": number.to_string(),
+        }})
+    };
+    let records: Vec<Value> = items.iter().enumerate().map(change).collect();
+    let answer = process.invoke(&json!({"Records": records}).to_string()).await?;
+    let failed = serde_json::from_str::<Value>(&answer.body)?["batchItemFailures"].clone();
+    if failed.as_array().is_some_and(|failed| !failed.is_empty()) {
+        return Err(format!("a batch failed: {}\n{}", answer.body, process.complaints()).into());
+    }
+    Ok(answer.wall)
+}
+
+/// All deliveries to a webhook.
+async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Delivery>> {
+    let mut all = Vec::new();
+    for page in 1.. {
+        let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
+        let page = table.page::<Delivery>(webhook, &query).await?;
+        all.extend(page.items);
+        if page.next_page.is_none() {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+impl Customer {
+    async fn new(stack: &Stack) -> Result<Self> {
+        let issued = stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"bench"}"#).await;
+        let issued: Value = serde_json::from_str(&issued.body)?;
+        let id: OrgId = serde_json::from_value(issued["org_id"].clone())?;
+        let key = issued["api_key"].as_str().ok_or("no key")?.to_owned();
+        #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
+        let table = Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), Tenant::operator(id));
+        let customer = Self { key, table, assistant: Value::Null };
+        let assistant = customer.post(stack, "/api/v1/assistant", &json!({})).await?;
+        Ok(Self { assistant, ..customer })
+    }
+
+    async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Result<Value> {
+        let call = Call {
+            method: "POST".into(),
+            path: path.into(),
+            query: format!("api_key={}", self.key),
+            headers: BTreeMap::new(),
+            body: body.to_string().into(),
+        };
+        let answer = stack.answer(&call).await;
+        let document: Value = serde_json::from_str(&answer.body)?;
+        if answer.status >= 300 { Err(answer.body.into()) } else { Ok(document["data"].clone()) }
+    }
+
+    async fn webhook(&self, stack: &Stack, url: &str) -> Result<EndpointId> {
+        let webhook = self.post(stack, "/api/v1/outbound_webhook", &json!({"endpoint": url})).await?;
+        Ok(EndpointId(serde_json::from_value(webhook["id"].clone())?))
+    }
+
+    /// A closed conversation with so many messages.
+    async fn conversation(&self, stack: &Stack, messages: usize) -> Result<Conversation> {
+        let opened = self.post(stack, "/api/v1/conversation", &json!({"assistant_id": self.assistant["id"]})).await?;
+        let path = format!("/api/v1/conversation/{}", opened["id"].as_str().ok_or("no id")?);
+        let body = json!({"sender_type": "user", "text": "x".repeat(LARGEST.1)});
+        for _ in 0..messages {
+            self.post(stack, &format!("{path}/message"), &body).await?;
+        }
+        Ok(serde_json::from_value(self.post(stack, &format!("{path}/close"), &json!({})).await?)?)
+    }
+
+    /// So many deliveries that are to be sent now.
+    async fn enqueue(&self, webhook: EndpointId, count: usize) -> Result<()> {
+        let new = |_| NewDelivery::test(EventId(Uuid::now_v7()), Clock::System.now());
+        let new: Vec<NewDelivery> = (0..count).map(new).collect();
+        self.table.enqueue(webhook, &new, Clock::System.now()).await?;
+        Ok(())
+    }
+
+    /// So many deliveries that the tick is to send: the first tells of `first`, the others of `other`.
+    async fn defer(&self, webhook: EndpointId, first: &Conversation, other: &Conversation, count: usize) -> Result<()> {
+        let now = Clock::System.now();
+        let new = |number| {
+            let about = NewDelivery::closed(if number == 0 { first } else { other });
+            NewDelivery { event_id: EventId(Uuid::now_v7()), ..about }
+        };
+        let new: Vec<NewDelivery> = (0..count).map(new).collect();
+        self.table.enqueue(webhook, &new, now).await?;
+        let deferral = Observed { deferred_at: Some(now), ..Observed::default() };
+        self.table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
+        for was in outbox_of(&self.table, webhook).await? {
+            self.table.replace_delivery(webhook, &was, &was.clone().deferred(now)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives the campaign's widget a connector, and its assistant a webhook, whose secret signs.
+async fn connect(stack: &Stack, url: &str) -> Result<()> {
+    let table = campaign::table(stack)?;
+    let connector = |widget: &mut Widget| widget.connector_url = Some(url.to_owned());
+    let widget = table.change(WidgetId(WIDGET.parse()?), Uuid::now_v7(), connector).await?;
+    let assistant = table.get::<Assistant>(widget.assistant_id.ok_or("the widget has no assistant")?).await?;
+    assistant.webhook_id.map(drop).ok_or_else(|| "the assistant has no webhook".into())
+}
+
+/// All deliveries that are to be sent now, as the stream has them.
+async fn ready(stack: &Stack) -> Result<Vec<Value>> {
+    let mut pages = stack
+        .client
+        .scan()
+        .table_name(TABLE_NAME)
+        .filter_expression("#state = :ready AND begins_with(due_pk, :delivery)")
+        .expression_attribute_names("#state", "state")
+        .expression_attribute_values(":ready", AttributeValue::S("ready".into()))
+        .expression_attribute_values(":delivery", AttributeValue::S("DELIVERY#".into()))
+        .into_paginator()
+        .items()
+        .send();
+    let mut items = Vec::new();
+    while let Some(item) = pages.next().await {
+        items.push(serde_json::to_value(serde_dynamo::Item::from(item?))?);
+    }
+    Ok(items)
+}

@@ -1,0 +1,17 @@
+//! `send-delivery` as it is deployed, except that it may send to this machine: here are the benchmark's receivers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shared::delivery::address::Reach;
+use shared::delivery::network::{Network, SystemLookup};
+use shared::runtime::lambda;
+use shared::runtime::stream::Consumer;
+
+/// The time limit of an attempt, as it is deployed.
+const ATTEMPT: Duration = Duration::from_secs(15);
+
+fn main() -> Result<(), lambda::Fatal> {
+    let network = Network::new(Reach::Loopback, Arc::new(SystemLookup), ATTEMPT);
+    lambda::run_consumer_in(network, Consumer::of::<background::SendDelivery>())
+}
