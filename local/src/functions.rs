@@ -38,6 +38,13 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<conversation::ListConversations>(&routes::LIST_CONVERSATIONS),
     Handler::of::<campaign::ReadCampaign>(&routes::READ_CAMPAIGN),
     Handler::of::<campaign_contact::ListCampaignContacts>(&routes::LIST_CAMPAIGN_CONTACTS),
+    Handler::of::<contact::UpsertContact>(&routes::UPSERT_CONTACT),
+    Handler::of::<contact::ImportContacts>(&routes::IMPORT_CONTACTS),
+    Handler::of::<contact::UpdateContact>(&routes::UPDATE_CONTACT),
+    Handler::of::<contact::DeleteContact>(&routes::DELETE_CONTACT),
+    Handler::of::<user::CreateUser>(&routes::CREATE_USER),
+    Handler::of::<user::UpdateUser>(&routes::UPDATE_USER),
+    Handler::of::<user::DeleteUser>(&routes::DELETE_USER),
     Handler::of::<campaign::CancelCampaign>(&routes::CANCEL_CAMPAIGN),
 ];
 
@@ -97,6 +104,13 @@ const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("list-conversations", Description::of::<conversation::ListConversations>),
     ("read-campaign", Description::of::<campaign::ReadCampaign>),
     ("list-campaign-contacts", Description::of::<campaign_contact::ListCampaignContacts>),
+    ("upsert-contact", Description::of::<contact::UpsertContact>),
+    ("import-contacts", Description::of::<contact::ImportContacts>),
+    ("update-contact", Description::of::<contact::UpdateContact>),
+    ("delete-contact", Description::of::<contact::DeleteContact>),
+    ("create-user", Description::of::<user::CreateUser>),
+    ("update-user", Description::of::<user::UpdateUser>),
+    ("delete-user", Description::of::<user::DeleteUser>),
     ("cancel-campaign", Description::of::<campaign::CancelCampaign>),
 ];
 

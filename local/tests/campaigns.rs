@@ -13,6 +13,7 @@ use shared::records::conversation::Message;
 use shared::records::widget::{Widget, WidgetType};
 use shared::request::context::Clock;
 use shared::table::rows::INSERT_LIMIT;
+use shared::values::contact_point::PhoneNumber;
 use shared::values::id::{AssistantId, ContactId, ConversationId};
 use shared::values::json::JsonObject;
 use uuid::Uuid;
@@ -58,7 +59,7 @@ impl Sender {
             first_name: Some(format!("Contact {number}")),
             last_name: None,
             email: None,
-            phone_number: Some("+31201234567".into()),
+            phone_number: PhoneNumber::new(&format!("+31201{number:06}")),
             attributes: JsonObject::default(),
             org_id: org.id,
             created_at: now,

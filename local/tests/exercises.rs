@@ -244,6 +244,63 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::READ_CAMPAIGN),
     Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_CAMPAIGN_CONTACTS) },
+    Exercise {
+        body: |_| r#"{"first_name":"Ada","email":"ada@example.com","phone_number":"+49 151 2345678"}"#.into(),
+        recorded: || {
+            let existing = r#"{"email":"CONTACT1@acme.example","last_name":"Lovelace"}"#;
+            let of_two = r#"{"email":"contact1@acme.example","phone_number":"31200002"}"#;
+            let query = "&email=grace@example.com&phone_number=4915123456&first_name=Grace";
+            vec![
+                ("existing", with_body(&routes::UPSERT_CONTACT, existing)),
+                ("query", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, query) }),
+                ("of-two-contacts", with_body(&routes::UPSERT_CONTACT, of_two)),
+                ("nothing-to-find-it-by", with_body(&routes::UPSERT_CONTACT, r#"{"first_name":"Ada"}"#)),
+            ]
+        },
+        costs: || {
+            let existing = r#"{"email":"contact1@acme.example","last_name":"Lovelace"}"#;
+            vec![
+                (", new", plain(&routes::UPSERT_CONTACT)),
+                (", existing", with_body(&routes::UPSERT_CONTACT, existing)),
+                (", unchanged", with_body(&routes::UPSERT_CONTACT, existing)),
+            ]
+        },
+        texts: || vec![(json!({"email": "ada@example.com"}), "first_name")],
+        first_costs_more: true,
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::UPSERT_CONTACT)
+    },
+    Exercise {
+        body: |_| {
+            r#"{"contacts":[{"email":"ada@example.com"},{"email":"contact1@acme.example","last_name":"One"},{"email":"x"}]}"#.into()
+        },
+        first_costs_more: true,
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::IMPORT_CONTACTS)
+    },
+    Exercise {
+        body: |_| r#"{"last_name":"Renamed"}"#.into(),
+        recorded: || vec![("taken", with_body(&routes::UPDATE_CONTACT, r#"{"email":"Contact2@acme.example"}"#))],
+        calls_more: || vec![with_body(&routes::UPDATE_CONTACT, r#"{"email":"other@example.com","phone_number":null}"#)],
+        ..Exercise::of(&routes::UPDATE_CONTACT)
+    },
+    Exercise::of(&routes::DELETE_CONTACT),
+    Exercise {
+        body: |_| r#"{"first_name":"Ada","last_name":"Lovelace","email":"ada@example.com"}"#.into(),
+        recorded: || {
+            let taken = r#"{"first_name":"Ada","last_name":"Lovelace","email":"User1@acme.example"}"#;
+            vec![("taken", with_body(&routes::CREATE_USER, taken))]
+        },
+        first_costs_more: true,
+        further: Further::Conflict,
+        ..Exercise::of(&routes::CREATE_USER)
+    },
+    Exercise {
+        body: |_| r#"{"last_name":"Renamed"}"#.into(),
+        calls_more: || vec![with_body(&routes::UPDATE_USER, r#"{"email":"other@example.com"}"#)],
+        ..Exercise::of(&routes::UPDATE_USER)
+    },
+    Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
 ];
 

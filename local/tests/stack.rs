@@ -28,6 +28,7 @@ mod storage;
 mod stored;
 mod stream;
 mod template;
+mod unique;
 mod verify;
 
 // The tests of single operations, by record. `UPDATE=1 cargo test` writes this list.

@@ -85,6 +85,13 @@ routes! {
     LIST_CONVERSATIONS                  "conversation"      "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
     READ_CAMPAIGN                       "campaign"          "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
     LIST_CAMPAIGN_CONTACTS              "campaign-contact"  "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
+    UPSERT_CONTACT                      "contact"           "upsert-contact"                    POST   "/api/v1/contact/upsert"                                                  Write  201     256;
+    IMPORT_CONTACTS                     "contact"           "import-contacts"                   POST   "/api/v1/contact/import"                                                  Write  200     4096;
+    UPDATE_CONTACT                      "contact"           "update-contact"                    PUT    "/api/v1/contact/{contact_id}"                                            Write  200     256;
+    DELETE_CONTACT                      "contact"           "delete-contact"                    DELETE "/api/v1/contact/{contact_id}"                                            Write  200     256;
+    CREATE_USER                         "user"              "create-user"                       POST   "/api/v1/user"                                                            Write  201     256;
+    UPDATE_USER                         "user"              "update-user"                       PUT    "/api/v1/user/{user_id}"                                                  Write  200     256;
+    DELETE_USER                         "user"              "delete-user"                       DELETE "/api/v1/user/{user_id}"                                                  Write  200     256;
     CANCEL_CAMPAIGN                     "campaign"          "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
 }
 

@@ -16,6 +16,7 @@ use crate::table::keys::{Key, RECORD};
 use crate::table::store::{Item, Store, from_item, hide, key_of, made_id, text, to_item};
 use crate::table::stored::{Single, Stored};
 
+mod call;
 pub mod filters;
 pub mod item;
 pub mod keys;
@@ -26,6 +27,7 @@ pub mod rows;
 pub mod store;
 pub mod stored;
 pub mod transaction;
+pub mod unique;
 pub mod wire;
 
 pub use keys::Fingerprint;
@@ -39,6 +41,14 @@ pub enum TableError {
     /// A field of the record names another one that is not there.
     #[error("{0} names no record")]
     Unknown(&'static str),
+    /// Another record has the value of this field, which is unique.
+    #[error("{field} is taken")]
+    Taken {
+        /// The field.
+        field: &'static str,
+        /// The kind of the 409.
+        kind: &'static str,
+    },
     /// The database did not answer in time, throttled, or its answer was lost, after all retries.
     #[error("{0}")]
     Unavailable(String),

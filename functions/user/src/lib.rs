@@ -1,5 +1,11 @@
 //! The operations of the record `user`. Written by `UPDATE=1 cargo test`.
 
+mod create_user;
+mod delete_user;
 mod get_agent_list;
+mod update_user;
 
+pub use create_user::CreateUser;
+pub use delete_user::DeleteUser;
 pub use get_agent_list::GetAgentList;
+pub use update_user::UpdateUser;

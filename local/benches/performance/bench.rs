@@ -1,5 +1,6 @@
 //! The binaries as they would be deployed, those they are measured beside, and the world that they run in.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,6 +26,8 @@ pub struct Bench {
     pub root: PathBuf,
     /// A folder for what is not kept.
     pub scratch: PathBuf,
+    /// Functions that are not measured this time.
+    pub skipped: BTreeSet<String>,
     binaries: PathBuf,
 }
 
@@ -34,7 +37,7 @@ impl Bench {
         let root = root()?;
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
         std::fs::create_dir_all(&scratch)?;
-        let bench = Self { binaries: root.join("target/lambda"), root, scratch };
+        let bench = Self { binaries: root.join("target/lambda"), root, scratch, skipped: BTreeSet::new() };
         run(&mut lambda_build(&bench.root)?)?;
         Ok(bench)
     }
@@ -63,7 +66,7 @@ impl Bench {
         self.binaries.join(name).join("bootstrap")
     }
 
-    /// Every function of the service: the binaries of the packages under `functions/`.
+    /// Every function that is measured: the binaries of the packages under `functions/`.
     pub fn functions(&self) -> Result<Vec<Function>> {
         let mut functions = Vec::new();
         for package in std::fs::read_dir(self.root.join("functions"))? {
@@ -73,6 +76,7 @@ impl Bench {
                 functions.push(Function { name, package: package.clone() });
             }
         }
+        functions.retain(|function: &Function| !self.skipped.contains(&function.name));
         functions.sort();
         Ok(functions)
     }

@@ -25,7 +25,7 @@ const MOST: f64 = 15.0;
 const ONCE: &str = "setup-payment-webhook";
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    for route in routes::ALL {
+    for route in routes::ALL.iter().filter(|route| !bench.skipped.contains(route.name)) {
         let (ours, bare) = operation(bench, route.name).await.map_err(|error| format!("{}: {error}", route.name))?;
         let reference = "bare";
         let row = Row::new(SECTION, route.name, ours, Unit::Instructions);

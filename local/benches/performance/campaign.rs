@@ -148,7 +148,7 @@ async fn add_contacts(stack: &Stack) -> Result<()> {
         (have..CONTACTS).map(|number| contact(number).parse()).collect::<std::result::Result<_, _>>()?;
     let first = table.get::<Contact>(ContactId(CONTACT.parse()?)).await?;
     for ids in ids.chunks(INSERT_LIMIT) {
-        table.insert_all((), ids, |_, id| Contact { id, ..first.clone() }).await?;
+        table.insert_all((), ids, |_, id| Contact { id, email: None, phone_number: None, ..first.clone() }).await?;
     }
     Ok(())
 }

@@ -77,8 +77,8 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let run = || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             runtime.block_on(async {
-                // measure_tenants(bench, figures).await?;
-                // measure_connector(bench, figures).await?;
+                measure_tenants(bench, figures).await?;
+                measure_connector(bench, figures).await?;
                 measure_limits(bench, figures).await
             })
         };

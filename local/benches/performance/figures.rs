@@ -1,6 +1,7 @@
 //! What was measured, each figure beside its reference and what it must be.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,23 @@ impl Figures {
             rows: replaced(&self.rows, &newer.rows, |row| &row.section),
             series: replaced(&self.series, &newer.series, |series| &series.chart),
         }
+    }
+}
+
+impl Figures {
+    /// These figures, with the rows of `newer` in the place of those with the same subject, and the others behind them.
+    pub fn with(&self, newer: &Self) -> Self {
+        let same = |one: &Row, other: &Row| one.section == other.section && one.subject == other.subject;
+        let stays = |row: &&Row| !newer.rows.iter().any(|new| same(row, new));
+        let mut rows: Vec<Row> = self.rows.iter().filter(stays).chain(&newer.rows).cloned().collect();
+        rows.sort_by_key(|row| self.rows.iter().position(|first| first.section == row.section));
+        Self { rows, series: self.series.clone() }
+    }
+
+    /// The subjects of a section.
+    pub fn subjects(&self, section: &str) -> BTreeSet<String> {
+        let rows = self.rows.iter().filter(|row| row.section == section);
+        rows.map(|row| row.subject.split([',', ':']).next().unwrap_or_default().to_owned()).collect()
     }
 }
 

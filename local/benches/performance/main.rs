@@ -45,11 +45,14 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 struct Arguments {
     /// What to measure anew; all other figures stay as they are. Without any, everything is measured
     measures: Vec<Measure>,
+    /// Measure only functions that have no figures yet: their starts, calls and sizes. All other figures stay as they are
+    #[arg(long, conflicts_with = "measures")]
+    new: bool,
     /// Only count the instructions of our own binaries, compare them with docs/performance.json, and fail where one rose by more than 3 %
     #[arg(long, conflicts_with = "measures")]
     check: bool,
     /// Measure nothing: write page and charts from docs/performance.json
-    #[arg(long, conflicts_with_all = ["measures", "check"])]
+    #[arg(long, conflicts_with_all = ["measures", "check", "new"])]
     render: bool,
     /// What `cargo bench` says to every benchmark
     #[arg(long, hide = true)]
@@ -100,9 +103,13 @@ async fn main() -> Result<ExitCode> {
         page::write(&root, &Kept::read(&root)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let bench = Bench::build()?;
+    let mut bench = Bench::build()?;
     if arguments.check {
         return ratchet::check(&bench).await;
+    }
+    if arguments.new {
+        bench.build_references()?;
+        return measure_new(&mut bench).await;
     }
     let all = arguments.measures.is_empty();
     let wanted = if all { Measure::value_variants() } else { &arguments.measures };
@@ -120,6 +127,26 @@ async fn main() -> Result<ExitCode> {
     if all {
         // Without the sections that nobody measures any more.
         Kept::of(taken, &path)?.write(&bench.root)?;
+    }
+    page::write(&bench.root, &Kept::read(&bench.root)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures the functions that have no figures yet.
+async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
+    let kept = Kept::read(&bench.root)?.figures;
+    let sections = [start::SECTION, sizes::SECTION, calls::SECTION].map(|section| kept.subjects(section));
+    let is_kept = |name: &String| sections[..2].iter().all(|subjects| subjects.contains(name));
+    // The functions without a route have no calls.
+    let routes: Vec<&str> = shared::routes::ALL.iter().map(|route| route.name).collect();
+    let has_calls = |name: &String| !routes.contains(&name.as_str()) || sections[2].contains(name);
+    let names = bench.functions()?.into_iter().map(|function| function.name);
+    bench.skipped = names.filter(|name| is_kept(name) && has_calls(name)).collect();
+    let path = bench::programs(&bench.root)?;
+    for measure in [Measure::Sizes, Measure::Start, Measure::Calls] {
+        let mut taken = Figures::default();
+        measure.take(bench, &mut taken).await?;
+        Kept::of(Kept::read(&bench.root)?.figures.with(&taken), &path)?.write(&bench.root)?;
     }
     page::write(&bench.root, &Kept::read(&bench.root)?)?;
     Ok(ExitCode::SUCCESS)

@@ -27,6 +27,7 @@ On Linux, with `valgrind` installed (`apt-get install valgrind`):
 ```sh
 cargo performance                # all of it: writes this page, its charts, and docs/performance.json
 cargo performance start lists    # some of it: all other figures stay as they are
+cargo performance --new          # functions without figures: all other figures stay as they are
 cargo performance --check        # fails where an instruction count of docs/performance.json rose by more than 3 %
 cargo performance --render       # measures nothing: writes page and charts from docs/performance.json
 ```

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::bench::{Bench, Function};
 use crate::figures::{Figures, Must, Row, Unit, figure};
 
-const SECTION: &str = "Zip of a function";
+pub const SECTION: &str = "Zip of a function";
 /// Bytes that a function may have.
 const MOST: f64 = 3_200_000.0;
 /// The same, of a function that also has an HTTP client for others than AWS.

@@ -21,6 +21,7 @@ use shared::table::keys::DUE_INDEX;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Store, from_item};
 use shared::table::{Table, TableError};
+use shared::values::contact_point::PhoneNumber;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, OrgId, WebhookId, WidgetId};
 use shared::values::json::JsonObject;
 use shared::values::secret::Secret;
@@ -213,7 +214,7 @@ impl World {
             first_name: Some(format!("Contact {number}")),
             last_name: None,
             email: None,
-            phone_number: Some(format!("+31200{number:06}")),
+            phone_number: PhoneNumber::new(&format!("+31200{number:06}")),
             attributes: JsonObject::default(),
             org_id: *org_id,
             created_at: now,

@@ -1,5 +1,12 @@
 //! Contacts: the people to whom campaigns send messages or make calls.
 
+mod import;
+mod upsert;
+
+pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts};
+pub use upsert::{ContactFields, ContactQuery, Upsert};
+
+use crate::values::contact_point::{Email, PhoneNumber};
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -12,9 +19,9 @@ crate::record! {
         /// Last name.
         input last_name: Option<String> = None,
         /// E-mail address.
-        input email: Option<String> = None,
+        input(unique filter) email: Option<Email> = None,
         /// Telephone number.
-        input phone_number: Option<String> = None,
+        input(unique filter) phone_number: Option<PhoneNumber> = None,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.

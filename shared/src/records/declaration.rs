@@ -31,6 +31,9 @@
 //! | `hidden` | no | no | the service's; stored, and never answered |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
+//! Behind the role may stand a mark: `(filter)`, lists can be filtered by the field; `(unique)`, no two records of a list have the same
+//! value; `(unique filter)`, both.
+//!
 //! The place is one of three:
 //!
 //! - `listed("TAG")`: one list per organisation.
@@ -50,7 +53,7 @@ use crate::request::input::{Input, Source, limited};
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::Item;
-use crate::table::{TableError, filters::Term};
+use crate::table::{TableError, filters::Term, unique::UniqueValue};
 use crate::values::id::{Id, OrgId};
 use crate::values::schema::{Member, Schema, Value, object, titled};
 use crate::values::time::Timestamp;
@@ -92,6 +95,12 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
 
     /// Reads the filters of a list from its query.
     fn read_terms(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
+
+    /// The values of the record that no other record of its list may have.
+    fn unique(&self) -> Vec<UniqueValue>;
+
+    /// Reads the unique values that a list is asked for from its query.
+    fn read_unique(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
 
     /// The filters among the members of a query.
     fn filter_members() -> Vec<Member>;

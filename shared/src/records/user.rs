@@ -1,5 +1,6 @@
 //! Users of the account, which the API also calls agents.
 
+use crate::values::contact_point::Email;
 use crate::values::id::{RoleId, UserBillingPlanId, UserId};
 use crate::values::time::Timestamp;
 
@@ -11,7 +12,7 @@ crate::record! {
         /// Last name.
         input last_name: String,
         /// E-mail address.
-        input email: String,
+        input(unique) email: Email,
         /// Whether the user may sign in.
         input is_active: bool = true,
         /// Whether the user may do everything.

@@ -6,8 +6,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
+use crate::request::input::member;
 use crate::table::TableError;
+use crate::values::schema::{Member, Schema, Value, described, object, titled};
 
 /// The result of a handler and of what it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -70,6 +73,18 @@ pub struct Issue {
     /// A short code for programs.
     #[serde(rename = "type")]
     pub kind: &'static str,
+}
+
+impl Schema for Issue {
+    fn schema() -> Value {
+        let loc = json!({"type": "array", "items": {"type": ["string", "integer"]}});
+        let members = vec![
+            Member { name: "loc", required: true, schema: described(loc, "Where the faulty input is.") },
+            member::<String>("msg", true, "A sentence for people."),
+            member::<String>("type", true, "A short code for programs."),
+        ];
+        titled(object(members), "Issue")
+    }
 }
 
 /// All issues of one input, in the order in which they were found.
@@ -244,6 +259,9 @@ impl From<TableError> for Error {
             TableError::Unavailable(cause) => Self::Unavailable(cause),
             TableError::Missing => Self::Internal("a missing record that no handler expected".into()),
             TableError::Unknown(field) => Self::unknown_in_body(field),
+            TableError::Taken { field, kind } => {
+                Self::Conflict { at: Location::body().name(field), kind, message: "Another record has this value" }
+            }
             TableError::Broken(cause) => Self::Internal(cause),
         }
     }

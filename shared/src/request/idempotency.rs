@@ -21,7 +21,7 @@ use crate::request::context::{Context, Seed};
 use crate::request::error::{Error, Issue, Location, Result, chain};
 use crate::request::http::HttpRequest;
 use crate::request::input::words;
-use crate::request::response::Response;
+use crate::request::response::{Response, Success};
 use crate::table::keys::Fingerprint;
 use crate::values::bytes::Bytes;
 
@@ -75,7 +75,7 @@ impl std::fmt::Debug for IdempotencyKey {
 
 /// A handler with its valid input, ready to run.
 pub type Work =
-    Box<dyn for<'a> FnOnce(&'a Context<'a>) -> Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>> + Send>;
+    Box<dyn for<'a> FnOnce(&'a Context<'a>) -> Pin<Box<dyn Future<Output = Result<Success>> + Send + 'a>> + Send>;
 
 /// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same request.
 pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
@@ -113,7 +113,7 @@ pub async fn once(
     let seed = Seed::new(&key.derive(&cx, &claim.nonce, "ids"));
     let again = cx.repeatable(claim.started_at, seed);
     let answer = match caught(work(&again)).await {
-        Ok(body) => Response::new(success, body),
+        Ok(answer) => answer.with(success),
         Err(error) => error.into(),
     };
     // A failure of ours is not kept: the lease ends, and a repeat executes the request at once. The same is true of an answer that is too

@@ -56,6 +56,16 @@ impl<'a> Source<'a> {
         Ok(Self { place, values: members.0 })
     }
 
+    /// The members of the object `raw`, which stands at `place` in a body.
+    ///
+    /// # Errors
+    /// One issue: it is no object.
+    pub fn object(raw: Raw<'a>, place: &Location) -> Result<Self, Issue> {
+        let members = serde_json::from_str::<Members<'_>>(raw.source()).ok();
+        let members = members.ok_or_else(|| place.issue(words::BODY.0, words::BODY.1))?;
+        Ok(Self { place: place.clone(), values: members.0 })
+    }
+
     /// The same with one more text value.
     #[must_use]
     pub fn with(&self, name: &'a str, value: &'a str) -> Self {
@@ -157,8 +167,31 @@ pub trait Input: Sized + Send + 'static {
     /// Reads every value; `None` after at least one issue was added.
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self>;
 
+    /// What a request without a body means; none where a body is required.
+    fn absent() -> Option<Self> {
+        None
+    }
+
     /// The JSON schema of the set.
     fn schema() -> Value;
+}
+
+/// A body that a request may lack.
+#[derive(Debug)]
+pub struct OptionalBody<T>(pub Option<T>);
+
+impl<T: Input> Input for OptionalBody<T> {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        T::read(source, issues).map(|body| Self(Some(body)))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
 }
 
 impl Input for () {

@@ -29,13 +29,16 @@ pub struct ListQuery<R> {
     pub page: PageQuery,
     /// The filters that the rows match.
     pub terms: Vec<Term>,
+    /// The unique values that the one row has.
+    pub unique: Vec<Term>,
     record: PhantomData<fn() -> R>,
 }
 
 impl<R: Declared> Input for ListQuery<R> {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
-        let (page, terms) = (PageQuery::read(source, issues), R::read_terms(source, issues));
-        page.zip(terms).map(|(page, terms)| Self { page, terms, record: PhantomData })
+        let page = PageQuery::read(source, issues);
+        let (terms, unique) = (R::read_terms(source, issues), R::read_unique(source, issues));
+        Some(Self { page: page?, terms: terms?, unique: unique?, record: PhantomData })
     }
 
     fn schema() -> Value {

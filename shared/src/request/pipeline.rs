@@ -17,7 +17,7 @@ use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
 use crate::request::input::{Input, Source, settle, words};
 use crate::request::page;
-use crate::request::response::{Reply, Response, envelope, envelope_schema};
+use crate::request::response::{Reply, Response, Success, envelope_schema};
 use crate::routes::{Access, Route};
 use crate::runtime::meter::{Cost, Meter};
 use crate::table::Table;
@@ -99,7 +99,7 @@ impl Handler {
             route,
             prepare: |sources| {
                 let request = read::<O>(sources)?;
-                Ok(Box::new(|cx| Box::pin(async { envelope(&O::handle(cx, request).await?) })))
+                Ok(Box::new(|cx| Box::pin(async { Success::of(&O::handle(cx, request).await?) })))
             },
         }
     }
@@ -143,7 +143,7 @@ impl Handler {
         loop {
             let asked = size.to_string();
             let smaller = Sources { query: sources.query.with("size", &asked), ..sources.clone() };
-            let body = (self.prepare)(&smaller)?(cx).await?;
+            let Success { body, .. } = (self.prepare)(&smaller)?(cx).await?;
             if page::fits(&body) {
                 let at = Location::query().name("size");
                 let msg = format!("The page would be larger than 5 MiB. The largest size that works is {size}");
@@ -192,11 +192,11 @@ impl Handler {
         let success = self.route.success;
         match key {
             None => {
-                let body = work(&cx).await?;
-                if !page::fits(&body) {
-                    return Err(Box::pin(self.too_large(&cx, sources, &body)).await?);
+                let answer = work(&cx).await?;
+                if !page::fits(&answer.body) {
+                    return Err(Box::pin(self.too_large(&cx, sources, &answer.body)).await?);
                 }
-                Ok(Response::new(success, body))
+                Ok(answer.with(success))
             }
             // Boxed, so that a request without an idempotency key does not carry its memory.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
@@ -226,6 +226,7 @@ fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     let query = O::Query::read(&sources.query, &mut issues);
     issues.extend(sources.header.clone());
     let body = match body {
+        Err(_) if sources.body.is_none_or(<[u8]>::is_empty) && O::Body::absent().is_some() => O::Body::absent(),
         Ok(source) => O::Body::read(&source, &mut issues),
         Err(issue) => {
             issues.push(issue);

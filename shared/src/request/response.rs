@@ -17,6 +17,11 @@ pub trait Reply: Send {
 
     /// The data.
     fn data(&self) -> &Self::Data;
+
+    /// The status, where it is not always that of the route.
+    fn status(&self) -> Option<u16> {
+        None
+    }
 }
 
 macro_rules! replies {
@@ -61,6 +66,39 @@ impl<R: Serialize + Schema + Send> Reply for Page<R> {
 
     fn data(&self) -> &Self {
         self
+    }
+}
+
+/// A record was created, or an existing one was updated: 201 or 200.
+#[derive(Debug)]
+pub enum Upserted<T> {
+    /// It is new.
+    Created(T),
+    /// It existed.
+    Updated(T),
+}
+
+impl<T: Serialize + Schema + Send> Reply for Upserted<T> {
+    type Data = T;
+
+    fn message(&self) -> &'static str {
+        match self {
+            Self::Created(_) => "Data created successfully",
+            Self::Updated(_) => "Data updated successfully",
+        }
+    }
+
+    fn data(&self) -> &T {
+        match self {
+            Self::Created(record) | Self::Updated(record) => record,
+        }
+    }
+
+    fn status(&self) -> Option<u16> {
+        Some(match self {
+            Self::Created(_) => 201,
+            Self::Updated(_) => 200,
+        })
     }
 }
 
@@ -114,6 +152,29 @@ impl From<Error> for Response {
     fn from(error: Error) -> Self {
         let (status, header, cause) = (error.status(), error.header(), Some(error.to_string()));
         Self { status, body: serde_json::to_string(&error.detail()).unwrap_or_default(), header, cause }
+    }
+}
+
+/// What a handler answers, as JSON.
+pub struct Success {
+    /// The status, where it is not that of the route.
+    pub status: Option<u16>,
+    /// The envelope.
+    pub body: String,
+}
+
+impl Success {
+    /// The success of `reply`.
+    ///
+    /// # Errors
+    /// As of [`envelope`].
+    pub fn of<R: Reply>(reply: &R) -> Result<Self> {
+        Ok(Self { status: reply.status(), body: envelope(reply)? })
+    }
+
+    /// The answer, with the status of the route where the reply has none of its own.
+    pub fn with(self, status: u16) -> Response {
+        Response::new(self.status.unwrap_or(status), self.body)
     }
 }
 

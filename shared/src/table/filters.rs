@@ -75,6 +75,16 @@ impl Term {
         Some(asked.as_ref().and_then(FilterValue::text).map(|value| Self { field, value }))
     }
 
+    /// The field.
+    pub(super) const fn field(&self) -> &'static str {
+        self.field
+    }
+
+    /// The value, in words.
+    pub(super) fn value(&self) -> &str {
+        &self.value
+    }
+
     /// The member of a query's schema.
     pub fn member<T: FilterValue>(field: &'static str, doc: &str) -> Member {
         member::<T::Asked>(field, false, doc)

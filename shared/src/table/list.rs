@@ -161,11 +161,14 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn list<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
-        if query.terms.is_empty() {
-            return self.page(of, &query.page).await;
+        // In boxes: a list without filters need not make room for them.
+        if !query.unique.is_empty() {
+            return Box::pin(self.with_unique(of, query)).await;
         }
-        // In a box: a list without filters need not make room for it.
-        Box::pin(self.filtered(of, query)).await
+        if !query.terms.is_empty() {
+            return Box::pin(self.filtered(of, query)).await;
+        }
+        self.page(of, &query.page).await
     }
 
     /// A page of `R`'s list.

@@ -13,6 +13,7 @@ use crate::table::reservation::Origin;
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, text, values};
 use crate::table::stored::Listed;
 use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::unique::taken;
 use crate::table::{Table, TableError, is_proven};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
@@ -62,7 +63,8 @@ impl Table {
     /// inserts nothing, and gets the row as it was made.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not.
+    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not, [`TableError::Taken`]
+    /// where another row has a unique value.
     pub async fn insert<R: Listed>(
         &self,
         new: NewRow<R::Of>,
@@ -93,11 +95,13 @@ impl Table {
             transaction.made_by(origin, row.uuid(), now);
         }
         transaction.insert(at, &row)?;
+        let held = transaction.held.clone();
         match self.commit(transaction, [reserved]).await {
             Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
                 Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))))
             }
-            result => Ok(result.map(|()| row)?),
+            Err(cancelled) => Err(taken(&held, &cancelled).unwrap_or_else(|| cancelled.into())),
+            Ok(()) => Ok(row),
         }
     }
 
@@ -154,7 +158,8 @@ impl Table {
     /// names are there. Of one request `by` the change is made once; a repeat gets the row as it is.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is no such row, [`TableError::Unknown`] where a named record is not there.
+    /// [`TableError::Missing`] where there is no such row, [`TableError::Unknown`] where a named record is not there,
+    /// [`TableError::Taken`] where another row has a unique value.
     pub async fn change<R: Listed>(
         &self,
         id: R::Id,
@@ -203,7 +208,11 @@ impl Table {
             };
             match committed {
                 Ok(()) => return Ok(Ok(is)),
-                Err(Cancelled::Condition(_, stands)) => {
+                Err(Cancelled::Condition(1.., _)) => {
+                    let taken = committed.err().and_then(|cancelled| taken(&transaction.held, &cancelled));
+                    return Err(taken.unwrap_or(TableError::Missing));
+                }
+                Err(Cancelled::Condition(0, stands)) => {
                     item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
                 }
                 Err(cancelled) => return Err(cancelled.into()),
@@ -234,6 +243,7 @@ impl Table {
             transaction.write(Write::delete(key));
         }
         after.iter().filter(|key| !before.contains(key)).for_each(|key| transaction.point(key, uuid));
+        transaction.hold(id, Some(was), Some(is));
         Ok(transaction)
     }
 
@@ -270,6 +280,7 @@ impl Table {
             for key in &row.pointers(&self.tenant) {
                 transaction.write(Write::delete(key));
             }
+            transaction.hold(id, Some(&row), None);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
             match self.store.transact(&transaction.writes).await {
                 Ok(()) => return Ok(Ok(row)),
@@ -312,6 +323,7 @@ impl Transaction<'_> {
         for pointer in row.pointers(&self.table.tenant) {
             self.point(&pointer, row.uuid());
         }
+        self.hold(id, None, Some(row));
         Ok(())
     }
 

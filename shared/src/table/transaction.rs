@@ -15,6 +15,7 @@ use crate::runtime::meter::Unit;
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::retry::{failure, is_conflict};
 use crate::table::store::{Item, Store, broken, names, number, some, text, units};
+use crate::table::unique::UniqueValue;
 use crate::table::{Table, TableError};
 use crate::values::time::Timestamp;
 
@@ -108,12 +109,14 @@ impl From<Cancelled> for TableError {
 pub struct Transaction<'a> {
     pub(crate) table: &'a Table,
     pub(crate) writes: Vec<Write>,
+    /// The unique values that its rows are to hold, with the places of these actions.
+    pub(super) held: Vec<(usize, UniqueValue)>,
 }
 
 impl<'a> Transaction<'a> {
     /// A transaction without a write yet.
     pub(crate) const fn new(table: &'a Table) -> Self {
-        Self { table, writes: Vec::new() }
+        Self { table, writes: Vec::new(), held: Vec::new() }
     }
 
     /// Whose part of the table it is about.
@@ -159,10 +162,10 @@ impl Store {
         let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
         let actions = actions.map_err(Cancelled::Failed)?;
         let call = self.client.transact_write_items().set_transact_items(Some(actions));
-        let depth = self.meter.begin();
+        let under_way = self.calls.begin(&self.meter).await;
         let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
         let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
-        self.meter.end(depth, Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
+        under_way.end(Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
         result.map(drop).map_err(|error| cancelled(&error))
     }
 

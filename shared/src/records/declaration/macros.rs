@@ -139,8 +139,27 @@ macro_rules! record {
                     terms.map(|terms| terms.into_iter().flatten().collect())
                 }
 
+                fn unique(&self) -> Vec<$crate::table::unique::UniqueValue> {
+                    let values: Vec<Option<$crate::table::unique::UniqueValue>> =
+                        vec![$($($crate::record!(@unique ($($mark)*) $Type, $field, &self.$field),)?)*];
+                    values.into_iter().flatten().collect()
+                }
+
+                fn read_unique(
+                    source: &$crate::request::input::Source<'_>,
+                    issues: &mut $crate::request::error::Issues,
+                ) -> Option<Vec<$crate::table::filters::Term>> {
+                    let _ = (source, &issues);
+                    let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
+                        vec![$($($crate::record!(@read_unique ($($mark)*) $Type, $field, source, issues),)?)*];
+                    let terms: Option<Vec<_>> = terms.into_iter().collect();
+                    terms.map(|terms| terms.into_iter().flatten().collect())
+                }
+
                 fn filter_members() -> Vec<$crate::values::schema::Member> {
-                    vec![$($($crate::record!(@filter_member ($($mark)*) $Type, $field),)?)*]
+                    let members: Vec<Option<$crate::values::schema::Member>> =
+                        vec![$($($crate::record!(@filter_member ($($mark)*) $Type, $field),)?)*];
+                    members.into_iter().flatten().collect()
                 }
 
                 fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
@@ -251,15 +270,29 @@ macro_rules! record {
         $crate::table::filters::Term::of::<$Type>(stringify!($field), $value)
     };
 
+    (@term (unique $($filter:tt)?) $($rest:tt)*) => { None };
+
+    (@unique (unique $($filter:tt)?) $Type:ty, $field:ident, $value:expr) => {
+        $crate::table::unique::UniqueValue::of::<$Type>(stringify!($field), $value)
+    };
+    (@unique (filter) $($rest:tt)*) => { None };
+
+    (@read_unique (unique filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
+        $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
+    };
+    (@read_unique ($($mark:tt)*) $($rest:tt)*) => { Some(None) };
+
+    (@read_term (unique $($filter:tt)?) $($rest:tt)*) => { Some(None) };
     (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
 
+    (@filter_member (unique) $($rest:tt)*) => { None };
     (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => {
-        $crate::table::filters::Term::member::<$Type>(
+        Some($crate::table::filters::Term::member::<$Type>(
             stringify!($field),
             concat!("Those with this `", stringify!($field), "` only."),
-        )
+        ))
     };
 
     (@hide hidden $item:ident, $value:expr, $field:ident) => {

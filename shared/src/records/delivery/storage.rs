@@ -72,7 +72,7 @@ pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
 }
 
 /// Whether an observation counts.
-enum Counts {
+enum Counting {
     /// In any case.
     Always,
     /// Unless the health was reset after this time: it was then made of another address.
@@ -261,10 +261,10 @@ impl Table {
         read_at: Timestamp,
         now: Timestamp,
     ) -> Result<EndpointHealth, TableError> {
-        let added = self.add_to_health(endpoint, observed, Counts::UnlessResetSince(read_at), now).await;
+        let added = self.add_to_health(endpoint, observed, Counting::UnlessResetSince(read_at), now).await;
         let Err(Cancelled::Condition(..)) = added else { return from_item(added?) };
         let deferral = Observed { deferred_at: observed.deferred_at, ..Observed::default() };
-        from_item(self.add_to_health(endpoint, &deferral, Counts::Always, now).await?)
+        from_item(self.add_to_health(endpoint, &deferral, Counting::Always, now).await?)
     }
 
     /// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address.
@@ -272,7 +272,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn reset_endpoint_health(&self, endpoint: (EndpointId, bool), now: Timestamp) -> Result<(), TableError> {
-        self.add_to_health(endpoint, &Observed::reset(), Counts::AsReset, now).await?;
+        self.add_to_health(endpoint, &Observed::reset(), Counting::AsReset, now).await?;
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Table {
         &self,
         (endpoint, connector): (EndpointId, bool),
         observed: &Observed,
-        counts: Counts,
+        counts: Counting,
         now: Timestamp,
     ) -> Result<Item, Cancelled> {
         let mut set = vec!["id = :id", "connector = :connector", "due_pk = :due_pk"];
@@ -316,12 +316,12 @@ impl Table {
             values.insert(":not_looked".to_owned(), AttributeValue::Bool(false));
         }
         let condition = match counts {
-            Counts::Always => None,
-            Counts::UnlessResetSince(read_at) => {
+            Counting::Always => None,
+            Counting::UnlessResetSince(read_at) => {
                 values.insert(":read_at".to_owned(), text(read_at));
                 Some("attribute_not_exists(reset_at) OR reset_at <= :read_at")
             }
-            Counts::AsReset => {
+            Counting::AsReset => {
                 set.push("reset_at = :now");
                 None
             }

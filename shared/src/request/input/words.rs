@@ -34,6 +34,11 @@ pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
 pub const LIST: Words = ("list_type", "Input should be a valid list");
 /// A point in time was expected; the value is other text.
 pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
+/// No e-mail address.
+pub const EMAIL: Words = ("value_error", "value is not a valid email address");
+/// No telephone number.
+pub const PHONE_NUMBER: Words =
+    ("value_error", "value is not a valid phone number: 8 to 15 digits with the country code");
 /// A UUID was expected; the value is not text.
 pub const UUID: Words = ("uuid_type", "UUID input should be a string, bytes or UUID object");
 /// The `type` of text that is no UUID; the message has a reason in it.

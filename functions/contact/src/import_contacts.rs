@@ -1,0 +1,16 @@
+//! `POST /api/v1/contact/import`: upserts up to 500 contacts, each by itself.
+
+use shared::prelude::*;
+
+pub struct ImportContacts;
+
+impl Operation for ImportContacts {
+    type Path = ();
+    type Query = ();
+    type Body = NewContacts;
+    type Reply = Created<ImportedContacts>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Created(cx.table.import_contacts(request.body, cx).await?))
+    }
+}

@@ -1,0 +1,17 @@
+//! `POST /api/v1/contact/upsert`: finds a contact by its e-mail address or telephone number, or creates it.
+
+use shared::prelude::*;
+
+pub struct UpsertContact;
+
+impl Operation for UpsertContact {
+    type Path = ();
+    type Query = ContactQuery;
+    type Body = OptionalBody<ContactFields>;
+    type Reply = Upserted<Contact>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let fields = request.query.with(request.body.0).checked(cx.caller.tenant.org())?;
+        cx.table.upsert_contact(&fields, &Upsert::of(cx)).await
+    }
+}

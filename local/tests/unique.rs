@@ -1,0 +1,158 @@
+//! Unique values: two writers never both get one, whatever they do, and none is held by a row that does not have it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::faults::Faults;
+use local::gateway::{Answer, Call};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, everything, id, json, kind, settings};
+
+/// A kind of record with unique values, and how its records are named and made.
+struct Kind {
+    record: &'static str,
+    list: &'static str,
+    path: &'static str,
+    kind: u8,
+    /// The body that creates one with this e-mail address.
+    create: fn(&str) -> Value,
+    fields: &'static [&'static str],
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        record: "Contact",
+        list: "CONTACT",
+        path: "/api/v1/contact",
+        kind: kind::CONTACT,
+        create: |email| json!({"email": email}),
+        fields: &["email", "phone_number"],
+    },
+    Kind {
+        record: "User",
+        list: "USER",
+        path: "/api/v1/user",
+        kind: kind::USER,
+        create: |email| json!({"first_name": "A", "last_name": "B", "email": email}),
+        fields: &["email"],
+    },
+];
+
+/// What a writer does about a value that one record holds.
+const WRITERS: [&str; 5] = ["create", "take", "change", "release", "delete"];
+
+fn request(of: &Kind, writer: &str, holder: u32, other: u32) -> Call {
+    let email = format!("{}{holder}@acme.example", of.record.to_lowercase());
+    let at = |number| format!("{}/{}", of.path, id('a', of.kind, number));
+    let with =
+        |method: &str, path: &str, body: Value| Call { body: body.to_string().into(), ..call(method, path, ACME) };
+    let create = if of.record == "Contact" { format!("{}/upsert", of.path) } else { of.path.to_owned() };
+    match writer {
+        "create" => with("POST", &create, (of.create)(&email)),
+        "take" => with("PUT", &at(other), json!({"email": email.to_uppercase()})),
+        "change" => with("PUT", &at(holder), json!({"email": email.to_uppercase()})),
+        "release" => with("PUT", &at(holder), json!({"email": format!("released{holder}-{other}@acme.example")})),
+        "delete" => call("DELETE", &at(holder), ACME),
+        _ => unreachable!("{writer}"),
+    }
+}
+
+fn text(item: &BTreeMap<String, AttributeValue>, name: &str) -> Option<String> {
+    item.get(name).and_then(|value| value.as_s().ok()).cloned()
+}
+
+/// Looks whether each value is held by exactly the one row that has it.
+async fn look(stack: &Stack, when: &str) {
+    let items = everything(stack).await;
+    for of in &KINDS {
+        let mut wanted = BTreeSet::new();
+        for row in items.iter().filter(|item| text(item, "record").as_deref() == Some(of.record)) {
+            for field in of.fields {
+                let Some(value) = text(row, field) else { continue };
+                let value = if *field == "email" { value.to_lowercase() } else { value };
+                let hash = shared::hex(ring::digest::digest(&ring::digest::SHA256, value.as_bytes()).as_ref());
+                let org = text(row, "pk").unwrap().split('#').take(2).collect::<Vec<_>>().join("#");
+                let holder = (format!("{org}#UNIQUE#{}#{field}#{hash}", of.list), text(row, "id").unwrap());
+                assert!(wanted.insert(holder), "{when}: two rows have {value}");
+            }
+        }
+        let mark = format!("#UNIQUE#{}#", of.list);
+        let held = items.iter().filter(|item| text(item, "pk").unwrap().contains(&mark));
+        let held: BTreeSet<_> = held.map(|item| (text(item, "pk").unwrap(), text(item, "id").unwrap())).collect();
+        assert_eq!(held, wanted, "{when}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_writers_at_most_one_gets_a_value() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    // Calls take different times, so the writers meet in many ways.
+    faults.set_latency(Duration::from_millis(3));
+    for of in &KINDS {
+        let mut holder = 0;
+        let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
+        for first in WRITERS {
+            for second in WRITERS {
+                let (one, two) =
+                    (request(of, first, holder, (holder + 1) % 25), request(of, second, holder, (holder + 2) % 25));
+                let (one, two): (Answer, Answer) = tokio::join!(stack.answer(&one), stack.answer(&two));
+                for answer in [one, two] {
+                    assert!([200, 201, 404, 409].contains(&answer.status), "{first} {second}: {}", answer.body);
+                    if answer.status == 409 {
+                        assert_eq!(json(&answer)["detail"][0]["type"], "email_taken", "{first} {second}");
+                    }
+                    *statuses.entry(answer.status).or_default() += 1;
+                }
+                holder += 1;
+            }
+        }
+        assert!(statuses.contains_key(&200) && statuses.contains_key(&409), "{statuses:?}");
+        look(&stack, of.record).await;
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
+    let work: [(&str, fn(&Kind) -> Call); 4] = [
+        ("create", |of| {
+            let body = (of.create)("fresh@acme.example").to_string().into();
+            let path = if of.record == "Contact" { format!("{}/upsert", of.path) } else { of.path.to_owned() };
+            Call {
+                body,
+                headers: [("idempotency-key".to_owned(), "one".to_owned())].into(),
+                ..call("POST", &path, ACME)
+            }
+        }),
+        ("take a free one", |of| {
+            let path = format!("{}/{}", of.path, id('a', of.kind, 1));
+            Call { body: br#"{"email":"free@acme.example"}"#.to_vec(), ..call("PUT", &path, ACME) }
+        }),
+        ("import", |_| {
+            let body = json!({"contacts": [{"email": "a@acme.example", "phone_number": "4915112345678"}, {"email": "b@acme.example"}]});
+            Call { body: body.to_string().into(), ..call("POST", "/api/v1/contact/import", ACME) }
+        }),
+        ("delete", |of| call("DELETE", &format!("{}/{}", of.path, id('a', of.kind, 1)), ACME)),
+    ];
+    for of in &KINDS {
+        for (name, call) in &work {
+            let (faults, call) = (Faults::default(), call(of));
+            let stack = Stack::start(Settings { faults: faults.clone(), ..crate::fixture::few() }).await.unwrap();
+            for writes in 0..8 {
+                faults.die_after_writes(writes);
+                let died: bool = faults.kill(async { drop(stack.answer(&call).await) }).await;
+                faults.end();
+                look(&stack, &format!("{} {name}, after {writes} writes", of.record)).await;
+                if !died {
+                    break;
+                }
+            }
+            let again = stack.answer(&call).await;
+            assert!(again.status < 500 && (again.status < 300 || *name == "delete"), "{name}: {}", again.body);
+            look(&stack, name).await;
+        }
+    }
+}

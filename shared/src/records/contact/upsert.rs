@@ -1,0 +1,218 @@
+//! Upserts of contacts: found by e-mail address, else by telephone number, else created.
+
+use uuid::Uuid;
+
+use super::Contact;
+use crate::request::context::Context;
+use crate::request::error::{Error, Location, Result};
+use crate::request::input::words;
+use crate::request::response::Upserted;
+use crate::table::filters::Term;
+use crate::table::rows::NewRow;
+use crate::table::{Table, TableError};
+use crate::values::contact_point::{Email, PhoneNumber};
+use crate::values::id::{ContactId, OrgId, ordinal, with_ordinal};
+use crate::values::json::JsonObject;
+use crate::values::time::Timestamp;
+
+crate::input! {
+    /// A contact, as an upsert sends it in the body. What is absent or null stays as it is.
+    pub struct ContactFields {
+        /// First name.
+        pub first_name: Option<String> = None,
+        /// Last name.
+        pub last_name: Option<String> = None,
+        /// E-mail address.
+        pub email: Option<Email> = None,
+        /// Telephone number.
+        pub phone_number: Option<PhoneNumber> = None,
+        /// Free-form.
+        pub attributes: Option<JsonObject> = None,
+        /// The caller's organisation.
+        pub org_id: Option<OrgId> = None,
+    }
+}
+
+crate::input! {
+    /// The fields that an upsert may send in the query.
+    pub struct ContactQuery {
+        /// First name.
+        pub first_name: Option<String> = None,
+        /// Last name.
+        pub last_name: Option<String> = None,
+        /// E-mail address.
+        pub email: Option<Email> = None,
+        /// Telephone number.
+        pub phone_number: Option<PhoneNumber> = None,
+    }
+}
+
+impl ContactQuery {
+    /// The fields of the query and of the body. Of a field that both have, that of the body counts.
+    pub fn with(self, body: Option<ContactFields>) -> ContactFields {
+        let Self { first_name, last_name, email, phone_number } = self;
+        let query = ContactFields { first_name, last_name, email, phone_number, attributes: None, org_id: None };
+        let Some(body) = body else { return query };
+        ContactFields {
+            first_name: body.first_name.or(query.first_name),
+            last_name: body.last_name.or(query.last_name),
+            email: body.email.or(query.email),
+            phone_number: body.phone_number.or(query.phone_number),
+            ..body
+        }
+    }
+}
+
+impl ContactFields {
+    /// These fields, after a check: the organisation must be `org`, and there must be something to find the contact by.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] without e-mail address and telephone number.
+    pub fn checked(self, org: OrgId) -> Result<Self> {
+        self.check(org, &Location::body())?;
+        Ok(self)
+    }
+
+    /// The same of the fields at `place`.
+    pub(super) fn check(&self, org: OrgId, place: &Location) -> Result<()> {
+        if self.org_id.is_some_and(|named| named != org) {
+            return Err(Error::other_organisation(place.name("org_id")));
+        }
+        if self.email.is_none() && self.phone_number.is_none() {
+            return Err(Error::invalid(place.name("email").issue(words::MISSING.0, words::MISSING.1)));
+        }
+        Ok(())
+    }
+
+    /// What the contact is found by: its e-mail address, then its telephone number.
+    pub(super) fn terms(&self) -> Vec<Term> {
+        let email = Term::of("email", &self.email);
+        email.into_iter().chain(Term::of("phone_number", &self.phone_number)).collect()
+    }
+
+    /// A new contact with these fields.
+    pub(super) fn contact(&self, id: ContactId, org: OrgId, now: Timestamp) -> Contact {
+        let mut contact = Contact {
+            id,
+            first_name: None,
+            last_name: None,
+            email: None,
+            phone_number: None,
+            attributes: JsonObject::default(),
+            org_id: org,
+            created_at: now,
+            updated_at: now,
+        };
+        self.apply(&mut contact);
+        contact
+    }
+
+    /// Gives `contact` these fields, and tells whether that changed it.
+    pub(super) fn apply(&self, contact: &mut Contact) -> bool {
+        let was = contact.clone();
+        let Self { first_name, last_name, email, phone_number, attributes, org_id: _ } = self;
+        fn set<T: Clone>(field: &mut Option<T>, value: &Option<T>) {
+            if value.is_some() {
+                field.clone_from(value);
+            }
+        }
+        set(&mut contact.first_name, first_name);
+        set(&mut contact.last_name, last_name);
+        set(&mut contact.email, email);
+        set(&mut contact.phone_number, phone_number);
+        if let Some(attributes) = attributes {
+            contact.attributes = attributes.clone();
+        }
+        *contact != was
+    }
+}
+
+/// One upsert of a request, which may be executed more than once.
+#[derive(Debug, Clone, Copy)]
+pub struct Upsert {
+    /// The id of a contact that it creates.
+    id: Uuid,
+    /// What a repeat finds the creation by.
+    origin: Option<Uuid>,
+    /// What a repeat finds the change by.
+    change: Uuid,
+    org: OrgId,
+    now: Timestamp,
+}
+
+impl Upsert {
+    /// The next upsert of the request.
+    pub fn of(cx: &Context<'_>) -> Self {
+        let (id, change) = (cx.new_id(), cx.new_id());
+        Self { id, origin: cx.origin(id), change, org: cx.caller.tenant.org(), now: cx.now() }
+    }
+
+    /// The id of a contact that it creates, before that has its place in the list.
+    pub(super) const fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// A new contact with these fields.
+    pub(super) fn contact(&self, fields: &ContactFields, id: ContactId) -> Contact {
+        fields.contact(id, self.org, self.now)
+    }
+}
+
+impl Table {
+    /// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where they belong to two contacts.
+    pub async fn upsert_contact(&self, fields: &ContactFields, upsert: &Upsert) -> Result<Upserted<Contact>> {
+        let mut round = self.store.backoff();
+        loop {
+            let found = self.holders::<Contact>((), &fields.terms()).await?;
+            let mut ids = found.iter().map(|(_, id)| *id);
+            let upserted = match (ids.next(), ids.next()) {
+                (Some(first), Some(second)) if first != second => return Err(ambiguous()),
+                (Some(id), _) => self.update_found(fields, upsert, ContactId(id)).await,
+                (None, _) => self.insert_contact(fields, upsert).await.map(Upserted::Created),
+            };
+            match upserted {
+                // In between, another writer has created, changed or removed a contact with one of the two.
+                Err(TableError::Missing | TableError::Taken { .. }) if round.wait().await => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    async fn insert_contact(&self, fields: &ContactFields, upsert: &Upsert) -> Result<Contact, TableError> {
+        let row = NewRow { of: (), id: upsert.id, origin: upsert.origin, now: upsert.now };
+        self.insert(row, |id| upsert.contact(fields, id)).await
+    }
+
+    async fn update_found(
+        &self,
+        fields: &ContactFields,
+        upsert: &Upsert,
+        id: ContactId,
+    ) -> Result<Upserted<Contact>, TableError> {
+        if upsert.origin.is_some() && with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
+            // An earlier execution of this request has created it.
+            return Ok(Upserted::Created(self.get(id).await?));
+        }
+        // What is not changed is not written.
+        let change = |contact: &mut Contact| {
+            if !fields.apply(contact) {
+                return Err(contact.clone());
+            }
+            contact.updated_at = upsert.now;
+            Ok(())
+        };
+        let (Ok(contact) | Err(contact)) = self.try_change(id, upsert.change, change).await?;
+        Ok(Upserted::Updated(contact))
+    }
+}
+
+fn ambiguous() -> Error {
+    Error::Conflict {
+        at: Location::body().name("phone_number"),
+        kind: "ambiguous_contact",
+        message: "E-mail address and telephone number belong to two contacts",
+    }
+}
