@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use shared::records::agency::Agency;
+use shared::records::agency::{Agency, BillingPlan};
 use shared::records::api_key::{ApiKey, ApiKeyRecord};
 use shared::records::assistant::Assistant;
 use shared::records::campaign::{Campaign, CampaignContact};
@@ -16,7 +16,7 @@ use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use shared::records::declaration::Declared as _;
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::form::Form;
-use shared::records::intent::Intent;
+use shared::records::intent::{Intent, IntentLink};
 use shared::records::tag::{Link, Tag};
 use shared::records::user::User;
 use shared::records::webhook::Webhook;
@@ -35,7 +35,7 @@ use uuid::Uuid;
 use crate::Trouble;
 
 /// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 19] = [
     "users",
     "tags",
     "links",
@@ -48,7 +48,9 @@ const KINDS: [&str; 17] = [
     "datasources",
     "datasource_files",
     "datasource_links",
+    "intent_links",
     "agencies",
+    "billing_plans",
     "campaigns",
     "campaign_contacts",
     "conversations",
@@ -149,9 +151,11 @@ impl DemoOrganisation {
                 "intents" => insert::<Intent>(&table, (), records).await?,
                 "forms" => insert::<Form>(&table, (), records).await?,
                 "datasources" => insert::<Datasource>(&table, (), records).await?,
-                "datasource_files" => add_files(&table, records).await?,
-                "datasource_links" => add_datasource_links(&table, records).await?,
+                "datasource_files" => insert_by::<DatasourceFile>(&table, |file| file.datasource_id, records).await?,
+                "datasource_links" => insert_by::<DatasourceLink>(&table, |link| link.assistant_id, records).await?,
+                "intent_links" => insert_by::<IntentLink>(&table, |link| link.assistant_id, records).await?,
                 "agencies" => insert::<Agency>(&table, (), records).await?,
+                "billing_plans" => insert_by::<BillingPlan>(&table, |plan| plan.agency_id, records).await?,
                 "campaigns" => add_campaigns(&table, records).await?,
                 "campaign_contacts" => add_campaign_contacts(&table, records).await?,
                 "conversations" => converse(&table, records).await?,
@@ -232,23 +236,21 @@ fn listed<R: Listed>(value: Value) -> Result<(Uuid, R), Trouble> {
     Ok((id, record_of(value)?))
 }
 
-/// Inserts files, each into the list of its data source.
-async fn add_files(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    let mut of_datasource: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+/// Inserts rows, each into the list of its owner.
+async fn insert_by<R: Listed<Of: Ord>>(
+    table: &Table,
+    owner: impl Fn(&R) -> R::Of,
+    records: Vec<Value>,
+) -> Result<(), Trouble>
+where
+    R::Id: PartialEq + std::fmt::Debug,
+{
+    let mut by_owner: BTreeMap<R::Of, Vec<Value>> = BTreeMap::new();
     for record in records {
-        let file: DatasourceFile = record_of(record.clone())?;
-        of_datasource.entry(file.datasource_id).or_default().push(record);
+        by_owner.entry(owner(&record_of(record.clone())?)).or_default().push(record);
     }
-    for (datasource, records) in of_datasource {
-        insert::<DatasourceFile>(table, datasource, records).await?;
-    }
-    Ok(())
-}
-
-async fn add_datasource_links(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    for record in records {
-        let link: DatasourceLink = record_of(record)?;
-        table.put_single((link.datasource_id, link.assistant_id), &link).await.map_err(trouble)?;
+    for (of, records) in by_owner {
+        insert::<R>(table, of, records).await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use shared::records::widget::{Widget, WidgetType};
 use shared::request::context::Clock;
 use shared::table::rows::INSERT_LIMIT;
 use shared::values::contact_point::PhoneNumber;
-use shared::values::id::{AssistantId, ContactId, ConversationId};
+use shared::values::id::{AssistantId, ContactId, ConversationId, WidgetId};
 use shared::values::json::JsonObject;
 use uuid::Uuid;
 
@@ -41,18 +41,19 @@ impl Sender {
         let webhook = world.webhook(&org, "/webhook").await;
         let assistant = world.assistant(&org, &webhook).await;
         let (now, service) = (world.clock.now(), &world.stack.gateway.service);
-        let widget = |id| Widget {
-            id,
-            name: None,
-            description: None,
-            assistant_id: serde_json::from_value(assistant["id"].clone()).unwrap(),
-            widget_type: kind,
-            opening_message: Some("Hello".into()),
-            connector_url: connected.then(|| format!("{}/connector", world.receiver.url)),
-            attributes: JsonObject::default(),
-            org_id: org.id,
-            created_at: now,
-            updated_at: now,
+        let widget = |id| -> Widget {
+            let connector = connected.then(|| format!("{}/connector", world.receiver.url));
+            let widget = json!({
+                "id": id,
+                "assistant_id": assistant["id"],
+                "widget_type": kind,
+                "opening_message": "Hello",
+                "connector_url": connector,
+                "org_id": org.id,
+                "created_at": now,
+                "updated_at": now,
+            });
+            serde_json::from_value(widget).unwrap()
         };
         let contact = |number: usize, id| Contact {
             id,
@@ -66,7 +67,7 @@ impl Sender {
             updated_at: now,
         };
         let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
-        let widget = org.table.insert_all((), &fresh(1), |_, id| widget(id)).await.unwrap().remove(0);
+        let widget = org.table.insert_all((), &fresh(1), |_, id: WidgetId| widget(id)).await.unwrap().remove(0);
         let mut made = Vec::new();
         for ids in fresh(contacts).chunks(INSERT_LIMIT) {
             let first = made.len();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use local::gateway::Call;
 use local::{Settings, Stack};
+use serde_json::json;
 use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::request::context::Clock;
 use shared::routes;
@@ -15,7 +16,7 @@ use shared::runtime::lambda::tracing::{Dispatch, Level, Subscriber};
 use shared::values::id::{ApiKeyId, OrgId};
 use shared::values::time::Timestamp;
 
-use crate::fixture::{NOW, call, everything, settings, valid_call};
+use crate::fixture::{ACME, NOW, call, data, demo_id, everything, path, post, settings, valid_body, valid_call};
 
 const CANARY: &str = "in-CANARYCANARYCANARYCANARYCANARYCANARYCANARYx";
 /// What a key has behind the part that may be shown.
@@ -62,6 +63,46 @@ impl<'a> MakeWriter<'a> for Log {
 
     fn make_writer(&'a self) -> Self {
         self.clone()
+    }
+}
+
+/// An agency's key for the payment provider, and what of it must not be seen.
+const PAYMENT_KEY: &str = "sk_live_CANARYPAYMENTCANARYPAYMENTwxyz";
+const PAYMENT_SONG: &str = "NARYPAYMENT";
+
+#[tokio::test]
+async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
+    let log = Log::default();
+    let _guard = log.listen(Level::TRACE);
+    let stack = Stack::start(settings()).await.unwrap();
+    let plan = json!({"billing_plan": {"payment_api_key": PAYMENT_KEY}});
+    let keyed = Call {
+        headers: [("idempotency-key".into(), "made-once".into())].into(),
+        ..post("/api/v1/agency", ACME, plan.to_string())
+    };
+    let made = stack.answer(&keyed).await;
+    let agency = data(&made)["id"].as_str().unwrap().to_owned();
+    let mut answers = format!("{made:?}\n{:?}\n", stack.answer(&keyed).await);
+    let mut routes: Vec<_> =
+        routes::ALL.iter().filter(|route| ["agency", "billing-plan"].contains(&route.record)).collect();
+    // The removal comes last.
+    routes.sort_by_key(|route| route.name == "delete-agency");
+    for route in routes {
+        let path = path(route, |name| if name == "agency_id" { agency.clone() } else { demo_id('a', name) });
+        let body = if route.name == "update-agency" { plan.to_string().into() } else { valid_body(route, 'a').into() };
+        for body in [body, b"{".to_vec()] {
+            answers += &format!("{:?}\n", stack.answer(&Call { body, ..call(route.method, &path, ACME) }).await);
+        }
+    }
+    assert!(answers.matches("sk_live…wxyz").count() > 4, "{answers}");
+    assert!(!answers.contains(PAYMENT_SONG), "the key is in an answer");
+    assert!(answers.contains("Data deleted successfully") && stack.payment_provider.endpoints().len() == 1);
+    // The SDK's own trace lines hold what it sends to the table.
+    let log = log.text();
+    let lines = log.lines().filter(|line| line.contains("shared::"));
+    assert!(lines.clone().count() > 4, "the log is not listened to");
+    for line in lines {
+        assert!(!line.contains(PAYMENT_SONG), "the key is in the log");
     }
 }
 

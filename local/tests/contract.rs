@@ -224,6 +224,20 @@ fn the_packages_are_those_of_the_functions() {
     }
 }
 
+/// REST APIs of the gateway allow one variable at a position of a path: `/agency/{agency_id}` and `/agency/{id}` cannot stand side by side.
+#[test]
+fn a_position_of_a_path_has_one_variable() {
+    let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for route in routes::ALL {
+        for (at, _) in route.path.match_indices("/{") {
+            let end = route.path[at..].find('}').unwrap() + at;
+            variables.entry(&route.path[..at]).or_default().insert(&route.path[at + 2..end]);
+        }
+    }
+    let several: BTreeMap<_, _> = variables.into_iter().filter(|(_, names)| names.len() > 1).collect();
+    assert!(several.is_empty(), "{several:?}");
+}
+
 #[test]
 fn a_handler_fits_thirty_lines() {
     for function in functions().iter().filter(|function| function.kind == "Operation") {

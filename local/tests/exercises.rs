@@ -25,6 +25,8 @@ pub struct Exercise {
     pub calls_more: fn() -> Vec<Call>,
     /// The ids in the body that name other records: their kind, and the body around one.
     pub names: &'static [(u8, BodyAround)],
+    /// The parameters of the path that name another record of the demo set than [`demo_id`] does, with its number.
+    pub numbers: &'static [(&'static str, u32)],
     /// The texts in the body that only its limit bounds: the rest of the body, and the field.
     pub texts: fn() -> Vec<(Value, &'static str)>,
     /// How many rows the demo set's two organisations have, where the operation is a list.
@@ -55,6 +57,7 @@ impl Exercise {
             first_costs_more: false,
             calls_more: Vec::new,
             names: &[],
+            numbers: &[],
             texts: Vec::new,
             rows: None,
             further: Further::Effect,
@@ -302,6 +305,177 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
+    Exercise {
+        body: |_| r##"{"name":"Returning","color_code":"#2980b9"}"##.into(),
+        recorded: || vec![("without-name", with_body(&routes::CREATE_TAG, r#"{"name":null,"attributes":[]}"#))],
+        ..Exercise::of(&routes::CREATE_TAG)
+    },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_TAGS) },
+    Exercise {
+        recorded: || vec![("not-found", at(&routes::READ_TAG, &id('b', kind::TAG, 1)))],
+        ..Exercise::of(&routes::READ_TAG)
+    },
+    Exercise {
+        body: |_| r#"{"name":"Very important","color_code":null}"#.into(),
+        recorded: || vec![("name-is-null", with_body(&routes::UPDATE_TAG, r#"{"name":null}"#))],
+        texts: || vec![(json!({"name": "x"}), "description")],
+        ..Exercise::of(&routes::UPDATE_TAG)
+    },
+    Exercise {
+        body: |_| r#"{"name":"Delivery","description":"Asks when an order arrives"}"#.into(),
+        recorded: || vec![("invalid", with_body(&routes::CREATE_INTENT, r#"{"is_active":"perhaps"}"#))],
+        ..Exercise::of(&routes::CREATE_INTENT)
+    },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_INTENTS) },
+    Exercise::of(&routes::READ_INTENT),
+    Exercise { body: |_| r#"{"is_active":false}"#.into(), ..Exercise::of(&routes::UPDATE_INTENT) },
+    Exercise {
+        body: |_| r#"{"name":"Complaint","form_type":"natural","fields":[{"name":"order"}]}"#.into(),
+        recorded: || {
+            let webhook = format!(r#"{{"name":"Order","form_type":"simple","webhook_id":"{}"}}"#, webhook('a'));
+            vec![
+                ("incomplete", with_body(&routes::CREATE_FORM, r#"{"form_type":"long"}"#)),
+                ("with-webhook", with_body(&routes::CREATE_FORM, webhook)),
+            ]
+        },
+        names: &[(kind::WEBHOOK, |id| json!({"name": "Order", "form_type": "simple", "webhook_id": id}))],
+        ..Exercise::of(&routes::CREATE_FORM)
+    },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_FORMS) },
+    Exercise::of(&routes::READ_FORM),
+    Exercise {
+        body: |organisation| format!(r#"{{"webhook_id":"{}"}}"#, webhook(organisation)),
+        recorded: || {
+            let globex = format!(r#"{{"webhook_id":"{}"}}"#, webhook('b'));
+            vec![("unknown-webhook", with_body(&routes::UPDATE_FORM, globex))]
+        },
+        names: &[(kind::WEBHOOK, |id| json!({"webhook_id": id}))],
+        ..Exercise::of(&routes::UPDATE_FORM)
+    },
+    Exercise {
+        body: |_| r#"{"name":"Price list","ds_type":"pdf"}"#.into(),
+        recorded: || {
+            let other = r#"{"ds_type":"film","org_id":"01900000-0000-7000-8000-b00000000001"}"#;
+            vec![("invalid", with_body(&routes::CREATE_DATASOURCE, other))]
+        },
+        ..Exercise::of(&routes::CREATE_DATASOURCE)
+    },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_DATASOURCES) },
+    Exercise::of(&routes::READ_DATASOURCE),
+    Exercise { body: |_| r#"{"ds_status":"in_process"}"#.into(), ..Exercise::of(&routes::UPDATE_DATASOURCE) },
+    Exercise::of(&routes::DELETE_DATASOURCE),
+    Exercise {
+        body: |organisation| {
+            format!(
+                r#"{{"name":"Shop","widget_type":"chat","assistant_id":"{}"}}"#,
+                demo_id(organisation, "assistant_id")
+            )
+        },
+        recorded: || {
+            let metadata = r#"{"widget_type":"phone","connector_url":"https://169.254.169.254/latest"}"#;
+            vec![
+                ("not-public", with_body(&routes::CREATE_WIDGET, metadata)),
+                (
+                    "buttons-that-are-none",
+                    with_body(&routes::CREATE_WIDGET, r#"{"action_buttons":[{"label":"Call"},7]}"#),
+                ),
+            ]
+        },
+        names: &[(kind::ASSISTANT, |id| json!({"widget_type": "chat", "assistant_id": id}))],
+        texts: || vec![(json!({"widget_type": "chat"}), "opening_message")],
+        ..Exercise::of(&routes::CREATE_WIDGET)
+    },
+    Exercise { rows: Some([4, 4]), ..Exercise::of(&routes::LIST_WIDGETS) },
+    Exercise::of(&routes::READ_WIDGET),
+    Exercise {
+        body: |organisation| {
+            let assistant = id(organisation, kind::ASSISTANT, 0);
+            format!(r#"{{"assistant_id":"{assistant}","connector_url":"https://93.184.215.14/connector"}}"#)
+        },
+        recorded: || {
+            let (metadata, globex) =
+                (r#"{"connector_url":"https://169.254.169.254/latest"}"#, demo_id('b', "assistant_id"));
+            vec![
+                ("not-public", with_body(&routes::UPDATE_WIDGET, metadata)),
+                ("unknown-assistant", with_body(&routes::UPDATE_WIDGET, format!(r#"{{"assistant_id":"{globex}"}}"#))),
+            ]
+        },
+        names: &[(kind::ASSISTANT, |id| json!({"assistant_id": id}))],
+        ..Exercise::of(&routes::UPDATE_WIDGET)
+    },
+    Exercise::of(&routes::DELETE_WIDGET),
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_ASSISTANTS) },
+    Exercise::of(&routes::READ_ASSISTANT),
+    Exercise {
+        body: |organisation| format!(r#"{{"voice":true,"webhook_id":"{}"}}"#, id(organisation, kind::WEBHOOK, 0)),
+        recorded: || {
+            let globex = format!(r#"{{"webhook_id":"{}"}}"#, webhook('b'));
+            vec![("unknown-webhook", with_body(&routes::UPDATE_ASSISTANT, globex))]
+        },
+        names: &[(kind::WEBHOOK, |id| json!({"webhook_id": id}))],
+        ..Exercise::of(&routes::UPDATE_ASSISTANT)
+    },
+    Exercise::of(&routes::DELETE_ASSISTANT),
+    Exercise {
+        numbers: &[("datasource_id", 0)],
+        recorded: || vec![("unknown-datasource", linking(&routes::LINK_ASSISTANT_DATASOURCE, kind::DATASOURCE))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::LINK_ASSISTANT_DATASOURCE)
+    },
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_ASSISTANT_DATASOURCES) },
+    Exercise {
+        numbers: &[("intent_id", 0)],
+        recorded: || vec![("unknown-intent", linking(&routes::LINK_ASSISTANT_INTENT, kind::INTENT))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::LINK_ASSISTANT_INTENT)
+    },
+    Exercise::of(&routes::UNLINK_ASSISTANT_INTENT),
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_ASSISTANT_INTENTS) },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_AGENCIES) },
+    Exercise::of(&routes::READ_AGENCY),
+    Exercise {
+        body: |_| r#"{"billing_plan":{"payment_api_key":"sk_demo…acme","currency":"EUR"}}"#.into(),
+        ..Exercise::of(&routes::UPDATE_AGENCY)
+    },
+    Exercise::of(&routes::DELETE_AGENCY),
+    Exercise::of(&routes::CHECK_PAYMENT_WEBHOOK),
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_AGENCY_BILLING_PLANS) },
+    Exercise::of(&routes::READ_AGENCY_BILLING_PLAN),
+    Exercise {
+        body: |_| r#"{"bots_count":7,"plan_lookup_key":"pro"}"#.into(),
+        recorded: || {
+            let negative = r#"{"bots_count":-1,"name":null}"#;
+            vec![("invalid", with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, negative))]
+        },
+        ..Exercise::of(&routes::UPDATE_AGENCY_BILLING_PLAN)
+    },
+    Exercise::of(&routes::DELETE_AGENCY_BILLING_PLAN),
+    Exercise::of(&routes::READ_USER),
+    Exercise { rows: Some([25, 3]), ..Exercise::of(&routes::LIST_CONTACTS) },
+    Exercise::of(&routes::READ_CONTACT),
+    Exercise {
+        body: |organisation| tagging(&id(organisation, kind::TAG, 2), "form", &id(organisation, kind::FORM, 1)),
+        recorded: || {
+            let (own, globex) = (id('a', kind::TAG, 1), id('b', kind::CONTACT, 1));
+            vec![("unknown-contact", with_body(&routes::CREATE_LINK_TAG_ENTITY, tagging(&own, "contact", &globex)))]
+        },
+        names: &[
+            (kind::TAG, |tag| json!({"tag_id": tag, "entity_type": "form", "entity_id": id('a', kind::FORM, 1)})),
+            (kind::WIDGET, |id| tagged("widget", id)),
+            (kind::ASSISTANT, |id| tagged("assistant", id)),
+            (kind::CONTACT, |id| tagged("contact", id)),
+            (kind::CONVERSATION, |id| tagged("conversation", id)),
+            (kind::DATASOURCE, |id| tagged("datasource", id)),
+            (kind::FORM, |id| tagged("form", id)),
+            (kind::INTENT, |id| tagged("intent", id)),
+        ],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::CREATE_LINK_TAG_ENTITY)
+    },
+    Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
 ];
 
 /// The exercise of `route`.
@@ -340,6 +514,28 @@ fn assistant_with_webhook() -> Call {
 
 fn campaign(contacts: &[&str]) -> Call {
     with_body(&routes::RUN_CAMPAIGN, json!({"contact_ids": contacts}).to_string())
+}
+
+fn webhook(organisation: char) -> String {
+    demo_id(organisation, "webhook_id")
+}
+
+/// The body that links a tag to an entity.
+fn tagging(tag: &str, entity_type: &str, entity: &str) -> String {
+    json!({"tag_id": tag, "entity_type": entity_type, "entity_id": entity}).to_string()
+}
+
+fn tagged(entity_type: &str, entity: &str) -> Value {
+    json!({"tag_id": demo_id('a', "tag_id"), "entity_type": entity_type, "entity_id": entity})
+}
+
+/// The call that links a record of Globex to an assistant of Acme's.
+fn linking(route: &Route, kind: u8) -> Call {
+    let name = |parameter: &str| match parameter {
+        "assistant_id" => demo_id('a', parameter),
+        _ => id('b', kind, 1),
+    };
+    Call { path: path(route, name), ..plain(route) }
 }
 
 /// A conversation that its widget and its contact know, from its beginning to its end.

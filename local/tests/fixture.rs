@@ -184,6 +184,7 @@ pub mod kind {
     pub const LINK: u8 = 13;
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
+    pub const BILLING_PLAN: u8 = 17;
 }
 
 pub fn call(method: &str, path: &str, key: &str) -> Call {
@@ -214,6 +215,10 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         // A delivery has the id of what it tells of, but for its place.
         "delivery_id" => id(organisation, kind::CONVERSATION, 0),
         "webhook_id" => id(organisation, kind::WEBHOOK, 1),
+        "billing_plan_id" => id(organisation, kind::BILLING_PLAN, 1),
+        "contact_id" => id(organisation, kind::CONTACT, 1),
+        "link_tag_entity_id" => id(organisation, kind::LINK, 1),
+        "user_id" => id(organisation, kind::USER, 1),
         other => panic!("the demo set has no {other}: add one, and its id here"),
     }
 }
@@ -231,7 +236,14 @@ pub fn valid_body(route: &Route, organisation: char) -> String {
 
 /// A call of `route` that succeeds for `organisation`, whose key is `key`.
 pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
-    let path = path(route, |parameter| demo_id(organisation, parameter));
+    let numbers = exercise(route).numbers;
+    let path = path(route, |parameter| {
+        let demo = demo_id(organisation, parameter);
+        match numbers.iter().find(|(name, _)| *name == parameter) {
+            Some((_, number)) => format!("{}{number:08x}", &demo[..28]),
+            None => demo,
+        }
+    });
     Call { body: valid_body(route, organisation).into(), ..call(route.method, &path, key) }
 }
 

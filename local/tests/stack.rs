@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod addresses;
 mod alarms;
 mod campaigns;
 mod canary;
@@ -11,6 +12,7 @@ mod cost;
 mod events;
 mod exercises;
 mod faults;
+mod filters;
 mod fixture;
 mod http_client;
 mod idempotency;
@@ -29,21 +31,27 @@ mod stored;
 mod stream;
 mod template;
 mod unique;
+mod updates;
 mod verify;
 
 // The tests of single operations, by record. `UPDATE=1 cargo test` writes this list.
 mod agency {
+    mod check_payment_webhook;
     mod create_agency;
     mod setup_payment_webhook;
+    mod update_agency;
 }
 mod assistant {
     mod create_assistant;
+    mod link_assistant_datasource;
+    mod unlink_assistant_intent;
 }
 mod billing_plan {
     mod create_agency_billing_plan;
 }
 mod campaign {
     mod cancel_campaign;
+    mod list_campaigns;
     mod read_campaign;
     mod run_campaign;
 }
@@ -54,9 +62,11 @@ mod campaign_contact {
 mod conversation {
     mod add_message;
     mod close_conversation;
+    mod list_contact_conversations;
     mod list_conversations;
     mod open_conversation;
     mod read_conversation;
+    mod read_conversation_transcript;
 }
 mod datasource {
     mod delete_linked_assistant_datasource;
@@ -75,6 +85,7 @@ mod intent {
     mod delete_intent;
 }
 mod link {
+    mod create_link_tag_entity;
     mod read_link_tag_entity_list;
 }
 mod tag {
@@ -91,5 +102,8 @@ mod webhook {
     mod rotate_webhook_secret;
     mod send_test_event;
     mod update_webhook;
+}
+mod widget {
+    mod create_widget;
 }
 // The end of that list.

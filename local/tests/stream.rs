@@ -31,7 +31,7 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
     let acme = Table::new(stack.gateway.service.store.clone(), Tenant::operator(org));
     let link = |place| Link {
         id: LinkId(with_ordinal(uuid(&id('a', kind::TAG, 99)), place)),
-        entity_id: "a form".into(),
+        entity_id: "a form".to_owned().into(),
         entity_type: EntityType::Form,
         tag_id: TagId(uuid(&id('a', kind::TAG, 2))),
         created_at: Timestamp::from_unix_millis(NOW),
@@ -84,6 +84,7 @@ async fn what_fails_half_way_goes_on_where_it_stopped() {
     let faults = Faults::default();
     let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
     let kept = one_more_link(&stack).await;
+    stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     // Of every ten requests three fail for good: each attempt of the batch gets some links further.
     faults.plan(|_, number| if number % 10 < 3 { Fault::Throttle } else { Fault::None });

@@ -30,7 +30,7 @@ pub mod prelude {
     pub use crate::records::contact::*;
     pub use crate::records::conversation::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::declaration::{Changes, New, Patch};
+    pub use crate::records::declaration::{Changes, Declared, New, Patch};
     pub use crate::records::delivery::*;
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
@@ -41,7 +41,7 @@ pub mod prelude {
     pub use crate::request::context::Context;
     pub use crate::request::error::{Error, Location, OnMissing, Result};
     pub use crate::request::input::OptionalBody;
-    pub use crate::request::page::{Page, PageQuery};
+    pub use crate::request::page::{ListQuery, Page, PageQuery};
     pub use crate::request::pipeline::{Operation, Request};
     pub use crate::request::response::{Created, Deleted, Either, Reply, Retrieved, Updated, Upserted};
     pub use crate::table::rows::NewRow;

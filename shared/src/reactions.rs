@@ -9,9 +9,13 @@ use std::marker::PhantomData;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
+use crate::records::assistant::Assistant;
+use crate::records::campaign::Campaign;
 use crate::records::conversation::Conversation;
+use crate::records::datasource::Datasource;
 use crate::records::declaration::Declared as _;
-use crate::records::tag::Tag;
+use crate::records::tag::{Link, Tag};
+use crate::records::widget::Widget;
 use crate::request::error::Result;
 use crate::request::tenant::Tenant;
 use crate::runtime::schedule::EventContext;
@@ -26,7 +30,12 @@ use crate::values::time::Timestamp;
 pub const ALL: &[Reaction] = &[
     Reaction::of::<UnlinkTag>(),
     Reaction::of::<AnnounceClosedConversation>(),
+    Reaction::of::<SelectRows<Assistant>>(),
+    Reaction::of::<SelectRows<Campaign>>(),
     Reaction::of::<SelectRows<Conversation>>(),
+    Reaction::of::<SelectRows<Datasource>>(),
+    Reaction::of::<SelectRows<Link>>(),
+    Reaction::of::<SelectRows<Widget>>(),
 ];
 
 /// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.

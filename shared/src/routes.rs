@@ -93,6 +93,54 @@ routes! {
     UPDATE_USER                         "user"              "update-user"                       PUT    "/api/v1/user/{user_id}"                                                  Write  200     256;
     DELETE_USER                         "user"              "delete-user"                       DELETE "/api/v1/user/{user_id}"                                                  Write  200     256;
     CANCEL_CAMPAIGN                     "campaign"          "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
+    CREATE_TAG                          "tag"               "create-tag"                        POST   "/api/v1/tag"                                                Write  201     256;
+    LIST_TAGS                           "tag"               "list-tags"                         GET    "/api/v1/tag/list"                                           Read   200     256;
+    READ_TAG                            "tag"               "read-tag"                          GET    "/api/v1/tag/{tag_id}"                                       Read   200     256;
+    UPDATE_TAG                          "tag"               "update-tag"                        PUT    "/api/v1/tag/{tag_id}"                                       Write  200     256;
+    CREATE_INTENT                       "intent"            "create-intent"                     POST   "/api/v1/intent"                                             Write  201     256;
+    LIST_INTENTS                        "intent"            "list-intents"                      GET    "/api/v1/intent/list"                                        Read   200     256;
+    READ_INTENT                         "intent"            "read-intent"                       GET    "/api/v1/intent/{intent_id}"                                 Read   200     256;
+    UPDATE_INTENT                       "intent"            "update-intent"                     PUT    "/api/v1/intent/{intent_id}"                                 Write  200     256;
+    CREATE_FORM                         "form"              "create-form"                       POST   "/api/v1/form"                                               Write  201     256;
+    LIST_FORMS                          "form"              "list-forms"                        GET    "/api/v1/form/list"                                          Read   200     256;
+    READ_FORM                           "form"              "read-form"                         GET    "/api/v1/form/{form_id}"                                     Read   200     256;
+    UPDATE_FORM                         "form"              "update-form"                       PUT    "/api/v1/form/{form_id}"                                     Write  200     256;
+    CREATE_DATASOURCE                   "datasource"        "create-datasource"                 POST   "/api/v1/datasource"                                         Write  201     256;
+    LIST_DATASOURCES                    "datasource"        "list-datasources"                  GET    "/api/v1/datasource"                                         Read   200     256;
+    READ_DATASOURCE                     "datasource"        "read-datasource"                   GET    "/api/v1/datasource/{datasource_id}"                         Read   200     256;
+    UPDATE_DATASOURCE                   "datasource"        "update-datasource"                 PUT    "/api/v1/datasource/{datasource_id}"                         Write  200     256;
+    DELETE_DATASOURCE                   "datasource"        "delete-datasource"                 DELETE "/api/v1/datasource/{datasource_id}"                         Write  200     256;
+    CREATE_WIDGET                       "widget"            "create-widget"                     POST   "/api/v1/widget"                                             Write  201     256;
+    LIST_WIDGETS                        "widget"            "list-widgets"                      GET    "/api/v1/widget"                                             Read   200     256;
+    READ_WIDGET                         "widget"            "read-widget"                       GET    "/api/v1/widget/{widget_id}"                                 Read   200     256;
+    UPDATE_WIDGET                       "widget"            "update-widget"                     PUT    "/api/v1/widget/{widget_id}"                                 Write  200     256;
+    DELETE_WIDGET                       "widget"            "delete-widget"                     DELETE "/api/v1/widget/{widget_id}"                                 Write  200     256;
+    LIST_ASSISTANTS                     "assistant"         "list-assistants"                   GET    "/api/v1/assistant"                                          Read   200     256;
+    READ_ASSISTANT                      "assistant"         "read-assistant"                    GET    "/api/v1/assistant/{assistant_id}"                           Read   200     256;
+    UPDATE_ASSISTANT                    "assistant"         "update-assistant"                  PUT    "/api/v1/assistant/{assistant_id}"                           Write  200     256;
+    DELETE_ASSISTANT                    "assistant"         "delete-assistant"                  DELETE "/api/v1/assistant/{assistant_id}"                           Write  200     256;
+    LINK_ASSISTANT_DATASOURCE           "assistant"         "link-assistant-datasource"         POST   "/api/v1/assistant/{assistant_id}/data_source/{datasource_id}" Write  201     256;
+    LIST_ASSISTANT_DATASOURCES          "assistant"         "list-assistant-datasources"        GET    "/api/v1/assistant/{assistant_id}/data_source"               Read   200     256;
+    LINK_ASSISTANT_INTENT               "assistant"         "link-assistant-intent"             POST   "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  201     256;
+    UNLINK_ASSISTANT_INTENT             "assistant"         "unlink-assistant-intent"           DELETE "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  200     256;
+    LIST_ASSISTANT_INTENTS              "assistant"         "list-assistant-intents"            GET    "/api/v1/assistant/{assistant_id}/intent"                    Read   200     256;
+    LIST_AGENCIES                       "agency"            "list-agencies"                     GET    "/api/v1/agency"                                             Read   200     256;
+    READ_AGENCY                         "agency"            "read-agency"                       GET    "/api/v1/agency/{agency_id}"                                 Read   200     256;
+    UPDATE_AGENCY                       "agency"            "update-agency"                     PUT    "/api/v1/agency/{agency_id}"                                 Write  200     256;
+    DELETE_AGENCY                       "agency"            "delete-agency"                     DELETE "/api/v1/agency/{agency_id}"                                 Write  200     256;
+    CHECK_PAYMENT_WEBHOOK               "agency"            "check-payment-webhook"             GET    "/api/v1/agency/billing/{agency_id}/check_payment_webhook"   Read   200     256;
+    LIST_AGENCY_BILLING_PLANS           "billing-plan"      "list-agency-billing-plans"         GET    "/api/v1/agency/billing/{agency_id}/billing_plan/list"       Read   200     256;
+    READ_AGENCY_BILLING_PLAN            "billing-plan"      "read-agency-billing-plan"          GET    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Read   200     256;
+    UPDATE_AGENCY_BILLING_PLAN          "billing-plan"      "update-agency-billing-plan"        PUT    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     256;
+    DELETE_AGENCY_BILLING_PLAN          "billing-plan"      "delete-agency-billing-plan"        DELETE "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     256;
+    READ_USER                           "user"              "read-user"                         GET    "/api/v1/user/{user_id}"                                     Read   200     256;
+    LIST_CONTACTS                       "contact"           "list-contacts"                     GET    "/api/v1/contact"                                            Read   200     256;
+    READ_CONTACT                        "contact"           "read-contact"                      GET    "/api/v1/contact/{contact_id}"                               Read   200     256;
+    CREATE_LINK_TAG_ENTITY              "link"              "create-link-tag-entity"            POST   "/api/v1/link_tag_entity"                                    Write  201     256;
+    DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
+    READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;
+    LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
+    LIST_CAMPAIGNS                      "campaign"          "list-campaigns"                    GET    "/api/v1/campaign/list"                                      Read   200     256;
 }
 
 impl Route {
@@ -118,10 +166,13 @@ impl Route {
     }
 }
 
-/// The route that answers `method` and `path`; of two that could, the one with fewer parameters, as API Gateway chooses.
+/// The route that answers `method` and `path`; of two that could, the one that has a word where the other has its first parameter, as API
+/// Gateway chooses.
 pub fn find(method: &str, path: &str) -> Option<&'static Route> {
     let answers = |route: &&&Route| route.method == method && route.match_path(path).is_some();
-    ALL.iter().filter(answers).min_by_key(|route| route.parameters().count()).copied()
+    let parameters =
+        |route: &&&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
+    ALL.iter().filter(answers).min_by_key(parameters).copied()
 }
 
 fn segments(path: &str) -> std::str::Split<'_, char> {

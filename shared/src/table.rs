@@ -2,7 +2,8 @@
 //!
 //! - [`stored`] says where a record stands: alone, or in a list. [`keys`] has every form of key.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them.
-//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them.
+//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them, `once`
+//!   inserts rows of which there is one for the same thing.
 //! - [`transaction`] is several writes, all or none.
 //! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
@@ -21,6 +22,7 @@ pub mod filters;
 pub mod item;
 pub mod keys;
 pub mod list;
+mod once;
 pub mod reservation;
 mod retry;
 pub mod rows;

@@ -1,7 +1,17 @@
 //! The operations of the record `agency`. Written by `UPDATE=1 cargo test`.
 
+mod check_payment_webhook;
 mod create_agency;
+mod delete_agency;
+mod list_agencies;
+mod read_agency;
 mod setup_payment_webhook;
+mod update_agency;
 
+pub use check_payment_webhook::CheckPaymentWebhook;
 pub use create_agency::CreateAgency;
+pub use delete_agency::DeleteAgency;
+pub use list_agencies::ListAgencies;
+pub use read_agency::ReadAgency;
 pub use setup_payment_webhook::SetupPaymentWebhook;
+pub use update_agency::UpdateAgency;

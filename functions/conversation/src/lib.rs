@@ -2,12 +2,16 @@
 
 mod add_message;
 mod close_conversation;
+mod list_contact_conversations;
 mod list_conversations;
 mod open_conversation;
 mod read_conversation;
+mod read_conversation_transcript;
 
 pub use add_message::AddMessage;
 pub use close_conversation::CloseConversation;
+pub use list_contact_conversations::ListContactConversations;
 pub use list_conversations::ListConversations;
 pub use open_conversation::OpenConversation;
 pub use read_conversation::ReadConversation;
+pub use read_conversation_transcript::ReadConversationTranscript;

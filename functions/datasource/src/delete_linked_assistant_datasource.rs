@@ -8,12 +8,11 @@ impl Operation for DeleteLinkedAssistantDatasource {
     type Path = (DatasourceId, AssistantId);
     type Query = ();
     type Body = ();
-    type Reply = Deleted<DatasourceLink>;
+    type Reply = Deleted<LinkedDatasource>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let link = (request.path.0, request.path.1);
+        let (datasource, assistant) = request.path;
         // The whole path names the link, so the failure is reported at its last parameter.
-        let removed = cx.table.remove_single::<DatasourceLink>(link).await.on_missing("assistant_id")?;
-        Ok(Deleted(removed))
+        Ok(Deleted(cx.table.unlink_datasource(datasource, assistant).await.on_missing("assistant_id")?.into()))
     }
 }

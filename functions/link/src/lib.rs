@@ -1,5 +1,9 @@
 //! The operations of the record `link`. Written by `UPDATE=1 cargo test`.
 
+mod create_link_tag_entity;
+mod delete_link_tag_entity;
 mod read_link_tag_entity_list;
 
+pub use create_link_tag_entity::CreateLinkTagEntity;
+pub use delete_link_tag_entity::DeleteLinkTagEntity;
 pub use read_link_tag_entity_list::ReadLinkTagEntityList;

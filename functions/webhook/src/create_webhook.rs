@@ -11,11 +11,11 @@ impl Operation for CreateWebhook {
     type Reply = Created<WebhookWithSecret>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (new, now) = (request.body.record, cx.now());
-        cx.require_public("endpoint", &new.endpoint).await?;
-        let (secret, id): (_, Uuid) = (new_secret(cx.secret()?), cx.new_id());
+        let new = request.body.record;
+        cx.require_public(&new.addresses()).await?;
+        let secret = new_secret(cx.secret()?);
         let make = |id: WebhookId| cx.begun(new.clone(), id).with_secret(secret.clone());
-        let webhook = cx.table.insert(NewRow { of: (), id, origin: cx.origin(id), now }, make).await?;
+        let webhook = cx.table.insert(cx.new_row(()), make).await?;
         Ok(Created(WebhookWithSecret { webhook, secret }))
     }
 }

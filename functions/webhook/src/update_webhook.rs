@@ -16,7 +16,7 @@ impl Operation for UpdateWebhook {
         if let Patch::Set(endpoint) = &changes.endpoint {
             let webhook = cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
             moves = webhook.endpoint != *endpoint;
-            cx.require_public("endpoint", endpoint).await?;
+            cx.require_public(&Webhook::changed_addresses(&changes)).await?;
         }
         let change = |webhook: &mut Webhook| webhook.update(&changes, now);
         let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;

@@ -13,7 +13,6 @@ use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
 use shared::records::contact::Contact;
 use shared::records::delivery::Delivery;
-use shared::records::widget::Widget;
 use shared::request::context::{Clock, Ids};
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
@@ -191,24 +190,19 @@ impl World {
         Ok(KnownWebhook { id, secret: member(&webhook, "secret")?, assistant: member(&assistant, "id")? })
     }
 
-    /// A campaign's widget and contacts, which have no calls of their own.
+    /// A campaign's widget, and its contacts, which no call makes.
     async fn invite(&self, number: usize) -> Result<Channel, Trouble> {
         let run = &self.plan.runs[number];
         let Organisation { id: org_id, table, .. } = &self.organisations[self.plan.webhooks[run.webhook].organisation];
         let (now, service) = (self.clock.now(), &self.stack.gateway.service);
-        let widget = |id| Widget {
-            id,
-            name: None,
-            description: None,
-            assistant_id: Some(self.webhooks[run.webhook].assistant),
-            widget_type: run.channel,
-            opening_message: Some("Hello".into()),
-            connector_url: run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
-            attributes: JsonObject::default(),
-            org_id: *org_id,
-            created_at: now,
-            updated_at: now,
-        };
+        let widget = json!({
+            "assistant_id": self.webhooks[run.webhook].assistant,
+            "widget_type": run.channel,
+            "opening_message": "Hello",
+            "connector_url": run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
+        });
+        let organisation = self.plan.webhooks[run.webhook].organisation;
+        let widget = member(&self.make(organisation, "/api/v1/widget", widget).await?, "id")?;
         let contact = |number: usize, id| Contact {
             id,
             first_name: Some(format!("Contact {number}")),
@@ -221,8 +215,6 @@ impl World {
             updated_at: now,
         };
         let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
-        let widgets = table.insert_all::<Widget>((), &fresh(1), |_, id| widget(id)).await.map_err(broken)?;
-        let widget = widgets.first().ok_or_else(|| Trouble("no widget was made".into()))?.id;
         let mut contacts = Vec::new();
         for ids in fresh(run.contacts).chunks(INSERT_LIMIT) {
             let first = contacts.len();

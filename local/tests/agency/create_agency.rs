@@ -36,12 +36,14 @@ async fn what_is_said_is_answered_and_stored() {
         "org_id": ACME_ORG,
         "branding": {"name": "Acme", "colours": ["red", null]},
         "domain": {"": {"": 1.50}},
-        "billing_plan": {"payment_api_key": "sk_1"},
+        "billing_plan": {"payment_api_key": "sk_live_0123456789abcd"},
         "user_auth": {"deep": [[[[{}]]]]},
     });
     let mut wanted = body.clone();
     wanted["id"] = fresh(0, 3).into();
-    assert_eq!(data(&create(&stack, &body).await), wanted);
+    let mut answered = wanted.clone();
+    answered["billing_plan"]["payment_api_key"] = "sk_live…abcd".into();
+    assert_eq!(data(&create(&stack, &body).await), answered);
     assert_eq!(changes(&stack, &before).await, inserted("AGENCY", 3, &wanted, &OBJECTS));
 }
 

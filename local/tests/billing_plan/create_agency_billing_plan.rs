@@ -5,7 +5,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};
-use crate::records::{FRESH, Items, NOBODYS, changes, detail, inserted, issue, items};
+use crate::records::{Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
 
 const REQUIRED: [&str; 7] =
     ["name", "description", "bots_count", "queries_count", "words_count", "voice_seconds", "premium_support"];
@@ -46,7 +46,7 @@ fn with(mut body: Value, changes: &Value) -> Value {
 /// The plan that `body` makes.
 fn plan(body: &Value) -> Value {
     let unsaid = json!({
-        "id": FRESH[0],
+        "id": fresh(0, 2),
         "default_plan": false,
         "remove_branding": false,
         "advanced_intents": false,
@@ -89,7 +89,7 @@ async fn what_is_said_is_answered_and_stored() {
     let wanted = plan(&with(least(), &more));
     assert_eq!(data(&create(&stack, &with(least(), &more)).await), wanted);
     let list = format!("BILLING_PLAN#{}", agency());
-    assert_eq!(changes(&stack, &before).await, inserted(&list, 0, &wanted, &["credits", "attributes"]));
+    assert_eq!(changes(&stack, &before).await, inserted(&list, 2, &wanted, &["credits", "attributes"]));
 }
 
 #[tokio::test]

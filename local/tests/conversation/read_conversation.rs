@@ -21,7 +21,8 @@ const LIST: List = List {
 
 is_a_list!(LIST);
 
-fn message(number: u32, sender: &str, text: &str) -> Value {
+/// A message of the demo set's closed conversation.
+pub fn message(number: u32, sender: &str, text: &str) -> Value {
     json!({
         "id": id('a', kind::MESSAGE, number),
         "conversation_id": id('a', kind::CONVERSATION, 0),

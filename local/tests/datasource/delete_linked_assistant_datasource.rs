@@ -3,18 +3,19 @@
 use serde_json::json;
 
 use crate::fixture::{ACME, call, id, kind, stack};
-use crate::records::{Items, NOBODYS, changes, deletes_with, detail, issue, items, key};
+use crate::records::{Items, NOBODYS, changes, deletes_with, detail, hole, issue, items, key, row};
 
 #[tokio::test]
 async fn only_the_link_goes() {
     let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
     let record = json!({"datasource_id": datasource, "assistant_id": assistant});
-    let key = key(&format!("DATASOURCE_LINK#{datasource}"), &assistant);
+    let (pointer, list) =
+        (key(&format!("DATASOURCE_LINK#{datasource}"), &assistant), format!("DATASOURCE_LINK#{assistant}"));
     deletes_with(
         &format!("/api/v1/datasource/{datasource}/assistant/{assistant}"),
         record,
-        &[key],
-        Items::new(),
+        &[pointer, row(&list, 0)],
+        hole(&list, 0),
         "assistant_id",
     )
     .await;

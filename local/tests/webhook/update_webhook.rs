@@ -10,7 +10,8 @@ use shared::values::id::{EndpointId, WebhookId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use super::{create_webhook, read_webhook};
+use super::read_webhook;
+use crate::addresses::{reaching, refused};
 use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
 use crate::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, not_found, nothing, row, wrong};
 
@@ -128,9 +129,9 @@ async fn every_issue_is_told_and_nothing_changes() {
 
 #[tokio::test]
 async fn an_address_is_as_good_as_a_new_webhook_s() {
-    let stack = create_webhook::reaching(Reach::Public).await;
+    let stack = reaching(Reach::Public).await;
     let before = items(&stack).await;
-    for (address, kind, msg) in create_webhook::refused() {
+    for (address, kind, msg) in refused() {
         let answer = update(&stack, &json!({"endpoint": address, "name": "Renamed"})).await;
         assert_eq!(detail(&answer), wrong("endpoint", kind, msg), "{address}");
     }

@@ -2,18 +2,15 @@
 
 use std::marker::PhantomData;
 
-use uuid::Uuid;
-
 use crate::records::declaration::New;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::request::input::Input;
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Created;
-use crate::table::rows::NewRow;
 use crate::table::stored::{Listed, Of};
 
-/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names.
+/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses must be public.
 #[derive(Debug)]
 pub struct Create<R>(PhantomData<R>);
 
@@ -29,9 +26,8 @@ where
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (of, org, now) = (request.path, cx.caller.tenant.org(), cx.now());
         let new = request.body.checked(org, of.id())?;
-        let id: Uuid = cx.new_id();
-        let row = NewRow { of, id, origin: cx.origin(id), now };
+        cx.require_public(&new.addresses()).await?;
         let make = |id| new.clone().begun(R::proof(id).unwrap_or_default(), org, of.id(), now);
-        Ok(Created(cx.table.insert(row, make).await.on_missing(R::Of::PARAMETER)?))
+        Ok(Created(cx.table.insert(cx.new_row(of), make).await.on_missing(R::Of::PARAMETER)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::records::declaration::Changes;
+use crate::records::declaration::{Changes, require_room};
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::request::input::Input;
@@ -10,7 +10,8 @@ use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Updated;
 use crate::table::stored::Listed;
 
-/// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default.
+/// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default. The records that it newly names must
+/// exist, and new addresses must be public.
 #[derive(Debug)]
 pub struct Update<R>(PhantomData<R>);
 
@@ -24,11 +25,17 @@ where
     type Reply = Updated<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (Changes(changes), now) = (request.body, cx.now());
+        let (id, Changes(changes), now) = (request.path, request.body, cx.now());
+        if let Err(refused) = cx.require_public(&R::changed_addresses(&changes)).await {
+            // A record that is not there is not found, whatever its address would be.
+            cx.table.get::<R>(id).await.on_missing(R::PARAMETER)?;
+            return Err(refused);
+        }
         let change = |record: &mut R| {
             record.apply(&changes);
             record.touch(now);
+            require_room(record)
         };
-        Ok(Updated(cx.table.change(request.path, cx.new_id(), change).await.on_missing(R::PARAMETER)?))
+        cx.table.try_change(id, cx.new_id(), change).await.on_missing(R::PARAMETER)?.map(Updated)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::input::Count;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId};
-use crate::values::json::JsonObject;
+use crate::values::json::{JsonObject, is_masked};
 use crate::values::secret::Secret;
 
 crate::record! {
@@ -18,8 +18,8 @@ crate::record! {
         input branding: JsonObject = JsonObject::default(),
         /// Free-form.
         input domain: JsonObject = JsonObject::default(),
-        /// Free-form. `payment_api_key` in it is the key for the payment provider.
-        input billing_plan: JsonObject = JsonObject::default(),
+        /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered as its first 7 and last 4 characters.
+        input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
         /// Free-form.
         input user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, after it was set up.
@@ -32,7 +32,7 @@ crate::record! {
 impl Agency {
     /// The key for the payment provider, if the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
-        self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty())
+        self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty() && !is_masked(key))
     }
 }
 
@@ -95,6 +95,23 @@ crate::object! {
         pub enabled_events: Vec<String>,
         /// Whether it was created or updated.
         pub status: SetupStatus,
+    }
+}
+
+crate::object! {
+    /// An agency's webhook at the payment provider, as the provider says now.
+    #[derive(Default)]
+    pub struct PaymentWebhookState {
+        /// Whether the provider has it.
+        pub configured: bool,
+        /// The provider's id of the endpoint.
+        pub payment_webhook_id: Option<String>,
+        /// Where the provider sends its events.
+        pub url: Option<String>,
+        /// The events it sends.
+        pub enabled_events: Vec<String>,
+        /// What the provider says of it, such as `enabled`.
+        pub status: Option<String>,
     }
 }
 

@@ -105,7 +105,7 @@ crate::record! {
         /// Conversation flow.
         input conversation_flow_id: Option<ConversationFlowId> = None,
         /// What kind it is.
-        input assistant_type: AssistantType = AssistantType::Simple,
+        input(filter) assistant_type: AssistantType = AssistantType::Simple,
         /// Language model.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }

@@ -134,7 +134,7 @@ crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
         /// The widget it runs through.
-        own widget_id: WidgetId,
+        own(filter) widget_id: WidgetId,
         /// The widget's assistant.
         own assistant_id: Option<AssistantId> = None,
         /// The message; null for calls. It is stored beside the campaign, which changes often.
@@ -142,7 +142,7 @@ crate::record! {
         /// Whether a new thread begins.
         own start_new_conversation: bool = false,
         /// The status.
-        own status: CampaignStatus = CampaignStatus::NotStarted,
+        own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
         /// Its contacts by state. What is stored is how many it began with, as queued: see [`Campaign::counted`].
         own counts: Counts = Counts::default(),
         /// When it was made.
@@ -196,7 +196,7 @@ impl Campaign {
     pub fn queued(id: CampaignId, widget: &Widget, new: &NewCampaign, contacts: usize, now: Timestamp) -> Result<Self> {
         let calls = widget.widget_type.calls();
         let said = new.message.as_ref();
-        let message = if calls { None } else { said.or(widget.opening_message.as_ref()).cloned() };
+        let message = if calls { None } else { said.or(widget.first_message()).cloned() };
         if !calls && message.is_none() {
             let (kind, msg) = words::MISSING;
             return Err(Error::invalid(Location::body().name("message").issue(kind, msg)));
@@ -248,13 +248,15 @@ impl Campaign {
         self
     }
 
-    /// This campaign as it is answered: completed, if nothing is left to send.
+    /// This campaign as it is answered: completed, if nothing is left to send. It is stored as completed when all its contacts have been
+    /// dispatched; deliveries to its connector may be on their way then.
     #[must_use]
     pub fn seen(mut self) -> Self {
-        let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
-        if under_way && self.counts.queued == 0 {
-            self.status = CampaignStatus::Completed;
-        }
+        self.status = match (self.status, self.counts.queued) {
+            (CampaignStatus::Queued | CampaignStatus::InProgress, 0) => CampaignStatus::Completed,
+            (CampaignStatus::Completed, 1..) => CampaignStatus::InProgress,
+            (status, _) => status,
+        };
         self
     }
 }

@@ -64,9 +64,9 @@ crate::record! {
         /// The assistant that speaks.
         fixed(filter) assistant_id: AssistantId => Assistant,
         /// The widget it speaks through.
-        fixed widget_id: Option<WidgetId> = None => Widget,
+        fixed(filter) widget_id: Option<WidgetId> = None => Widget,
         /// The contact on the other side.
-        fixed contact_id: Option<ContactId> = None => Contact,
+        fixed(filter) contact_id: Option<ContactId> = None => Contact,
         /// The kind of device on the other side.
         fixed device_type: Option<String> = None,
         /// Free-form.

@@ -1,9 +1,10 @@
 //! Data sources, their files, and their links to assistants.
 
+use crate::records::assistant::Assistant;
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
-use crate::table::stored::{Single, Stored};
-use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, Id as _, OrgId};
+use crate::table::{Table, TableError};
+use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
@@ -39,9 +40,9 @@ crate::record! {
         /// What is in it.
         input description: Option<String> = None,
         /// The kind of its content.
-        input ds_type: DatasourceType,
+        input(filter) ds_type: DatasourceType,
         /// The state of the import of its content.
-        input ds_status: DatasourceStatus = DatasourceStatus::Empty,
+        input(filter) ds_status: DatasourceStatus = DatasourceStatus::Empty,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
@@ -77,9 +78,32 @@ crate::record! {
     }
 }
 
+crate::record! {
+    /// The link between a data source and an assistant, once for each two.
+    pub struct DatasourceLink(DatasourceLinkId): listed("DATASOURCE_LINK" of AssistantId => Assistant, pointers Self::pointer) {
+        /// The data source.
+        fixed datasource_id: DatasourceId => Datasource,
+        /// The assistant.
+        parent assistant_id: AssistantId,
+        /// When it was made.
+        created created_at: Timestamp,
+    }
+}
+
+impl DatasourceLink {
+    fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
+        vec![datasource_link(tenant, self.datasource_id, self.assistant_id)]
+    }
+}
+
+/// The key of the pointer to a link. The pointers of a data source share a partition.
+fn datasource_link(tenant: &Tenant, datasource: DatasourceId, assistant: AssistantId) -> Key {
+    Key::of(tenant, format_args!("DATASOURCE_LINK#{datasource}"), assistant)
+}
+
 crate::object! {
-    /// The link between a data source and an assistant.
-    pub struct DatasourceLink {
+    /// A data source and the assistant that it is linked to.
+    pub struct LinkedDatasource {
         /// The data source.
         pub datasource_id: DatasourceId,
         /// The assistant.
@@ -87,14 +111,22 @@ crate::object! {
     }
 }
 
-// The links of a data source share a partition. The key of a link is its whole content.
-impl Stored for DatasourceLink {
-    type Id = (DatasourceId, AssistantId);
-    const PARAMETER: &'static str = AssistantId::PARAMETER;
-
-    fn key(tenant: &Tenant, (datasource, assistant): Self::Id) -> Key {
-        Key::of(tenant, format_args!("DATASOURCE_LINK#{datasource}"), assistant)
+impl From<DatasourceLink> for LinkedDatasource {
+    fn from(link: DatasourceLink) -> Self {
+        Self { datasource_id: link.datasource_id, assistant_id: link.assistant_id }
     }
 }
 
-impl Single for DatasourceLink {}
+impl Table {
+    /// Removes the link between a data source and an assistant.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn unlink_datasource(
+        &self,
+        datasource: DatasourceId,
+        assistant: AssistantId,
+    ) -> Result<DatasourceLink, TableError> {
+        self.remove_pointed(assistant, &datasource_link(&self.tenant, datasource, assistant)).await
+    }
+}

@@ -31,8 +31,16 @@
 //! | `hidden` | no | no | the service's; stored, and never answered |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
-//! Behind the role may stand a mark: `(filter)`, lists can be filtered by the field; `(unique)`, no two records of a list have the same
-//! value; `(unique filter)`, both.
+//! A mark behind the role gives the field a rule, which holds wherever the field is read, shown or changed. A rule that concerns the value alone, such as
+//! a pattern or a limit, needs no mark: it is the field's type.
+//!
+//! | mark | rule |
+//! |---|---|
+//! | `filter` | lists can be filtered by the field |
+//! | `unique` | no two records of a list have the same value |
+//! | `unique filter` | the same, and a list can be asked for the record with a value |
+//! | `address` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
+//! | `masks NAME` | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
 //!
 //! The place is one of three:
 //!
@@ -49,7 +57,7 @@ mod macros;
 use uuid::Uuid;
 
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Input, Source, limited};
+use crate::request::input::{Input, Source, limited, words};
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::Item;
@@ -59,7 +67,7 @@ use crate::values::schema::{Member, Schema, Value, object, titled};
 use crate::values::time::Timestamp;
 
 /// What follows from the declaration of a record, apart from its place in the table.
-pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
+pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 'static {
     /// Name of the schema component.
     const NAME: &'static str;
     /// The body of an update.
@@ -104,6 +112,12 @@ pub trait Declared: Schema + Clone + Send + Sync + Sized + 'static {
 
     /// The filters among the members of a query.
     fn filter_members() -> Vec<Member>;
+
+    /// The addresses of endpoints in it, with their fields.
+    fn addresses(&self) -> Vec<(&'static str, &str)>;
+
+    /// The addresses of endpoints that an update sets, with their fields.
+    fn changed_addresses(changes: &Self::Changes) -> Vec<(&'static str, &str)>;
 
     /// Adds the attributes that are stored but never answered.
     ///
@@ -172,6 +186,46 @@ impl<T: Id> Names for Option<T> {
     }
 }
 
+/// A field that may have the address of an endpoint.
+pub trait MayBeAddress {
+    /// The address, if it has one.
+    fn address(&self) -> Option<&str>;
+}
+
+impl MayBeAddress for String {
+    fn address(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl MayBeAddress for Option<String> {
+    fn address(&self) -> Option<&str> {
+        self.as_deref()
+    }
+}
+
+impl<T: MayBeAddress> MayBeAddress for Patch<T> {
+    fn address(&self) -> Option<&str> {
+        if let Self::Set(value) = self { value.address() } else { None }
+    }
+}
+
+/// The most bytes of a record as JSON. An item of the table has at most 400 KB, and the limits of single fields allow more together.
+const LARGEST: usize = 256 * 1024;
+
+/// Refuses a record that is too large.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn require_room<R: Declared>(record: &R) -> Result<()> {
+    let json = serde_json::to_vec(record).map_err(|error| Error::Internal(error.to_string()))?;
+    if json.len() <= LARGEST {
+        return Ok(());
+    }
+    let msg = format!("The record should have at most {LARGEST} bytes, not {}", json.len());
+    Err(Error::invalid(Location::body().issue(words::TOO_LONG, msg)))
+}
+
 /// One field of an update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Patch<T> {
@@ -196,7 +250,7 @@ impl<R: Declared> New<R> {
     /// The record, after a check: if the body names an organisation or a parent, they must be these.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent.
+    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too large.
     pub fn checked(self, org: OrgId, parent: Uuid) -> Result<R> {
         if let Some((field, _)) = self.named.org.filter(|(_, named)| *named != org) {
             return Err(Error::other_organisation(Location::body().name(field)));
@@ -205,6 +259,7 @@ impl<R: Declared> New<R> {
             let message = format!("Value error, {field} should equal that of the path");
             return Err(Error::invalid(Location::body().name(field).issue("value_error", message)));
         }
+        require_room(&self.record)?;
         Ok(self.record)
     }
 }

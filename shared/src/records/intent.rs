@@ -1,6 +1,10 @@
-//! Intents: the wishes of a person that an assistant recognises.
+//! Intents: the wishes of a person that an assistant recognises, and their links to assistants.
 
-use crate::values::id::IntentId;
+use crate::records::assistant::Assistant;
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
+use crate::table::{Table, TableError};
+use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
@@ -21,5 +25,54 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
+    }
+}
+
+crate::record! {
+    /// The link between an intent and an assistant, once for each two.
+    pub struct IntentLink(IntentLinkId): listed("INTENT_LINK" of AssistantId => Assistant, pointers Self::pointer) {
+        /// The intent.
+        fixed intent_id: IntentId => Intent,
+        /// The assistant.
+        parent assistant_id: AssistantId,
+        /// When it was made.
+        created created_at: Timestamp,
+    }
+}
+
+impl IntentLink {
+    fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
+        vec![intent_link(tenant, self.intent_id, self.assistant_id)]
+    }
+}
+
+/// The key of the pointer to a link. The pointers of an intent share a partition.
+fn intent_link(tenant: &Tenant, intent: IntentId, assistant: AssistantId) -> Key {
+    Key::of(tenant, format_args!("INTENT_LINK#{intent}"), assistant)
+}
+
+crate::object! {
+    /// An intent and the assistant that it is linked to.
+    pub struct LinkedIntent {
+        /// The intent.
+        pub intent_id: IntentId,
+        /// The assistant.
+        pub assistant_id: AssistantId,
+    }
+}
+
+impl From<IntentLink> for LinkedIntent {
+    fn from(link: IntentLink) -> Self {
+        Self { intent_id: link.intent_id, assistant_id: link.assistant_id }
+    }
+}
+
+impl Table {
+    /// Removes the link between an intent and an assistant.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn unlink_intent(&self, intent: IntentId, assistant: AssistantId) -> Result<IntentLink, TableError> {
+        self.remove_pointed(assistant, &intent_link(&self.tenant, intent, assistant)).await
     }
 }

@@ -29,7 +29,7 @@ crate::record! {
     /// A webhook: an address that an organisation's events are sent to.
     pub struct Webhook(WebhookId): listed("WEBHOOK") {
         /// Address that events are sent to.
-        input endpoint: String,
+        input(address) endpoint: String,
         /// Name.
         input name: Option<String> = None,
         /// Whether events are sent. Setting it clears `disabled_reason`.

@@ -2,7 +2,7 @@
 
 use crate::records::assistant::Assistant;
 use crate::values::id::{AssistantId, OrgId, WidgetId};
-use crate::values::json::JsonObject;
+use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -58,14 +58,26 @@ crate::record! {
         input name: Option<String> = None,
         /// What it is for.
         input description: Option<String> = None,
+        /// The name that its users read.
+        input display_name: Option<String> = None,
         /// The assistant that speaks through it.
-        input assistant_id: Option<AssistantId> = None => Assistant,
+        input(filter) assistant_id: Option<AssistantId> = None => Assistant,
         /// The channel.
-        input widget_type: WidgetType,
+        input(filter) widget_type: WidgetType,
+        /// What its users read before a chat begins.
+        input intro_message: Option<String> = None,
         /// The first message of a chat, if a campaign has no message.
         input opening_message: Option<String> = None,
+        /// Messages of which the first is the opening message, if there is no other.
+        input user_opening_messages: Vec<String> = Vec::new(),
+        /// Free-form buttons, in their order.
+        input action_buttons: JsonObjects = JsonObjects::default(),
+        /// Free-form.
+        input style_params: JsonObject = JsonObject::default(),
+        /// Whether our brand is hidden.
+        input remove_branding: bool = false,
         /// The connector: the address that messages and calls are sent to.
-        input connector_url: Option<String> = None,
+        input(address) connector_url: Option<String> = None,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
@@ -74,5 +86,12 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
+    }
+}
+
+impl Widget {
+    /// The first message of a chat, if a campaign has no message.
+    pub fn first_message(&self) -> Option<&String> {
+        self.opening_message.as_ref().or_else(|| self.user_opening_messages.first())
     }
 }

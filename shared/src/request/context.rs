@@ -18,6 +18,7 @@ use crate::runtime::config::Config;
 use crate::table::Table;
 use crate::table::keys::Fingerprint;
 use crate::table::reservation::Origin;
+use crate::table::rows::NewRow;
 use crate::table::store::Store;
 use crate::values::id::uuid_v7;
 use crate::values::time::Timestamp;
@@ -116,6 +117,12 @@ impl Context<'_> {
         matches!(self.ids, Ids::Seeded(_)).then_some(id)
     }
 
+    /// A new row of the list of `of`.
+    pub fn new_row<Of>(&self, of: Of) -> NewRow<Of> {
+        let id: Uuid = self.new_id();
+        NewRow { of, id, origin: self.origin(id), now: self.now() }
+    }
+
     /// The record of the body `new`, with `id`, for the caller's organisation.
     pub fn begun<R: Declared>(&self, new: R, id: impl Into<Uuid>) -> R {
         new.begun(id.into(), self.caller.tenant.org(), Uuid::nil(), self.now())
@@ -132,14 +139,17 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses the address in the body's field `name` if events must not be sent to it.
+    /// Refuses addresses to which events must not be sent, each in a field of the body.
     ///
     /// # Errors
     /// [`Error::Invalid`].
-    pub async fn require_public(&self, name: &'static str, address: &str) -> Result<()> {
-        let checked = self.service.network.check(address).await;
-        let at = Location::body().name(name);
-        checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))
+    pub async fn require_public(&self, addresses: &[(&'static str, &str)]) -> Result<()> {
+        for (field, address) in addresses {
+            let checked = self.service.network.check(address).await;
+            let at = Location::body().name(*field);
+            checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))?;
+        }
+        Ok(())
     }
 }
 

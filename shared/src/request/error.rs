@@ -275,6 +275,12 @@ pub trait OnMissing<T> {
     /// [`Error::NotFound`] where the record is missing, and the other errors of the table.
     fn on_missing(self, name: &'static str) -> Result<T>;
 
+    /// 404 at the path parameter `name`, and 404 at another one where that names the missing record.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where a record is missing, and the other errors of the table.
+    fn on_missing_in_path(self, name: &'static str) -> Result<T>;
+
     /// 422 `not_found` at the field `name` of the body.
     ///
     /// # Errors
@@ -286,6 +292,14 @@ impl<T> OnMissing<T> for Result<T, TableError> {
     fn on_missing(self, name: &'static str) -> Result<T> {
         self.map_err(|error| match error {
             TableError::Missing => Error::NotFound(Location::path().name(name)),
+            other => other.into(),
+        })
+    }
+
+    fn on_missing_in_path(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| match error {
+            TableError::Missing => Error::NotFound(Location::path().name(name)),
+            TableError::Unknown(parameter) => Error::NotFound(Location::path().name(parameter)),
             other => other.into(),
         })
     }

@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
             Ok(value) if value.get() == "null" => because(words::MISSING),
             Ok(_) => because(words::BODY),
         })?;
-        Ok(Self { place, values: members.0 })
+        Ok(Self::of(place, members))
     }
 
     /// The members of the object `raw`, which stands at `place` in a body.
@@ -63,7 +63,15 @@ impl<'a> Source<'a> {
     pub fn object(raw: Raw<'a>, place: &Location) -> Result<Self, Issue> {
         let members = serde_json::from_str::<Members<'_>>(raw.source()).ok();
         let members = members.ok_or_else(|| place.issue(words::BODY.0, words::BODY.1))?;
-        Ok(Self { place: place.clone(), values: members.0 })
+        Ok(Self::of(place.clone(), members))
+    }
+
+    fn of(place: Location, members: Members<'a>) -> Self {
+        // A name with half of a surrogate pair is an unknown field, and not an error.
+        let value = |(name, value): (&'a RawValue, &'a RawValue)| {
+            (string(name.get()).unwrap_or_default(), Raw::Json(value.get()))
+        };
+        Self { place, values: members.0.into_iter().map(value).collect() }
     }
 
     /// The same with one more text value.
@@ -133,7 +141,7 @@ fn error_offset(text: &str, error: &serde_json::Error) -> usize {
 }
 
 /// The members of an object as they were written, not interpreted.
-struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> serde::Deserialize<'de> for Members<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -147,10 +155,8 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                // A name is first read as it was written: a name with half of a surrogate pair is an unknown field, and not an error.
-                while let Some(name) = map.next_key::<&RawValue>()? {
-                    let value: &RawValue = map.next_value()?;
-                    members.push((string(name.get()).unwrap_or_default(), Raw::Json(value.get())));
+                while let Some(name) = map.next_key()? {
+                    members.push((name, map.next_value()?));
                 }
                 Ok(Members(members))
             }
@@ -244,9 +250,12 @@ pub fn limited(mut schema: Value, name: &str) -> Value {
             schema["maxLength"] = longest_text(name).into();
         }
     };
-    match schema["anyOf"].as_array_mut() {
-        Some(choices) => choices.iter_mut().for_each(of_text),
-        None => of_text(&mut schema),
+    if let Some(choices) = schema["anyOf"].as_array_mut() {
+        choices.iter_mut().for_each(of_text);
+    } else if let Some(items) = schema.get_mut("items") {
+        of_text(items);
+    } else {
+        of_text(&mut schema);
     }
     schema
 }

@@ -34,6 +34,19 @@ pub struct ListQuery<R> {
     record: PhantomData<fn() -> R>,
 }
 
+impl<R: Declared> ListQuery<R> {
+    /// A page of the rows that match `terms`.
+    pub const fn new(page: PageQuery, terms: Vec<Term>) -> Self {
+        Self { page, terms, unique: Vec::new(), record: PhantomData }
+    }
+
+    /// Whether a row matches the filters.
+    pub fn matches(&self, row: &R) -> bool {
+        let has = row.terms();
+        self.terms.iter().all(|asked| has.contains(asked))
+    }
+}
+
 impl<R: Declared> Input for ListQuery<R> {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let page = PageQuery::read(source, issues);

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _};
 
 use crate::request::error::Issues;
 use crate::request::input::{Parse, Source, member};
@@ -25,6 +25,8 @@ use crate::table::{Table, TableError, readable};
 use crate::values::id::Id;
 use crate::values::schema::{Member, Schema};
 
+/// Blocks of sets that follow at the same time: a batch of changes may concern a thousand.
+const CONCURRENT_BLOCKS: usize = 64;
 /// Bits of one number: DynamoDB's have 38 digits, and these take 20.
 const WORD: u32 = 64;
 
@@ -137,8 +139,11 @@ impl Table {
                 }
             }
         }
-        let follow = blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits));
-        try_join_all(follow).await.map(drop)
+        // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
+        let follow: Vec<_> = blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits)).collect();
+        // All are tried, also after a failure: a repeat then has less to do.
+        let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
+        followed.into_iter().collect()
     }
 
     /// Sets and clears bits of a block, and has its section count them.
@@ -198,10 +203,7 @@ impl Table {
         items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         let rows: Vec<R> = readable(items);
         // The set may be a moment behind its rows.
-        let matching = rows.into_iter().filter(|row| {
-            let has = row.terms();
-            query.terms.iter().all(|asked| has.contains(asked))
-        });
+        let matching = rows.into_iter().filter(|row| query.matches(row));
         Ok(query.page.of(matching.collect(), total))
     }
 

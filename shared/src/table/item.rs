@@ -45,23 +45,27 @@ pub fn values<const N: usize>(values: [(&'static str, AttributeValue); N]) -> It
 /// [`TableError::Broken`] where the record cannot be an item, which none of ours is.
 pub fn to_item(key: &Key, record: &impl Serialize) -> Result<Item, TableError> {
     let mut item: Item = serde_dynamo::to_item(record).map_err(broken)?;
-    for value in item.values_mut() {
-        if let AttributeValue::M(map) = value
-            && let Some(text) = map.remove(RAW_VALUE)
-        {
-            *value = text;
-        }
-    }
+    item.values_mut().for_each(flatten);
     item.extend(key.attributes());
     Ok(item)
 }
 
-/// Adds an attribute that is no part of the record's answer; nothing where the value is null, since a key of an index cannot be null.
+/// Makes text of free-form JSON.
+fn flatten(value: &mut AttributeValue) {
+    if let AttributeValue::M(map) = value
+        && let Some(text) = map.remove(RAW_VALUE)
+    {
+        *value = text;
+    }
+}
+
+/// Adds an attribute in place of what is answered, if anything is; nothing where the value is null, since a key of an index cannot be null.
 ///
 /// # Errors
 /// [`TableError::Broken`] where the value cannot be an attribute.
 pub fn hide(item: &mut Item, name: &str, value: &impl Serialize) -> Result<(), TableError> {
-    let value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
+    let mut value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
+    flatten(&mut value);
     if !value.is_null() {
         item.insert(name.to_owned(), value);
     }

@@ -42,7 +42,7 @@ pub struct NewRow<Of> {
 }
 
 /// A record that has to exist.
-struct Required {
+pub(super) struct Required {
     key: Key,
     proof: Option<Uuid>,
     /// The field that names it; none where the path does.
@@ -51,7 +51,7 @@ struct Required {
 
 impl Required {
     /// The parent first, then what the fields name.
-    fn all(parent: Option<Reference>, fields: Vec<Reference>) -> Vec<Self> {
+    pub(super) fn all(parent: Option<Reference>, fields: Vec<Reference>) -> Vec<Self> {
         let parent = parent.map(|Reference { key, proof, .. }| Self { key, proof, field: None });
         let named = |Reference { field, key, proof }| Self { key, proof, field: Some(field) };
         parent.into_iter().chain(fields.into_iter().map(named)).collect()
@@ -130,7 +130,7 @@ impl Table {
 
     /// Requires records, by one strongly consistent read. A condition in a transaction would make every two appends that name the same
     /// record conflict.
-    async fn require(&self, required: &[Required]) -> Result<(), TableError> {
+    pub(super) async fn require(&self, required: &[Required]) -> Result<(), TableError> {
         if required.is_empty() {
             return Ok(());
         }
@@ -195,9 +195,9 @@ impl Table {
             if let Err(refused) = change(&mut is) {
                 return Ok(Err(refused));
             }
-            let known: Vec<Key> = was.references(&self.tenant).into_iter().map(|reference| reference.key).collect();
-            let mut named = is.references(&self.tenant);
-            named.retain(|reference| !known.contains(&reference.key));
+            // Two ids may end in the same ordinal, and so lead to the same key: the whole id tells whether it is the same record.
+            let (known, mut named) = (was.references(&self.tenant), is.references(&self.tenant));
+            named.retain(|new| !known.iter().any(|old| (&old.key, old.proof) == (&new.key, new.proof)));
             self.require(&Required::all(None, named)).await?;
             let transaction = self.replacing(id, (&was, &is), version, by)?;
             let committed = match &transaction.writes[..] {

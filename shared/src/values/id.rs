@@ -110,6 +110,8 @@ ids! {
     ConversationFlowId "conversation_flow_id";
     /// A data source.
     DatasourceId "datasource_id";
+    /// A link between a data source and an assistant.
+    DatasourceLinkId "datasource_link_id";
     /// A file of a data source.
     DatasourceFileId "datasourcefile_id";
     /// A delivery.
@@ -120,6 +122,8 @@ ids! {
     FormId "form_id";
     /// An intent.
     IntentId "intent_id";
+    /// A link between an intent and an assistant.
+    IntentLinkId "intent_link_id";
     /// A link between a tag and an entity.
     LinkId "link_tag_entity_id";
     /// A message of a conversation.

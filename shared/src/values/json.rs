@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw, Source, reject, words};
+use crate::request::input::{Members, Parse, Raw, Source, reject, words};
 use crate::values::schema::Schema;
 
 /// A free-form JSON object.
@@ -19,16 +19,84 @@ pub struct JsonObject(Box<RawValue>);
 #[derive(Clone)]
 pub struct JsonArray(Box<RawValue>);
 
+/// An array of free-form JSON objects.
+#[derive(Clone)]
+pub struct JsonObjects(Box<RawValue>);
+
 impl JsonObject {
     /// The member `name`, if it exists and is text.
     pub fn text(&self, name: &'static str) -> Option<String> {
         let source = Source::body(Some(self.0.get().as_bytes())).ok()?;
         source.required(name, &mut Issues::new())
     }
+
+    /// This object with the text `name`, which is a secret, masked.
+    #[must_use]
+    pub fn masked(&self, name: &str) -> Self {
+        self.with_texts(name, |secret| serde_json::to_string(&mask(secret)).ok())
+    }
+
+    /// This object with the text `name` as it is in `stored`, where it is masked here.
+    #[must_use]
+    pub fn unmasked(&self, name: &str, stored: &Self) -> Self {
+        let members = serde_json::from_str(stored.0.get());
+        let secret = members.ok().and_then(|members| last_text(&members, name));
+        self.with_texts(name, |sent| secret.filter(|_| is_masked(sent)).map(|secret| secret.get().to_owned()))
+    }
+
+    /// This object with each text `name` replaced by what `new` makes of it, where it makes anything of it.
+    fn with_texts(&self, name: &str, new: impl Fn(&str) -> Option<String>) -> Self {
+        let Some(members) =
+            serde_json::from_str(self.0.get()).ok().filter(|members| last_text(members, name).is_some())
+        else {
+            return self.clone();
+        };
+        let member = |(named, value): &(&RawValue, &RawValue)| {
+            // Half of a surrogate pair is no text, but it may be part of a secret.
+            let text = value.get().starts_with('"').then(|| unquoted(value).unwrap_or_default());
+            let new = text.filter(|_| unquoted(named).as_deref() == Some(name)).and_then(|text| new(&text));
+            format!("{}:{}", named.get(), new.as_deref().unwrap_or_else(|| value.get()))
+        };
+        let members: Vec<String> = members.0.iter().map(member).collect();
+        RawValue::from_string(format!("{{{}}}", members.join(","))).map_or_else(|_| self.clone(), Self)
+    }
+}
+
+/// Characters of a secret that are shown: the first ones, which say what it is for, and the last ones, which tell it from others.
+const SHOWN: (usize, usize) = (7, 4);
+/// Stands in a masked secret for what is not shown. No secret contains it.
+const MASK: char = '…';
+
+/// `secret` as it may be shown. Of a short one nothing is.
+fn mask(secret: &str) -> String {
+    let characters: Vec<char> = secret.chars().collect();
+    if characters.len() <= SHOWN.0 + SHOWN.1 {
+        return MASK.to_string();
+    }
+    let (first, last) = (&characters[..SHOWN.0], &characters[characters.len() - SHOWN.1..]);
+    first.iter().chain([&MASK]).chain(last).collect()
+}
+
+/// Whether `secret` is what a masked one looks like.
+pub fn is_masked(secret: &str) -> bool {
+    secret.contains(MASK)
+}
+
+/// The text of a JSON string.
+fn unquoted(string: &RawValue) -> Option<String> {
+    serde_json::from_str(string.get()).ok()
+}
+
+/// The text `name` among `members`: the last one counts.
+fn last_text<'a>(members: &Members<'a>, name: &str) -> Option<&'a RawValue> {
+    let is_it = |(named, value): &&(&RawValue, &RawValue)| {
+        value.get().starts_with('"') && unquoted(named).as_deref() == Some(name)
+    };
+    members.0.iter().rev().find(is_it).map(|(_, value)| *value)
 }
 
 macro_rules! json_text {
-    ($Name:ident, $empty:literal, $type:literal) => {
+    ($Name:ident, $empty:literal, $schema:tt) => {
         impl Default for $Name {
             fn default() -> Self {
                 Self(RawValue::from_string($empty.to_owned()).unwrap_or_default())
@@ -68,14 +136,15 @@ macro_rules! json_text {
 
         impl Schema for $Name {
             fn schema() -> Value {
-                json!({"type": $type})
+                json!($schema)
             }
         }
     };
 }
 
-json_text!(JsonObject, "{}", "object");
-json_text!(JsonArray, "[]", "array");
+json_text!(JsonObject, "{}", {"type": "object"});
+json_text!(JsonArray, "[]", {"type": "array"});
+json_text!(JsonObjects, "[]", {"type": "array", "items": {"type": "object"}});
 
 /// The most bytes of a free-form value.
 const MOST: usize = 32 * 1024;
@@ -99,11 +168,62 @@ impl Parse for JsonArray {
     }
 }
 
+impl Parse for JsonObjects {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        Vec::<JsonObject>::parse(raw, at, issues)?;
+        bounded(raw.source(), at, issues).map(Self)
+    }
+}
+
 impl Parse for JsonObject {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         match raw.as_object() {
             Some(text) => bounded(text, at, issues).map(Self),
             None => reject(issues, at, words::DICT),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: &str) -> JsonObject {
+        serde_json::from_str::<Box<RawValue>>(json).map(JsonObject).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_shown_by_its_ends_and_a_short_one_not_at_all() {
+        for (sent, shown) in [
+            (r#"{"key":"sk_live_0123456789abcd"}"#, r#"{"key":"sk_live…abcd"}"#),
+            (r#"{ "a" : 1.0, "k\u0065y":"sk_live_0123456789abcd" }"#, r#"{"a":1.0,"k\u0065y":"sk_live…abcd"}"#),
+            (
+                r#"{"key":"sk_live_first_one","key":"sk_live_second_one"}"#,
+                r#"{"key":"sk_live…_one","key":"sk_live…_one"}"#,
+            ),
+            (r#"{"key":"0123456789a"}"#, r#"{"key":"…"}"#),
+            (r#"{"key":"\ud800 0123456789abcdef"}"#, r#"{"key":"…"}"#),
+            (r#"{"key":7,"other":"sk_live_0123456789abcd"}"#, r#"{"key":7,"other":"sk_live_0123456789abcd"}"#),
+            (r#"{ "spaces" : [ 1 ] }"#, r#"{ "spaces" : [ 1 ] }"#),
+        ] {
+            let masked = object(sent).masked("key");
+            assert_eq!(masked.0.get(), shown);
+            assert_eq!(masked.masked("key").0.get(), shown, "twice is once");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_back_masked_is_what_was_stored() {
+        let stored = object(r#"{"key":"sk_live_0123456789abcd","plan":1}"#);
+        for (sent, kept) in [
+            (r#"{"key":"sk_live…abcd","plan":2}"#, r#"{"key":"sk_live_0123456789abcd","plan":2}"#),
+            // The key may have been replaced since it was read.
+            (r#"{"key":"sk_test…wxyz"}"#, r#"{"key":"sk_live_0123456789abcd"}"#),
+            (r#"{"key":"sk_live_another_one"}"#, r#"{"key":"sk_live_another_one"}"#),
+            (r#"{"plan":3}"#, r#"{"plan":3}"#),
+        ] {
+            assert_eq!(object(sent).unmasked("key", &stored).0.get(), kept);
+        }
+        assert_eq!(object(r#"{"key":"…"}"#).unmasked("key", &object("{}")).0.get(), r#"{"key":"…"}"#);
     }
 }

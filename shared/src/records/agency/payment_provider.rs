@@ -1,11 +1,11 @@
-//! The payment provider: the two calls that register an agency's webhook there.
+//! The payment provider: the calls that register an agency's webhook there, and read it.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::records::agency::StoredPaymentWebhook;
+use crate::records::agency::{PaymentWebhookState, StoredPaymentWebhook};
 use crate::request::error::{Error, Result, chain};
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
@@ -90,6 +90,10 @@ struct ProviderEndpoint {
     id: String,
     /// Answered only when the endpoint is made.
     secret: Option<Secret>,
+    url: Option<String>,
+    #[serde(default)]
+    enabled_events: Vec<String>,
+    status: Option<String>,
 }
 
 impl<'a> PaymentProvider<'a> {
@@ -128,16 +132,34 @@ impl<'a> PaymentProvider<'a> {
         endpoint(response).await.map(|_| true)
     }
 
-    /// Sends a call, again where no answer came or another one is under way. Both calls are idempotent: one has its idempotency key, the
-    /// other sets fixed values.
+    /// Reads the endpoint `id`; one that is not configured where the provider no longer knows it.
+    ///
+    /// # Errors
+    /// [`Error::PaymentProvider`].
+    pub async fn read_webhook(&self, id: &str) -> Result<PaymentWebhookState> {
+        let request = client()?.get(format!("{}/v1/webhook_endpoints/{id}", self.base)).bearer_auth(self.key);
+        let response = self.send(request, false).await?;
+        if response.status() == reqwest::StatusCode::NOT_FOUND {
+            return Ok(PaymentWebhookState::default());
+        }
+        let ProviderEndpoint { id, url, enabled_events, status, .. } = endpoint(response).await?;
+        Ok(PaymentWebhookState { configured: true, payment_webhook_id: Some(id), url, enabled_events, status })
+    }
+
     async fn post(&self, path: &str, url: &str, idempotency_key: Option<&str>) -> Result<reqwest::Response> {
-        let client = CLIENT.as_ref().map_err(|error| Error::Internal(error.clone()))?;
         let form: Vec<_> =
             std::iter::once(("url", url)).chain(EVENTS.map(|event| ("enabled_events[]", event))).collect();
-        let mut request = client.post(format!("{}{path}", self.base)).bearer_auth(self.key).form(&form);
+        let mut request = client()?.post(format!("{}{path}", self.base)).bearer_auth(self.key).form(&form);
         if let Some(key) = idempotency_key {
             request = request.header("idempotency-key", key);
         }
+        self.send(request, idempotency_key.is_some()).await
+    }
+
+    /// Sends a call, again where no answer came or another one is under way. All calls are idempotent: one has its idempotency key, another
+    /// sets fixed values, another reads. Only of the first is a failure kept.
+    async fn send(&self, request: reqwest::RequestBuilder, keyed: bool) -> Result<reqwest::Response> {
+        let client = client()?;
         let failed = |error: reqwest::Error| Error::PaymentProvider(chain(&error.without_url()));
         let request = request.build().map_err(failed)?;
         let mut failures = 0;
@@ -150,8 +172,7 @@ impl<'a> PaymentProvider<'a> {
             let again = match &result {
                 Ok(response) => match response.status().as_u16() {
                     409 | 429 => true,
-                    // A failure of an update is not kept.
-                    500.. if idempotency_key.is_none() => std::mem::replace(&mut failures, 1) == 0,
+                    500.. if !keyed => std::mem::replace(&mut failures, 1) == 0,
                     _ => false,
                 },
                 Err(_) => std::mem::replace(&mut failures, 1) == 0,
@@ -162,6 +183,10 @@ impl<'a> PaymentProvider<'a> {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+fn client() -> Result<&'static reqwest::Client> {
+    CLIENT.as_ref().map_err(|error| Error::Internal(error.clone()))
 }
 
 async fn endpoint(response: reqwest::Response) -> Result<ProviderEndpoint> {

@@ -69,12 +69,14 @@ impl Table {
         self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
     }
 
-    /// Ends the lease of a campaign without a contact left: it is no longer due.
+    /// Ends the lease of a campaign without a contact left: it is completed, and no longer due.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn finish_campaign(&self, lease: &Lease) -> Result<bool, TableError> {
-        self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await
+        let completed = [(":completed", text(CampaignStatus::Completed.as_str()))];
+        let expression = "SET #status = :completed REMOVE due_pk, due_at ADD version :one";
+        self.while_leased(lease, expression, &completed).await
     }
 
     /// Updates the campaign, unless another function has a lease on it by now. Returns whether it was updated.

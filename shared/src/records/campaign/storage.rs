@@ -13,7 +13,7 @@ use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::widget::Widget;
 use crate::request::context::Recognition;
-use crate::request::page::{Page, PageQuery};
+use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::keys::{Key, row_of};
 use crate::table::reservation::{Origin, Reservation};
@@ -193,8 +193,25 @@ impl Table {
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (campaign, items) =
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        let (campaign, items) = (campaign?, items?);
-        Ok(Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes_in(&items)).seen())
+        Ok(complete(campaign?, &items?))
+    }
+
+    /// A page of the campaigns as they are answered.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn campaigns(&self, query: &ListQuery<Campaign>) -> Result<Page<Campaign>, TableError> {
+        let page = self.list((), query).await?;
+        let complete = |campaign: Campaign| async {
+            let first = message_text(&self.tenant, campaign.id.run());
+            let items = self.store.query(&first.pk, &first.sk, None).await?;
+            Ok::<_, TableError>(complete(campaign, &items))
+        };
+        let campaigns: Vec<_> = page.items.into_iter().map(complete).collect();
+        let mut campaigns: Vec<Campaign> = stream::iter(campaigns).buffered(CONCURRENT_BATCHES).try_collect().await?;
+        // What is stored may say another status than what became of the contacts.
+        campaigns.retain(|campaign| query.matches(campaign));
+        Ok(query.page.of(campaigns, page.total))
     }
 
     /// Puts the contacts of a campaign, to which nothing refers yet.
@@ -402,6 +419,11 @@ impl Table {
 /// The number of places in a campaign as it is stored, including deleted ones.
 fn places_of(campaign: &Campaign) -> u32 {
     u32::try_from(campaign.counts.queued).unwrap_or(u32::MAX)
+}
+
+/// A campaign as it is answered, with its message and what became of its contacts, which `items` hold.
+fn complete(campaign: Campaign, items: &[Item]) -> Campaign {
+    Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes_in(items)).seen()
 }
 
 /// The message in the item of one.

@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use super::{Conversation, ConversationStatus, Message, MessageType, NewMessage, SenderType, Transcribed};
 use crate::records::campaign::RunId;
-use crate::request::page::PageQuery;
+use crate::records::contact::Contact;
+use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
+use crate::table::filters::Term;
 use crate::table::keys::{Key, made_by};
 use crate::table::store::{Item, from_item, made_id, number, text, to_item, values};
 use crate::table::stored::{Single, Stored};
@@ -213,6 +215,21 @@ impl Table {
         messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         let transcript = query.of(messages, conversation.chat_count);
         Ok(Transcribed { conversation, transcript })
+    }
+
+    /// A page of the conversations with a contact.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such contact.
+    pub async fn conversations_with(
+        &self,
+        contact: ContactId,
+        page: PageQuery,
+    ) -> Result<Page<Conversation>, TableError> {
+        let query = ListQuery::new(page, Term::of("contact_id", &contact).into_iter().collect());
+        // Not `try_join!`: the cost of a request must not depend on whether the contact exists.
+        let (contact, page) = futures_util::join!(self.get::<Contact>(contact), self.list((), &query));
+        contact.and(page)
     }
 
     /// All messages of a conversation.

@@ -25,7 +25,7 @@ macro_rules! record {
                 use ::serde::ser::SerializeMap as _;
                 let mut members = serializer.serialize_map(None)?;
                 members.serialize_entry("id", &self.id)?;
-                $($crate::record!(@answer $role members, self.$field, $field);)*
+                $($crate::record!(@answer $role [$($($mark)*)?] members, self.$field, $field);)*
                 members.end()
             }
         }
@@ -107,7 +107,7 @@ macro_rules! record {
 
                 fn apply(&mut self, changes: &Fields) {
                     let _ = changes;
-                    $($crate::record!(@apply $role self.$field, changes.$field $(, $default)?);)*
+                    $($crate::record!(@apply $role [$($($mark)*)?] self.$field, changes.$field $(, $default)?);)*
                 }
 
                 fn touch(&mut self, now: $crate::values::time::Timestamp) {
@@ -162,9 +162,22 @@ macro_rules! record {
                     members.into_iter().flatten().collect()
                 }
 
+                fn addresses(&self) -> Vec<(&'static str, &str)> {
+                    let addresses: Vec<Option<(&'static str, &str)>> =
+                        vec![$($($crate::record!(@address ($($mark)*) $field, self.$field),)?)*];
+                    addresses.into_iter().flatten().collect()
+                }
+
+                fn changed_addresses(changes: &Fields) -> Vec<(&'static str, &str)> {
+                    let _ = changes;
+                    let addresses: Vec<Option<(&'static str, &str)>> =
+                        vec![$($($crate::record!(@address ($($mark)*) $field, changes.$field),)?)*];
+                    addresses.into_iter().flatten().collect()
+                }
+
                 fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
                     let _ = &item;
-                    $($crate::record!(@hide $role item, self.$field, $field);)*
+                    $($crate::record!(@hide $role [$($($mark)*)?] item, self.$field, $field);)*
                     Ok(())
                 }
             }
@@ -173,8 +186,11 @@ macro_rules! record {
         $crate::record!(@place $place ($($places)*) $Name $Id);
     };
 
-    (@answer hidden $members:ident, $value:expr, $field:ident) => {};
-    (@answer $role:ident $members:ident, $value:expr, $field:ident) => {
+    (@answer hidden [$($mark:tt)*] $members:ident, $value:expr, $field:ident) => {};
+    (@answer $role:ident [masks $secret:ident] $members:ident, $value:expr, $field:ident) => {
+        $members.serialize_entry(stringify!($field), &$value.masked(stringify!($secret)))?
+    };
+    (@answer $role:ident [$($mark:tt)*] $members:ident, $value:expr, $field:ident) => {
         $members.serialize_entry(stringify!($field), &$value)?
     };
 
@@ -249,19 +265,26 @@ macro_rules! record {
     };
     (@read_change $role:ident $source:ident, $issues:ident, $field:ident: $Type:ty $(, $default:expr)?) => { Some(()) };
 
-    (@apply input $value:expr, $change:expr, $default:expr) => {
+    (@apply input [masks $secret:ident] $value:expr, $change:expr, $default:expr) => {
+        match &$change {
+            $crate::records::declaration::Patch::Absent => {}
+            $crate::records::declaration::Patch::Null => $value = $default,
+            $crate::records::declaration::Patch::Set(value) => $value = value.unmasked(stringify!($secret), &$value),
+        }
+    };
+    (@apply input [$($mark:tt)*] $value:expr, $change:expr, $default:expr) => {
         match &$change {
             $crate::records::declaration::Patch::Absent => {}
             $crate::records::declaration::Patch::Null => $value = $default,
             $crate::records::declaration::Patch::Set(value) => $value = value.clone(),
         }
     };
-    (@apply input $value:expr, $change:expr) => {
+    (@apply input [$($mark:tt)*] $value:expr, $change:expr) => {
         if let $crate::records::declaration::Patch::Set(value) = &$change {
             $value = value.clone();
         }
     };
-    (@apply $role:ident $value:expr, $change:expr $(, $default:expr)?) => {};
+    (@apply $role:ident [$($mark:tt)*] $value:expr, $change:expr $(, $default:expr)?) => {};
 
     (@touch updated $value:expr, $now:ident) => { $value = $now };
     (@touch $role:ident $value:expr, $now:ident) => {};
@@ -269,36 +292,47 @@ macro_rules! record {
     (@term (filter) $Type:ty, $field:ident, $value:expr) => {
         $crate::table::filters::Term::of::<$Type>(stringify!($field), $value)
     };
-
-    (@term (unique $($filter:tt)?) $($rest:tt)*) => { None };
+    (@term ($($mark:tt)*) $Type:ty, $field:ident, $value:expr) => { None };
 
     (@unique (unique $($filter:tt)?) $Type:ty, $field:ident, $value:expr) => {
         $crate::table::unique::UniqueValue::of::<$Type>(stringify!($field), $value)
     };
-    (@unique (filter) $($rest:tt)*) => { None };
+    (@unique ($($mark:tt)*) $Type:ty, $field:ident, $value:expr) => { None };
 
     (@read_unique (unique filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
     (@read_unique ($($mark:tt)*) $($rest:tt)*) => { Some(None) };
 
-    (@read_term (unique $($filter:tt)?) $($rest:tt)*) => { Some(None) };
     (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
+    (@read_term ($($mark:tt)*) $Type:ty, $field:ident, $source:ident, $issues:ident) => { Some(None) };
 
-    (@filter_member (unique) $($rest:tt)*) => { None };
-    (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => {
+    (@filter_member (filter) $Type:ty, $field:ident) => {
         Some($crate::table::filters::Term::member::<$Type>(
             stringify!($field),
             concat!("Those with this `", stringify!($field), "` only."),
         ))
     };
+    (@filter_member (unique filter) $Type:ty, $field:ident) => {
+        $crate::record!(@filter_member (filter) $Type, $field)
+    };
+    (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => { None };
 
-    (@hide hidden $item:ident, $value:expr, $field:ident) => {
+    (@address (address) $field:ident, $value:expr) => {
+        $crate::records::declaration::MayBeAddress::address(&$value).map(|address| (stringify!($field), address))
+    };
+    (@address ($($mark:tt)*) $field:ident, $value:expr) => { None };
+
+    (@hide hidden [$($mark:tt)*] $item:ident, $value:expr, $field:ident) => {
         $crate::table::store::hide($item, stringify!($field), &$value)?
     };
-    (@hide $role:ident $item:ident, $value:expr, $field:ident) => {};
+    // The item has the secret itself, in place of what is answered.
+    (@hide $role:ident [masks $secret:ident] $item:ident, $value:expr, $field:ident) => {
+        $crate::table::store::hide($item, stringify!($field), &$value)?
+    };
+    (@hide $role:ident [$($mark:tt)*] $item:ident, $value:expr, $field:ident) => {};
 
     (@place listed ($list:literal $(, pointers $pointers:path)? $(, due $due:path)?) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;
@@ -306,11 +340,13 @@ macro_rules! record {
             of |_of, fresh, ordinal| (): $list.to_owned(), $crate::values::id::with_ordinal(fresh, ordinal).into();
             parent []; pointers [$($pointers)?]; due [$($due)?]);
     };
-    (@place listed ($list:literal of $Of:ident $(=> $Parent:ident)? $(, due $due:path)?) $Name:ident $Id:ident) => {
+    (@place listed (
+        $list:literal of $Of:ident $(=> $Parent:ident)? $(, pointers $pointers:path)? $(, due $due:path)?
+    ) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;
             id |id| ($Of, $Id): id.1.0, format!("{}#{}", $list, id.0);
             of |of, fresh, ordinal| $Of: format!("{}#{of}", $list), (of, $crate::values::id::with_ordinal(fresh, ordinal).into());
-            parent [$($Parent)?]; pointers []; due [$($due)?]);
+            parent [$($Parent)?]; pointers [$($pointers)?]; due [$($due)?]);
     };
     (@place listed ($list:literal within $Of:ident => $Parent:ident) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;

@@ -129,8 +129,14 @@ impl Parse for String {
 }
 
 /// The most characters of the texts with these names.
-const TEXTS: [(&str, usize); 5] =
-    [("name", 256), ("description", 4096), ("text", MESSAGE), ("message", MESSAGE), ("opening_message", MESSAGE)];
+const TEXTS: [(&str, usize); 6] = [
+    ("name", 256),
+    ("description", 4096),
+    ("text", MESSAGE),
+    ("message", MESSAGE),
+    ("opening_message", MESSAGE),
+    ("user_opening_messages", MESSAGE),
+];
 /// The most characters of a message.
 const MESSAGE: usize = 32_768;
 /// The most characters of all other texts.

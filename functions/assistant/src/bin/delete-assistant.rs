@@ -1,0 +1,9 @@
+//! Runs `delete-assistant` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<assistant::DeleteAssistant>(&routes::DELETE_ASSISTANT))
+}

@@ -1,0 +1,18 @@
+//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: removes the link between an intent and an assistant.
+
+use shared::prelude::*;
+
+pub struct UnlinkAssistantIntent;
+
+impl Operation for UnlinkAssistantIntent {
+    type Path = (AssistantId, IntentId);
+    type Query = ();
+    type Body = ();
+    type Reply = Deleted<LinkedIntent>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (assistant, intent) = request.path;
+        // The whole path names the link, so the failure is reported at its last parameter.
+        Ok(Deleted(cx.table.unlink_intent(intent, assistant).await.on_missing("intent_id")?.into()))
+    }
+}

@@ -1,0 +1,9 @@
+//! Runs `list-contact-conversations` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<conversation::ListContactConversations>(&routes::LIST_CONTACT_CONVERSATIONS))
+}

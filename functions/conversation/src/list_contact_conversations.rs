@@ -1,0 +1,16 @@
+//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with a contact.
+
+use shared::prelude::*;
+
+pub struct ListContactConversations;
+
+impl Operation for ListContactConversations {
+    type Path = ContactId;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<Conversation>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        cx.table.conversations_with(request.path, request.query).await.on_missing("contact_id")
+    }
+}

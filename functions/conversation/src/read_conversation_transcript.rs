@@ -1,0 +1,17 @@
+//! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of what was said in a conversation, oldest first.
+
+use shared::prelude::*;
+
+pub struct ReadConversationTranscript;
+
+impl Operation for ReadConversationTranscript {
+    type Path = ConversationId;
+    type Query = PageQuery;
+    type Body = ();
+    type Reply = Page<Message>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let found = cx.table.transcribed(request.path, &request.query).await;
+        Ok(found.on_missing("conversation_id")?.transcript)
+    }
+}

@@ -1,0 +1,5 @@
+//! `POST /api/v1/datasource`: makes a data source, which is empty.
+
+use shared::prelude::*;
+
+pub type CreateDatasource = Create<Datasource>;

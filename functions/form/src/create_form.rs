@@ -1,0 +1,5 @@
+//! `POST /api/v1/form`: makes a form.
+
+use shared::prelude::*;
+
+pub type CreateForm = Create<Form>;

@@ -1,0 +1,5 @@
+//! `GET /api/v1/form/list`: a page of the forms.
+
+use shared::prelude::*;
+
+pub type ListForms = List<Form>;

@@ -1,0 +1,5 @@
+//! `GET /api/v1/tag/{tag_id}`: a tag.
+
+use shared::prelude::*;
+
+pub type ReadTag = Read<Tag>;

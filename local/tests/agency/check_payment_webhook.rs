@@ -1,0 +1,63 @@
+//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::records::{NOBODYS, detail, issue, not_found};
+
+async fn ask(stack: &Stack, agency: &str, what: &str) -> Answer {
+    stack.answer(&call("GET", &format!("/api/v1/agency/billing/{agency}/{what}_payment_webhook"), ACME)).await
+}
+
+async fn check(stack: &Stack) -> Answer {
+    ask(stack, &id('a', kind::AGENCY, 1), "check").await
+}
+
+fn not_configured() -> Value {
+    json!({"configured": false, "payment_webhook_id": null, "url": null, "enabled_events": [], "status": null})
+}
+
+#[tokio::test]
+async fn it_is_what_was_set_up_as_long_as_the_provider_has_it() {
+    let stack = stack().await;
+    assert_eq!(data(&check(&stack).await), not_configured());
+    let made = data(&ask(&stack, &id('a', kind::AGENCY, 1), "setup").await);
+    let answer = check(&stack).await;
+    let wanted = json!({
+        "configured": true,
+        "payment_webhook_id": made["payment_webhook_id"],
+        "url": made["url"],
+        "enabled_events": made["enabled_events"],
+        "status": "enabled",
+    });
+    let wanted = json!({"message": "Data retrieved successfully", "meta": {}, "data": wanted});
+    assert_eq!((answer.status, json(&answer)), (200, wanted));
+    assert!(!answer.body.contains("whsec"), "{}", answer.body);
+    stack.payment_provider.forget(made["payment_webhook_id"].as_str().unwrap());
+    assert_eq!(data(&check(&stack).await), not_configured());
+}
+
+#[tokio::test]
+async fn without_a_key_or_a_webhook_nothing_is_asked_of_the_provider() {
+    let stack = stack().await;
+    for number in [0, 1, 2] {
+        assert_eq!(data(&ask(&stack, &id('a', kind::AGENCY, number), "check").await), not_configured());
+    }
+    assert_eq!(stack.payment_provider.requests(), 0);
+    for other in [NOBODYS, &id('b', kind::AGENCY, 1)] {
+        assert_eq!(detail(&ask(&stack, other, "check").await), not_found("agency_id"), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_fails_at_is_asked_again_once_and_then_told() {
+    let stack = stack().await;
+    assert_eq!(ask(&stack, &id('a', kind::AGENCY, 1), "setup").await.status, 200);
+    stack.payment_provider.fail(&[503]);
+    assert_eq!(data(&check(&stack).await)["configured"], true);
+    stack.payment_provider.fail(&[503, 503]);
+    let msg = "The payment provider failed or refused the request";
+    assert_eq!(detail(&check(&stack).await), (502, json!([issue(&json!([]), "payment_provider_error", msg)])));
+}

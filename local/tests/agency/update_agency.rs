@@ -1,0 +1,71 @@
+//! `PUT /api/v1/agency/{agency_id}`: changes an agency, whose payment key is answered masked.
+
+use local::Stack;
+use local::gateway::{Answer, Call};
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, kind, stack};
+use crate::records::{items, row};
+
+const KEY: &str = "sk_live_51Hq0000000000wxyz";
+const MASKED: &str = "sk_live…wxyz";
+
+fn path() -> String {
+    format!("/api/v1/agency/{}", id('a', kind::AGENCY, 1))
+}
+
+async fn update(stack: &Stack, body: &Value) -> Answer {
+    stack.answer(&Call { body: body.to_string().into(), ..call("PUT", &path(), ACME) }).await
+}
+
+/// The billing plan as it is stored.
+async fn stored(stack: &Stack) -> Value {
+    let agency = items(stack).await.remove(&row("AGENCY", 1)).unwrap();
+    serde_json::from_str(agency["billing_plan"].as_str().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_masked_key_that_is_sent_back_stays_and_the_rest_is_replaced() {
+    let stack = stack().await;
+    let plan = data(&update(&stack, &json!({"billing_plan": {"payment_api_key": KEY, "currency": "EUR"}})).await);
+    assert_eq!(plan["billing_plan"], json!({"payment_api_key": MASKED, "currency": "EUR"}));
+    assert_eq!(stored(&stack).await, json!({"payment_api_key": KEY, "currency": "EUR"}));
+    let read = data(&stack.answer(&call("GET", &path(), ACME)).await);
+    assert_eq!(read, plan);
+    // As it was read, and with one of its other members changed.
+    for (sent, kept) in [
+        (read["billing_plan"].clone(), json!({"payment_api_key": KEY, "currency": "EUR"})),
+        (json!({"payment_api_key": MASKED, "trial": 14}), json!({"payment_api_key": KEY, "trial": 14})),
+    ] {
+        let answered = data(&update(&stack, &json!({"billing_plan": sent})).await);
+        assert_eq!((&answered["billing_plan"], stored(&stack).await), (&sent, kept));
+    }
+    // Another key is another key, and a plan without one has none.
+    update(&stack, &json!({"billing_plan": {"payment_api_key": "sk_live_another_one"}})).await;
+    assert_eq!(stored(&stack).await, json!({"payment_api_key": "sk_live_another_one"}));
+    for (sent, kept) in [(json!({"trial": 7}), json!({"trial": 7})), (Value::Null, json!({}))] {
+        update(&stack, &json!({"billing_plan": {"payment_api_key": KEY}})).await;
+        assert_eq!(data(&update(&stack, &json!({"billing_plan": sent})).await)["billing_plan"], kept);
+        assert_eq!(stored(&stack).await, kept);
+    }
+}
+
+#[tokio::test]
+async fn a_masked_key_in_place_of_none_is_none() {
+    let stack = stack().await;
+    update(&stack, &json!({"billing_plan": {}})).await;
+    let answered = data(&update(&stack, &json!({"billing_plan": {"payment_api_key": MASKED}})).await);
+    assert_eq!(answered["billing_plan"]["payment_api_key"], MASKED);
+    let set_up = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('a', kind::AGENCY, 1));
+    assert_eq!(stack.answer(&call("GET", &set_up, ACME)).await.status, 409);
+    assert_eq!(stack.payment_provider.requests(), 0);
+}
+
+#[tokio::test]
+async fn an_update_leaves_the_webhook_at_the_provider_as_it_is() {
+    let stack = stack().await;
+    let set_up = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('a', kind::AGENCY, 1));
+    assert_eq!(data(&stack.answer(&call("GET", &set_up, ACME)).await)["status"], "created");
+    data(&update(&stack, &json!({"branding": {"name": "Renamed"}, "user_auth": null})).await);
+    assert_eq!(data(&stack.answer(&call("GET", &set_up, ACME)).await)["status"], "updated");
+}

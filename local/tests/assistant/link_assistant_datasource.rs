@@ -1,0 +1,96 @@
+//! `POST /api/v1/assistant/{assistant_id}/data_source/{datasource_id}`: links a data source to an assistant, once.
+
+use futures_util::future::join_all;
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::records::{NOBODYS, changes, detail, items, not_found, nothing};
+
+fn at(assistant: &str, datasource: &str) -> String {
+    format!("/api/v1/assistant/{assistant}/data_source/{datasource}")
+}
+
+async fn link(stack: &Stack, assistant: &str, datasource: &str) -> Answer {
+    stack.answer(&post(&at(assistant, datasource), ACME, "")).await
+}
+
+/// A page of the data sources of an assistant: their ids, and how many there are.
+async fn linked(stack: &Stack, assistant: &str, query: &str) -> (Vec<Value>, Value) {
+    let mut call = call("GET", &format!("/api/v1/assistant/{assistant}/data_source"), ACME);
+    call.query += query;
+    let page = data(&stack.answer(&call).await);
+    (page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect(), page["total"].clone())
+}
+
+#[tokio::test]
+async fn again_it_answers_the_same_and_changes_nothing() {
+    let stack = stack().await;
+    let (assistant, datasource) = (id('a', kind::ASSISTANT, 0), id('a', kind::DATASOURCE, 1));
+    let record = json!({"datasource_id": datasource, "assistant_id": assistant});
+    let wanted = json!({"message": "Data created successfully", "meta": {}, "data": record});
+    let first = link(&stack, &assistant, &datasource).await;
+    assert_eq!((first.status, json(&first)), (201, wanted));
+    let before = items(&stack).await;
+    let again = link(&stack, &assistant.to_uppercase(), &datasource.replace('-', "")).await;
+    assert_eq!((again.status, again.body), (first.status, first.body));
+    assert_eq!(changes(&stack, &before).await, nothing());
+    assert_eq!(linked(&stack, &assistant, "").await, (vec![json!(datasource)], json!(1)));
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_makes_the_link() {
+    let stack = stack().await;
+    let (assistant, datasource) = (id('a', kind::ASSISTANT, 0), id('a', kind::DATASOURCE, 0));
+    let answers = join_all((0..8).map(|_| link(&stack, &assistant, &datasource))).await;
+    assert!(answers.iter().all(|answer| (answer.status, &answer.body) == (201, &answers[0].body)), "{answers:?}");
+    assert_eq!(linked(&stack, &assistant, "").await, (vec![json!(datasource)], json!(1)));
+    // The links of one another are left alone.
+    assert_eq!(linked(&stack, &id('a', kind::ASSISTANT, 1), "").await.1, 1);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_linked() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let (assistant, datasource) = (id('a', kind::ASSISTANT, 0), id('a', kind::DATASOURCE, 0));
+    for other in [NOBODYS, &id('b', kind::ASSISTANT, 0)] {
+        assert_eq!(detail(&link(&stack, other, &datasource).await), not_found("assistant_id"), "{other}");
+        assert_eq!(detail(&link(&stack, other, NOBODYS).await), not_found("assistant_id"), "{other}");
+    }
+    for other in [NOBODYS, &id('b', kind::DATASOURCE, 0), &assistant] {
+        assert_eq!(detail(&link(&stack, &assistant, other).await), not_found("datasource_id"), "{other}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn pages_have_what_was_linked_first_first_and_leave_out_what_is_gone() {
+    let stack = stack().await;
+    let assistant = id('a', kind::ASSISTANT, 0);
+    let mut made = Vec::new();
+    for number in 0..5 {
+        let body = json!({"name": format!("Source {number}"), "ds_type": "pdf"});
+        made.push(data(&stack.answer(&post("/api/v1/datasource", ACME, body.to_string())).await)["id"].clone());
+    }
+    // Linked in another order than they were made in.
+    let order: Vec<Value> = [3, 0, 4, 1, 2].iter().map(|number: &usize| made[*number].clone()).collect();
+    for datasource in &order {
+        assert_eq!(link(&stack, &assistant, datasource.as_str().unwrap()).await.status, 201);
+    }
+    for (page, wanted) in [(1, &order[..2]), (2, &order[2..4]), (3, &order[4..]), (4, &[])] {
+        assert_eq!(linked(&stack, &assistant, &format!("&size=2&page={page}")).await, (wanted.to_vec(), json!(5)));
+    }
+    // One link is removed; of another one, the data source.
+    let removed =
+        call("DELETE", &format!("/api/v1/datasource/{}/assistant/{assistant}", order[0].as_str().unwrap()), ACME);
+    assert_eq!(stack.answer(&removed).await.status, 200);
+    assert_eq!(detail(&stack.answer(&removed).await), not_found("assistant_id"));
+    let gone = call("DELETE", &format!("/api/v1/datasource/{}", order[1].as_str().unwrap()), ACME);
+    assert_eq!(stack.answer(&gone).await.status, 200);
+    assert_eq!(linked(&stack, &assistant, "").await, (order[2..].to_vec(), json!(4)));
+    // What was removed may be linked again, behind the others.
+    assert_eq!(link(&stack, &assistant, order[0].as_str().unwrap()).await.status, 201);
+    assert_eq!(linked(&stack, &assistant, "&size=100").await.0.last(), Some(&order[0]));
+}

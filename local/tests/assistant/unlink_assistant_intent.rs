@@ -1,0 +1,38 @@
+//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: takes an intent away from an assistant.
+
+use serde_json::json;
+
+use crate::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::records::{NOBODYS, deletes_with, detail, hole, key, not_found, row};
+
+#[tokio::test]
+async fn only_the_link_goes() {
+    let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
+    let (pointer, list) = (key(&format!("INTENT_LINK#{intent}"), &assistant), format!("INTENT_LINK#{assistant}"));
+    let record = json!({"intent_id": intent, "assistant_id": assistant});
+    let path = format!("/api/v1/assistant/{assistant}/intent/{intent}");
+    deletes_with(&path, record, &[pointer, row(&list, 0)], hole(&list, 0), "intent_id").await;
+}
+
+#[tokio::test]
+async fn the_whole_path_names_the_link() {
+    let stack = stack().await;
+    let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
+    for (one, other) in [(assistant.as_str(), NOBODYS), (NOBODYS, &intent), (&id('a', kind::ASSISTANT, 0), &intent)] {
+        let answer = stack.answer(&call("DELETE", &format!("/api/v1/assistant/{one}/intent/{other}"), ACME)).await;
+        assert_eq!(detail(&answer), not_found("intent_id"), "{one} {other}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_removed_may_be_linked_again() {
+    let stack = stack().await;
+    let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
+    let (path, list) =
+        (format!("/api/v1/assistant/{assistant}/intent/{intent}"), format!("/api/v1/assistant/{assistant}/intent"));
+    let total = async || data(&stack.answer(&call("GET", &list, ACME)).await)["total"].clone();
+    assert_eq!(stack.answer(&call("DELETE", &path, ACME)).await.status, 200);
+    assert_eq!(total().await, 0);
+    assert_eq!(stack.answer(&post(&path, ACME, "")).await.status, 201);
+    assert_eq!(total().await, 1);
+}

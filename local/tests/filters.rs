@@ -1,0 +1,115 @@
+//! What holds for every filter of every list: it is asked of every route whose query has one.
+
+use std::collections::BTreeSet;
+
+use local::Stack;
+use local::functions::describe;
+use local::gateway::Call;
+use serde_json::Value;
+use shared::routes::{self, Route};
+
+use crate::fixture::{ACME, call, data, demo_id, failure, path, streaming, valid_call};
+use crate::records::NOBODYS;
+
+/// The filters of a list, with the schema of each.
+fn filters(route: &Route) -> Vec<(String, Value)> {
+    let query = describe(route.name).query;
+    let members = query["properties"].as_object().unwrap().clone().into_iter();
+    members.filter(|(name, _)| !["page", "size"].contains(&name.as_str())).collect()
+}
+
+fn filtered() -> impl Iterator<Item = &'static Route> {
+    routes::ALL.iter().copied().filter(|route| route.method == "GET" && !filters(route).is_empty())
+}
+
+/// The ids on all pages, and the total that each page tells.
+async fn ids(stack: &Stack, route: &Route, query: &str) -> (Vec<Value>, u64) {
+    let (mut found, mut page) = (Vec::new(), 1);
+    loop {
+        let mut call = call("GET", &path(route, |name| demo_id('a', name)), ACME);
+        call.query += &format!("{query}&size=100&page={page}");
+        let answer = data(&stack.answer(&call).await);
+        found.extend(answer["items"].as_array().unwrap().clone());
+        if answer["next_page"].is_null() {
+            return (found, answer["total"].as_u64().unwrap());
+        }
+        page += 1;
+    }
+}
+
+async fn settled() -> Stack {
+    let stack = Stack::start(streaming()).await.unwrap();
+    stack.settle().await.unwrap();
+    stack
+}
+
+#[tokio::test]
+async fn every_choice_of_filters_selects_its_rows_and_their_total() {
+    let (stack, mut cases) = (settled().await, 0);
+    for route in filtered() {
+        let names: Vec<String> = filters(route).into_iter().map(|(name, _)| name).collect();
+        let (rows, _) = ids(&stack, route, "").await;
+        for like in [rows.first(), rows.get(rows.len() / 2), rows.last()].into_iter().flatten() {
+            for choice in 1..1_u32 << names.len() {
+                let chosen: Vec<&String> = (0..)
+                    .zip(&names)
+                    .filter(|(bit, name)| choice & (1 << bit) != 0 && !like[*name].is_null())
+                    .map(|(_, name)| name)
+                    .collect();
+                let query: String =
+                    chosen.iter().map(|name| format!("&{name}={}", like[*name].as_str().unwrap())).collect();
+                let wanted: Vec<Value> =
+                    rows.iter().filter(|row| chosen.iter().all(|name| row[*name] == like[*name])).cloned().collect();
+                let total = wanted.len() as u64;
+                assert_eq!(ids(&stack, route, &query).await, (wanted, total), "{} {query}", route.name);
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 50, "{cases}");
+}
+
+#[tokio::test]
+async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
+    let stack = settled().await;
+    for route in filtered() {
+        let (rows, _) = ids(&stack, route, "").await;
+        for (name, schema) in filters(route) {
+            let has: BTreeSet<&str> = rows.iter().filter_map(|row| row[&name].as_str()).collect();
+            let absent = match schema["enum"].as_array() {
+                Some(words) => words.iter().filter_map(Value::as_str).find(|word| !has.contains(word)),
+                None => Some(NOBODYS),
+            };
+            if let Some(absent) = absent {
+                let found = ids(&stack, route, &format!("&{name}={absent}")).await;
+                assert_eq!(found, (Vec::new(), 0), "{} {name}", route.name);
+            }
+            // A text is any text.
+            if schema["enum"].is_array() || schema["format"] == "uuid" {
+                let mut call = valid_call(route, 'a', ACME);
+                call.query += &format!("&{name}=%F0%9F%98%80");
+                let (status, issues) = failure(&stack.answer(&call).await);
+                assert_eq!((status, issues.len()), (422, 1), "{} {name}", route.name);
+                assert!(issues[0].starts_with(&format!("[\"query\",\"{name}\"] ")), "{issues:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_out() {
+    let stack = settled().await;
+    let list = routes::ALL.iter().find(|route| route.name == "list-datasources").unwrap();
+    let total = async |query: &str| ids(&stack, list, query).await.1;
+    assert_eq!((total("&ds_status=ready_for_use").await, total("&ds_status=failed").await), (1, 0));
+    let path = format!("/api/v1/datasource/{}", demo_id('a', "datasource_id"));
+    let body = br#"{"ds_status":"failed"}"#.to_vec();
+    data(&stack.answer(&Call { body, ..call("PUT", &path, ACME) }).await);
+    // Before the stream has told of it, no page has a row that contradicts its filter.
+    assert_eq!(ids(&stack, list, "&ds_status=ready_for_use").await.0, Vec::<Value>::new());
+    stack.settle().await.unwrap();
+    assert_eq!((total("&ds_status=ready_for_use").await, total("&ds_status=failed&ds_type=pdf").await), (0, 1));
+    data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    stack.settle().await.unwrap();
+    assert_eq!((total("&ds_status=failed").await, total("&ds_type=pdf").await, total("").await), (0, 0, 1));
+}

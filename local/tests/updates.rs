@@ -1,0 +1,183 @@
+//! What holds for every update of a record: it is asked of every route with PUT.
+
+use futures_util::future::join_all;
+use local::Stack;
+use local::functions::describe;
+use local::gateway::{Answer, Call};
+use serde_json::{Value, json};
+use shared::routes::{self, Route};
+
+use crate::fixture::{ACME, call, data, demo_id, everything, failure, id, json, kind, path, stack, valid_call};
+use crate::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
+
+fn updates() -> impl Iterator<Item = &'static Route> {
+    routes::ALL.iter().copied().filter(|route| route.method == "PUT")
+}
+
+async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
+    stack.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await
+}
+
+/// The record that `route` updates.
+async fn read(stack: &Stack, route: &Route) -> Value {
+    assert!(routes::ALL.iter().any(|read| read.method == "GET" && read.path == route.path), "{}", route.name);
+    data(&stack.answer(&call("GET", &path(route, |parameter| demo_id('a', parameter)), ACME)).await)
+}
+
+/// The fields that the route's body has, each with its schema.
+fn fields(route: &Route) -> Vec<(String, Value)> {
+    let schema = describe(route.name).body.unwrap();
+    schema["properties"].as_object().unwrap().clone().into_iter().collect()
+}
+
+/// `record` after a change.
+fn touched(mut record: Value) -> Value {
+    if record.get("updated_at").is_some() {
+        record["updated_at"] = TEST_TIME.into();
+    }
+    record
+}
+
+/// What null puts a field back to, if it has a default.
+fn default_of(schema: &Value) -> Option<Value> {
+    let nullable = schema["anyOf"].as_array().is_some_and(|choices| choices.contains(&json!({"type": "null"})));
+    schema.get("default").cloned().or_else(|| nullable.then_some(Value::Null))
+}
+
+/// Another value than `is`.
+fn sample(name: &str, schema: &Value, is: &Value) -> Value {
+    let schema = schema["anyOf"].get(0).unwrap_or(schema);
+    if let Some(words) = schema["enum"].as_array() {
+        return words.iter().find(|word| *word != is).unwrap().clone();
+    }
+    match (schema["type"].as_str().unwrap(), schema["format"].as_str()) {
+        ("boolean", _) => json!(is != &json!(true)),
+        ("integer", _) => json!(7),
+        ("object", _) => json!({"sample": [1, null]}),
+        ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {
+            (Some("string"), Some(_)) => json!(["fr-FR"]),
+            (Some("string"), None) => json!(["sample"]),
+            _ => json!([{"sample": 1}]),
+        },
+        (_, Some("uuid")) => match name {
+            "assistant_id" => id('a', kind::ASSISTANT, 0).into(),
+            "webhook_id" => id('a', kind::WEBHOOK, 0).into(),
+            _ => NOBODYS.into(),
+        },
+        (_, Some("date-time")) => "2000-01-01T00:00:00.000Z".into(),
+        _ => match name {
+            "endpoint" | "connector_url" => "https://93.184.215.14/sample".into(),
+            "email" => "sample@acme.example".into(),
+            "phone" | "phone_number" => "+31201234567".into(),
+            _ => "sample".into(),
+        },
+    }
+}
+
+#[tokio::test]
+async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
+    for route in updates() {
+        let stack = stack().await;
+        let before = read(&stack, route).await;
+        let others =
+            before.as_object().unwrap().keys().filter(|name| fields(route).iter().all(|(field, _)| field != *name));
+        let mut ignored: serde_json::Map<String, Value> = others.map(|name| (name.clone(), json!("another"))).collect();
+        for (name, value) in
+            [("id", NOBODYS), ("org_id", NOBODYS), ("created_at", "2000-01-01T00:00:00Z"), ("unknown", "x")]
+        {
+            ignored.insert(name.to_owned(), value.into());
+        }
+        for body in [json!({}), Value::Object(ignored)] {
+            let answer = update(&stack, route, &body).await;
+            let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": touched(before.clone())});
+            assert_eq!((answer.status, json(&answer)), (200, wanted.clone()), "{} {body}", route.name);
+            assert_eq!(read(&stack, route).await, wanted["data"], "{} {body}", route.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_none() {
+    let mut seen = [0, 0];
+    for route in updates() {
+        for (name, schema) in fields(route) {
+            let stack = stack().await;
+            let (record, before) = (read(&stack, route).await, items(&stack).await);
+            let answer = update(&stack, route, &json!({&name: null})).await;
+            match default_of(&schema) {
+                Some(default) => {
+                    let mut wanted = touched(record);
+                    wanted[&name] = default;
+                    // Who enables a webhook forgets why it was disabled.
+                    assert_eq!(data(&answer), wanted, "{} {name}", route.name);
+                    seen[0] += 1;
+                }
+                None => {
+                    let (status, issues) = failure(&answer);
+                    assert_eq!((status, issues.len()), (422, 1), "{} {name}", route.name);
+                    assert!(issues[0].starts_with(&format!("[\"body\",\"{name}\"] ")), "{} {issues:?}", route.name);
+                    assert_eq!(changes(&stack, &before).await, nothing(), "{} {name}", route.name);
+                    seen[1] += 1;
+                }
+            }
+        }
+    }
+    assert!(seen[0] > 20 && seen[1] > 5, "{seen:?}");
+}
+
+#[tokio::test]
+async fn updates_side_by_side_lose_no_field() {
+    for route in updates() {
+        let stack = stack().await;
+        let mut wanted = read(&stack, route).await;
+        let samples: Vec<_> = fields(route)
+            .into_iter()
+            .map(|(name, schema)| (name.clone(), sample(&name, &schema, &wanted[&name])))
+            .collect();
+        let bodies: Vec<Value> = samples.iter().map(|(name, value)| json!({name: value})).collect();
+        for answer in join_all(bodies.iter().map(|body| update(&stack, route, body))).await {
+            assert_eq!(answer.status, 200, "{} {}", route.name, answer.body);
+        }
+        for (name, value) in samples {
+            wanted[name] = value;
+        }
+        assert_eq!(read(&stack, route).await, touched(wanted), "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found_whatever_the_body_names() {
+    let stack = stack().await;
+    let before = everything(&stack).await;
+    for route in updates() {
+        let body: Value =
+            fields(route).iter().map(|(name, schema)| (name.clone(), sample(name, schema, &Value::Null))).collect();
+        let last = route.parameters().last().unwrap();
+        let path = path(route, |name| if name == last { NOBODYS.to_owned() } else { demo_id('a', name) });
+        let mut body = body;
+        // An address that a webhook may not have, and a record that is not there.
+        for name in ["endpoint", "connector_url"] {
+            if body.get(name).is_some() {
+                body[name] = "https://169.254.169.254/".into();
+            }
+        }
+        let answer = stack.answer(&Call { body: body.to_string().into(), ..call("PUT", &path, ACME) }).await;
+        assert_eq!(failure(&answer), (404, vec![format!("[\"path\",\"{last}\"] not_found")]), "{}", route.name);
+    }
+    assert_eq!(everything(&stack).await, before);
+}
+
+#[tokio::test]
+async fn updates_one_after_another_make_no_record_that_is_too_large() {
+    let stack = stack().await;
+    let widget = routes::ALL.iter().find(|route| route.name == "update-widget").unwrap();
+    let most = "😀".repeat(32_768);
+    assert_eq!(update(&stack, widget, &json!({"opening_message": most})).await.status, 200);
+    let before = read(&stack, widget).await;
+    let answer = update(&stack, widget, &json!({"user_opening_messages": [most]})).await;
+    let told = json(&answer)["detail"].clone();
+    let msg = told[0]["msg"].as_str().unwrap().to_owned();
+    assert!(msg.starts_with("The record should have at most 262144 bytes, not "), "{msg}");
+    assert_eq!((answer.status, told), (422, json!([issue(&json!(["body"]), "too_long", &msg)])));
+    assert_eq!(read(&stack, widget).await, before);
+}

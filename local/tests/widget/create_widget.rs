@@ -1,0 +1,150 @@
+//! `POST /api/v1/widget`: makes a widget.
+
+use local::Stack;
+use local::gateway::Answer;
+use serde_json::{Value, json};
+use shared::delivery::address::Reach;
+
+use crate::addresses::{reaching, refused};
+use crate::fixture::{ACME, call, data, failure, id, json, kind, post, stack};
+use crate::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, nothing, wrong};
+
+async fn create(stack: &Stack, body: &Value) -> Answer {
+    stack.answer(&post("/api/v1/widget", ACME, body.to_string())).await
+}
+
+/// The widget that a body makes which says its channel only.
+fn unsaid() -> Value {
+    json!({
+        "id": fresh(0, 4),
+        "name": null,
+        "description": null,
+        "display_name": null,
+        "assistant_id": null,
+        "widget_type": "chat",
+        "intro_message": null,
+        "opening_message": null,
+        "user_opening_messages": [],
+        "action_buttons": [],
+        "style_params": {},
+        "remove_branding": false,
+        "connector_url": null,
+        "attributes": {},
+        "org_id": ACME_ORG,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+    })
+}
+
+#[tokio::test]
+async fn the_channel_is_required_and_null_is_the_default_of_every_other_field() {
+    let mut nulls = unsaid();
+    for (name, value) in nulls.as_object_mut().unwrap().iter_mut().filter(|(name, _)| *name != "widget_type") {
+        if name != "id" {
+            *value = Value::Null;
+        }
+    }
+    for body in [json!({"widget_type": "chat"}), nulls] {
+        let answer = create(&stack().await, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": unsaid()});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+    }
+    assert_eq!(detail(&create(&stack().await, &json!({})).await), wrong("widget_type", "missing", "Field required"));
+}
+
+#[tokio::test]
+async fn what_is_said_is_answered_and_stored() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let body = json!({
+        "name": "Shop",
+        "description": "Beside every product",
+        "display_name": "Ask us",
+        "assistant_id": id('a', kind::ASSISTANT, 1),
+        "widget_type": "whatsapp",
+        "intro_message": "We answer at once",
+        "opening_message": "Hello",
+        "user_opening_messages": ["Where is my order?", ""],
+        "action_buttons": [{"label": "Call", "": [1.50]}, {}],
+        "style_params": {"colour": "#2980b9"},
+        "remove_branding": true,
+        "connector_url": "https://93.184.215.14/connector",
+        "attributes": {"deep": [[{}]]},
+        "org_id": ACME_ORG,
+    });
+    let mut wanted = unsaid();
+    for (name, value) in body.as_object().unwrap() {
+        wanted[name] = value.clone();
+    }
+    assert_eq!(data(&create(&stack, &body).await), wanted);
+    let free_form = ["action_buttons", "style_params", "attributes"];
+    assert_eq!(changes(&stack, &before).await, inserted("WIDGET", 4, &wanted, &free_form));
+}
+
+#[tokio::test]
+async fn its_connector_is_as_good_as_a_webhook_s_address() {
+    let stack = reaching(Reach::Public).await;
+    let (before, demo) = (items(&stack).await, id('a', kind::WIDGET, 1));
+    for (address, kind, msg) in refused() {
+        let body = json!({"widget_type": "phone", "connector_url": address});
+        assert_eq!(detail(&create(&stack, &body).await), wrong("connector_url", kind, msg), "{address}");
+        let update = call("PUT", &format!("/api/v1/widget/{demo}"), ACME);
+        let body = json!({"name": "Renamed", "connector_url": address}).to_string().into();
+        let answer = stack.answer(&local::gateway::Call { body, ..update }).await;
+        assert_eq!(detail(&answer), wrong("connector_url", kind, msg), "{address}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    let body = json!({"widget_type": "phone", "connector_url": "https://public.example/"});
+    assert_eq!(data(&create(&stack, &body).await)["connector_url"], "https://public.example/");
+}
+
+#[tokio::test]
+async fn buttons_are_objects_and_together_no_longer_than_any_free_form_value() {
+    let stack = stack().await;
+    let widget = |buttons: Value| json!({"widget_type": "chat", "action_buttons": buttons});
+    let answer = create(&stack, &widget(json!([{}, 7, [], "x"]))).await;
+    let wanted = [1, 2, 3].map(|index| format!(r#"["body","action_buttons",{index}] dict_type"#));
+    assert_eq!(failure(&answer), (422, wanted.to_vec()));
+    let answer = create(&stack, &widget(json!({}))).await;
+    assert_eq!(failure(&answer), (422, vec![r#"["body","action_buttons"] list_type"#.into()]));
+    let button = json!({"x": "x".repeat(20_000)});
+    assert_eq!(create(&stack, &widget(json!([button]))).await.status, 201);
+    let answer = create(&stack, &widget(json!([button, button]))).await;
+    assert_eq!(failure(&answer), (422, vec![r#"["body","action_buttons"] too_long"#.into()]));
+}
+
+#[tokio::test]
+async fn the_first_of_its_messages_opens_a_chat_where_it_has_no_opening_message() {
+    let stack = stack().await;
+    for (opening, messages, said) in [
+        (json!(null), json!(["First", "Second"]), Some("First")),
+        (json!("Opening"), json!(["First"]), Some("Opening")),
+        (json!(null), json!([]), None),
+    ] {
+        let body = json!({"widget_type": "chat", "opening_message": opening, "user_opening_messages": messages});
+        let widget = data(&create(&stack, &body).await)["id"].as_str().unwrap().to_owned();
+        let run = json!({"contact_ids": [id('a', kind::CONTACT, 1)]}).to_string();
+        let answer = stack.answer(&post(&format!("/api/v1/campaign/run/{widget}"), ACME, run)).await;
+        let Some(said) = said else {
+            assert_eq!(failure(&answer), (422, vec![r#"["body","message"] missing"#.into()]));
+            continue;
+        };
+        let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();
+        let read = stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await;
+        assert_eq!(data(&read)["message"], said);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_may_open_a_chat_is_as_long_as_any_message() {
+    let stack = stack().await;
+    for (count, status) in [(32_768, 201), (32_769, 422)] {
+        let text = "é".repeat(count);
+        let body = json!({"widget_type": "chat", "user_opening_messages": ["Hi", text]});
+        let answer = create(&stack, &body).await;
+        assert_eq!(answer.status, status);
+        if status == 422 {
+            assert_eq!(failure(&answer).1, [r#"["body","user_opening_messages",1] string_too_long"#]);
+        }
+    }
+}

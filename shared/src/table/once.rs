@@ -1,0 +1,104 @@
+//! Rows of which there is one for the same thing, such as a link between two records. The pointer to such a row names the thing, and is put
+//! only where there is none yet.
+
+use crate::records::declaration::Reference;
+use crate::request::page::{Page, PageQuery};
+use crate::table::keys::Key;
+use crate::table::reservation::Origin;
+use crate::table::rows::{NewRow, Required};
+use crate::table::store::{made_id, text};
+use crate::table::stored::{Listed, Stored};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError};
+use crate::values::id::ordinal;
+
+impl Table {
+    /// Inserts what `make` makes of an id, unless there is a row with the same pointer: then that row is returned. The parent, the records that
+    /// the row names, and those of `also` must be there.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not.
+    pub async fn insert_once<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        also: Vec<Reference>,
+        make: impl Fn(R::Id) -> R + Sync,
+    ) -> Result<R, TableError> {
+        let NewRow { of, id, origin, now } = new;
+        // Neither the pointer nor the references depend on the ordinal.
+        let sample = make(R::id_at(of, id, 0));
+        let pointer = sample.pointers(&self.tenant).pop();
+        let pointer = pointer.ok_or_else(|| TableError::Broken("a row that is there once without a pointer".into()))?;
+        let named = sample.references(&self.tenant).into_iter().chain(also).collect();
+        let required = Required::all(R::parent(&self.tenant, of), named);
+        let mut round = self.store.backoff();
+        loop {
+            // Not `try_join!`: the cost of a request must not depend on what is there.
+            let (there, known) = futures_util::join!(self.require(&required), self.pointed::<R>(of, &pointer));
+            there?;
+            if let Some(known) = known? {
+                return Ok(known);
+            }
+            let reserved = self.reserve::<R>(of, 1, origin.map(|id| Origin { id, at: now })).await?;
+            let at = R::id_at(of, id, reserved.first());
+            let row = make(at);
+            let mut transaction = Transaction::new(self);
+            if let Some(origin) = origin {
+                transaction.made_by(origin, row.uuid(), now);
+            }
+            transaction.write(Write::put(self.item(at, &row)?));
+            let mut item = pointer.attributes();
+            item.insert("id".to_owned(), text(row.uuid()));
+            transaction.write(Write::create(item));
+            match self.commit(transaction, [reserved]).await {
+                Ok(()) => return Ok(row),
+                Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
+                    return Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))));
+                }
+                // Another request was faster, and its row is the one.
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept making and removing the same row".into()));
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+    }
+
+    /// The row that a pointer leads to, if there is one.
+    async fn pointed<R: Listed>(&self, of: R::Of, pointer: &Key) -> Result<Option<R>, TableError> {
+        let Some(item) = self.store.get(pointer).await? else { return Ok(None) };
+        let id = made_id(&item)?;
+        self.find(R::id_at(of, id, ordinal(id))).await
+    }
+
+    /// Removes the row that a pointer leads to, and returns what it was.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn remove_pointed<R: Listed>(&self, of: R::Of, pointer: &Key) -> Result<R, TableError> {
+        let item = self.store.get(pointer).await?.ok_or(TableError::Missing)?;
+        let id = made_id(&item)?;
+        self.remove(R::id_at(of, id, ordinal(id))).await
+    }
+
+    /// The records that a page of `R` leads to, in the order of their rows. One that is no longer there is left out.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the parent is not there.
+    pub async fn list_named<R: Listed, T: Listed<Id: Ord>>(
+        &self,
+        of: R::Of,
+        query: &PageQuery,
+        name: impl Fn(&R) -> T::Id + Sync,
+    ) -> Result<Page<T>, TableError> {
+        // Both are read, also without the parent: the cost of a request must not tell whether it exists.
+        let (parent, page) = futures_util::join!(self.require_parent::<R>(of), self.page::<R>(of, query));
+        let Page { items: rows, total, .. } = parent.and(page)?;
+        let names: Vec<T::Id> = rows.iter().map(name).collect();
+        let mut found: Vec<T> = self.get_each(&names.iter().copied().collect()).await?;
+        let place = |record: &T| names.iter().position(|name| <T as Stored>::proof(*name) == Some(record.uuid()));
+        found.sort_by_cached_key(place);
+        Ok(query.of(found, total))
+    }
+}
