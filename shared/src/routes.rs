@@ -86,6 +86,10 @@ routes! {
     READ_CAMPAIGN                       "campaign"          "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
     LIST_CAMPAIGN_CONTACTS              "campaign-contact"  "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
     CANCEL_CAMPAIGN                     "campaign"          "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
+    CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     256;
+    ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;
+    LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
+    READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
 }
 
 impl Route {
