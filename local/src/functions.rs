@@ -39,6 +39,10 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<campaign::ReadCampaign>(&routes::READ_CAMPAIGN),
     Handler::of::<campaign_contact::ListCampaignContacts>(&routes::LIST_CAMPAIGN_CONTACTS),
     Handler::of::<campaign::CancelCampaign>(&routes::CANCEL_CAMPAIGN),
+    Handler::of::<datasource_file::CreateDatasourceFile>(&routes::CREATE_DATASOURCE_FILE),
+    Handler::of::<datasource_file::AddDatasourceTextBlob>(&routes::ADD_DATASOURCE_TEXT_BLOB),
+    Handler::of::<datasource_file::ListDatasourceFiles>(&routes::LIST_DATASOURCE_FILES),
+    Handler::of::<datasource_file::ReadDatasourceFile>(&routes::READ_DATASOURCE_FILE),
 ];
 
 /// The tasks of operators.
@@ -98,6 +102,10 @@ const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("read-campaign", Description::of::<campaign::ReadCampaign>),
     ("list-campaign-contacts", Description::of::<campaign_contact::ListCampaignContacts>),
     ("cancel-campaign", Description::of::<campaign::CancelCampaign>),
+    ("create-datasource-file", Description::of::<datasource_file::CreateDatasourceFile>),
+    ("add-datasource-text-blob", Description::of::<datasource_file::AddDatasourceTextBlob>),
+    ("list-datasource-files", Description::of::<datasource_file::ListDatasourceFiles>),
+    ("read-datasource-file", Description::of::<datasource_file::ReadDatasourceFile>),
 ];
 
 /// The schemas of the operation `name`.

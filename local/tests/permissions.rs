@@ -7,9 +7,10 @@ use local::gateway::{Answer, Call, endpoint};
 use local::template::{Permission, Template};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
+use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
-use shared::values::id::WidgetId;
+use shared::values::id::{DatasourceFileId, DatasourceId, WidgetId};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -66,9 +67,13 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
             // A file that is old, and one that may yet be uploaded.
             data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
-            let young = data(&stack.answer(&valid_call(&routes::CREATE_DATASOURCE_FILE, 'a', ACME)).await);
-            let path = format!("/api/v1/datasource/datasourcefile/{}", young["id"].as_str().unwrap());
-            data(&stack.answer(&call("DELETE", &path, ACME)).await);
+            let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
+            let old: DatasourceFile =
+                table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
+            let now = stack.gateway.service.clock.now();
+            let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
+            let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
+            table.remove::<DatasourceFile>(young.id).await.unwrap();
         }
         "send-delivery" => {
             // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
