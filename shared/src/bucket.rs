@@ -76,13 +76,12 @@ impl Bucket {
     /// The bucket `name`, with region, credentials and endpoint of `config`.
     pub fn new(config: &SdkConfig, name: &str, connector: SharedHttpConnector, attempt: Duration) -> Self {
         let region = config.region().map(ToString::to_string).unwrap_or_default();
-        let address = match endpoint(config) {
+        let address = if let Some(endpoint) = endpoint(config) {
             // As AWS tools do it: an endpoint of one's own may have no name for each bucket.
-            Some(endpoint) => format!("{}/{name}", endpoint.trim_end_matches('/')),
-            None => {
-                let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-                format!("https://{name}.s3.{region}.{suffix}")
-            }
+            format!("{}/{name}", endpoint.trim_end_matches('/'))
+        } else {
+            let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+            format!("https://{name}.s3.{region}.{suffix}")
         };
         let credentials = config.credentials_provider();
         Self { address: address.into(), region: region.into(), credentials, connector, attempt }
