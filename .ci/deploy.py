@@ -1,8 +1,8 @@
 """Proves the deployment: the built functions behind the built template, on an emulator of AWS.
 
 In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares
-the answers with those of `cargo local`), see the functions on the table's stream follow, kill a function in a call,
-take a role away. The first thing that is not as it should be ends the run, with 1. Logs are kept in target/deploy.
+the answers with those of `cargo local`), see the functions on the table's stream follow, upload and download a file,
+kill a function in a call, take a role away. The first thing that is not as it should be ends the run, with 1. Logs are kept in target/deploy.
 """
 
 import concurrent.futures
@@ -225,6 +225,36 @@ def delivered(service: Deployment) -> None:
     expect(len(items) == 1 and items[0]["event"] == "conversation.closed" and items[0]["error"], f"delivered: {items}")
 
 
+def tls_only(service: Deployment) -> None:
+    """The bucket refuses what comes without TLS. The emulator has none, so for all that follows its policy is taken away."""
+    refused = service.send("read-datasource-file")
+    expect(refused == (500, INTERNAL_ERROR), f"with the policy of the bucket: {refused}")
+    client("s3", service.emulator).delete_bucket_policy(Bucket=service.names["FilesBucket"])
+
+
+def files(service: Deployment) -> None:
+    """Bytes come and go by the addresses that functions sign, and by no others. Those of a deleted file are gone for good."""
+    event, good = recorded("create-datasource-file"), b"x" * 9120
+    settings = {"params": event["queryStringParameters"], "timeout": 40}
+    made = requests.post(service.url + event["path"], data=event["body"], **settings).json()["data"]
+    path = f"/api/v1/datasource/datasourcefile/{made['id']}"
+
+    def put(content: bytes) -> int:
+        upload = made["upload"]
+        headers = {name: value for name, value in upload["headers"].items() if name != "content-length"}
+        return requests.put(upload["url"], content, headers=headers, timeout=40).status_code
+
+    answers = [put(content) for content in (good[1:], good, good)]
+    expect(answers == [403, 200, 412], f"too short, as signed, once more: {answers}")
+    read = requests.get(service.url + path, **settings).json()["data"]
+    got = requests.get(read["download_url"], timeout=40)
+    kind = got.headers["content-type"]
+    expect(read["uploaded"] and (got.content, kind) == (good, "application/pdf"), f"{read} {got}")
+    requests.delete(service.url + path, **settings).raise_for_status()
+    wait_for(lambda: requests.get(read["download_url"], timeout=40).content != good, "the bytes are gone")
+    expect(put(good) == 412, "an upload after the delete is refused")
+
+
 def process_of(function: str, parent: int) -> int:
     """The process that runs `function`."""
     mark, children = f"AWS_LAMBDA_FUNCTION_NAME={function}\0".encode(), run("pgrep", "--parent", str(parent)).split()
@@ -280,11 +310,13 @@ def main(architecture: str) -> None:
         service = Deployment(address)
         step("keys", keys, service)
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
+        step("bucket", tls_only, service)
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
         step("delivery of the closed conversation", delivered, service)
         step("recorded events that delete", replay, service, local[1], "--only", "delete-")
         links = "read-link-tag-entity-list"
         step("links of the deleted tag", wait_for, lambda: not service.send(links)[1]["data"]["total"], "they are gone")
+        step("files", files, service)
         step("killed", killed, service, parent, provider, payment_port)
         step("roles", confined, service)
     print("\nThe deployment holds.")

@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
@@ -128,7 +129,12 @@ pub fn own_retries() -> RetryPartition {
 
 /// An HTTP client without TLS: everything is on loopback.
 pub fn http_client() -> SharedHttpClient {
-    shared::runtime::http_client::client(RootCertStore::empty())
+    shared::runtime::http_client::client(connector())
+}
+
+/// What sends its requests.
+pub fn connector() -> SharedHttpConnector {
+    shared::runtime::http_client::connector(RootCertStore::empty())
 }
 
 #[cfg(test)]

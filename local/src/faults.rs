@@ -7,19 +7,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aws_sdk_dynamodb::config::{HttpClient, RuntimeComponents, SharedHttpClient};
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
-};
+use aws_sdk_dynamodb::config::SharedHttpClient;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
+use shared::runtime::http_client;
 use tokio::sync::Notify;
 
-use crate::database::http_client;
+use crate::database::connector;
 
 /// What happens to one request on its way to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +105,7 @@ impl Faults {
     pub fn die_after_writes(&self, writes: usize) {
         let mut begun = 0;
         self.plan(move |action, _| {
-            if ["GetItem", "BatchGetItem", "Query"].contains(&action) {
+            if ["GetItem", "BatchGetItem", "Query", "HeadObject"].contains(&action) {
                 return Fault::None;
             }
             begun += 1;
@@ -122,6 +121,11 @@ impl Faults {
     /// Ends all faults.
     pub fn end(&self) {
         self.state(|state| *state = State::default());
+    }
+
+    /// Adds the permission for a request about an object that a caller sends with an address from an answer.
+    pub fn handed_out(&self, method: &str) {
+        self.state(|state| state.permissions.extend(permissions_of_object(object_action(method))));
     }
 
     /// The actions requested since the plan was set, retries included.
@@ -144,14 +148,19 @@ impl Faults {
     }
 
     /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an
-    /// index of it, and so on.
+    /// index of it, `s3:PutObject` on the objects of the bucket, and so on.
     pub fn permissions(&self) -> BTreeSet<String> {
         self.state(|state| state.permissions.clone())
     }
 
     /// An HTTP client that follows the plan.
     pub fn http_client(&self) -> SharedHttpClient {
-        SharedHttpClient::new(FaultyClient { faults: self.clone(), inner: http_client() })
+        http_client::client(self.connector())
+    }
+
+    /// What sends the requests of that client, and those about the bucket.
+    pub fn connector(&self) -> SharedHttpConnector {
+        SharedHttpConnector::new(FaultyConnector { faults: self.clone(), inner: connector() })
     }
 
     fn decide(&self, action: &str, body: Option<&[u8]>) -> Fault {
@@ -165,19 +174,6 @@ impl Faults {
 
     fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[derive(Debug)]
-struct FaultyClient {
-    faults: Faults,
-    inner: SharedHttpClient,
-}
-
-impl HttpClient for FaultyClient {
-    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, components);
-        SharedHttpConnector::new(FaultyConnector { faults: self.faults.clone(), inner })
     }
 }
 
@@ -203,12 +199,15 @@ impl HttpConnector for FaultyConnector {
 
 impl FaultyConnector {
     fn answer(&self, mut request: HttpRequest) -> HttpConnectorFuture {
-        let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let action = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let action = match request.headers().get("x-amz-target") {
+            Some(target) => target.rsplit('.').next().unwrap_or_default().to_owned(),
+            None => object_action(request.method()).to_owned(),
+        };
         let inner = self.inner.clone();
         let lost = self.faults.state(|state| Arc::clone(&state.lost));
         match self.faults.decide(&action, request.body().bytes()) {
             Fault::None => inner.call(request),
+            Fault::Throttle if action.ends_with("Object") => answer(503, &json!({})),
             Fault::Throttle => answer(
                 400,
                 &json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"}),
@@ -293,8 +292,29 @@ fn broken() -> ConnectorError {
     ConnectorError::io("the connection broke".into())
 }
 
+/// The action of S3 that a request with this method is.
+pub fn object_action(method: &str) -> &'static str {
+    match method {
+        "HEAD" => "HeadObject",
+        "GET" => "GetObject",
+        "DELETE" => "DeleteObject",
+        _ => "PutObject",
+    }
+}
+
+/// The permissions for a request about an object. S3 tells that there is none to those only who may list the bucket.
+fn permissions_of_object(action: &str) -> Vec<String> {
+    match action {
+        "HeadObject" => vec!["s3:GetObject".to_owned(), "s3:ListBucket".to_owned()],
+        action => vec![format!("s3:{action}")],
+    }
+}
+
 /// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index.
 fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
+    if action.ends_with("Object") {
+        return permissions_of_object(action);
+    }
     let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
     if !action.starts_with("Transact") {
         let index = document["IndexName"].as_str().map(|index| format!(" index/{index}"));

@@ -94,6 +94,10 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<conversation::ReadConversationTranscript>(&routes::READ_CONVERSATION_TRANSCRIPT),
     Handler::of::<conversation::ListContactConversations>(&routes::LIST_CONTACT_CONVERSATIONS),
     Handler::of::<campaign::ListCampaigns>(&routes::LIST_CAMPAIGNS),
+    Handler::of::<datasource_file::CreateDatasourceFile>(&routes::CREATE_DATASOURCE_FILE),
+    Handler::of::<datasource_file::AddDatasourceTextBlob>(&routes::ADD_DATASOURCE_TEXT_BLOB),
+    Handler::of::<datasource_file::ListDatasourceFiles>(&routes::LIST_DATASOURCE_FILES),
+    Handler::of::<datasource_file::ReadDatasourceFile>(&routes::READ_DATASOURCE_FILE),
 ];
 
 /// The tasks of operators.
@@ -208,6 +212,10 @@ const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("read-conversation-transcript", Description::of::<conversation::ReadConversationTranscript>),
     ("list-contact-conversations", Description::of::<conversation::ListContactConversations>),
     ("list-campaigns", Description::of::<campaign::ListCampaigns>),
+    ("create-datasource-file", Description::of::<datasource_file::CreateDatasourceFile>),
+    ("add-datasource-text-blob", Description::of::<datasource_file::AddDatasourceTextBlob>),
+    ("list-datasource-files", Description::of::<datasource_file::ListDatasourceFiles>),
+    ("read-datasource-file", Description::of::<datasource_file::ReadDatasourceFile>),
 ];
 
 /// The schemas of the operation `name`.

@@ -1,7 +1,7 @@
-//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB, payment provider.
+//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
-//! - [`database`] serves the embedded DynamoDB, [`gateway`] the API, [`payment_provider`] stands in for the provider.
+//! - [`database`] serves the embedded DynamoDB, [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
 //!   [`event_filter`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
@@ -9,6 +9,7 @@
 //!   [`fault_run`] uses both at once and checks what arrives.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
+pub mod bucket;
 pub mod database;
 pub mod demo;
 pub mod event_filter;
@@ -46,6 +47,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use dynoxide::Database;
 
+use crate::bucket::Folder;
 use crate::database::Data;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
@@ -66,7 +68,7 @@ pub struct Settings {
     pub template: PathBuf,
     /// The demo set; `None` leaves the table empty.
     pub demo: Option<PathBuf>,
-    /// Where the database is kept.
+    /// Where the database is kept, and the objects of the bucket beside it.
     pub data: Data,
     /// Whether changes are written to the table's stream.
     pub stream: bool,
@@ -74,6 +76,8 @@ pub struct Settings {
     pub gateway: SocketAddr,
     /// Where DynamoDB listens.
     pub dynamodb: SocketAddr,
+    /// Where S3 listens.
+    pub s3: SocketAddr,
     /// Where the payment provider's stand-in listens.
     pub payment_provider: SocketAddr,
     /// Where the event of each request is written to.
@@ -107,6 +111,7 @@ impl Settings {
             stream: true,
             gateway: any,
             dynamodb: any,
+            s3: any,
             payment_provider: any,
             record: None,
             log: false,
@@ -128,6 +133,10 @@ pub struct Stack {
     pub url: String,
     /// Where DynamoDB answers.
     pub dynamodb_url: String,
+    /// Where S3 answers.
+    pub s3_url: String,
+    /// The objects of the bucket.
+    pub objects: Folder,
     /// The gateway, for calls without a socket.
     pub gateway: Arc<Gateway>,
     /// The table's stream, and the functions on it.
@@ -157,9 +166,12 @@ impl Stack {
         let demo = settings.demo.as_deref().map(demo::Demo::read).transpose()?;
         let gateway_listener = listen(settings.gateway, "--port").await?;
         let dynamodb_listener = listen(settings.dynamodb, "--dynamodb-port").await?;
+        let s3_listener = listen(settings.s3, "--s3-port").await?;
         let provider_listener = listen(settings.payment_provider, "--payment-port").await?;
         let (url, dynamodb_url) = (address(&gateway_listener)?, address(&dynamodb_listener)?);
+        let s3_url = address(&s3_listener)?;
         let database = database::open(&settings.data, &template)?;
+        let objects = Folder::beside(&settings.data)?;
 
         let stop = watch::Sender::new(false);
         let stopped = |mut stop: watch::Receiver<bool>| async move {
@@ -169,6 +181,7 @@ impl Stack {
         let payment_provider = ProviderStandIn::default();
         let config = Config {
             table_name: database::TABLE_NAME.to_owned(),
+            files_bucket: bucket::BUCKET_NAME.to_owned(),
             payment_api_base: address(&provider_listener)?,
             sends_per_second: settings.sends_per_second,
             cors_allow_origin: None,
@@ -177,6 +190,7 @@ impl Stack {
         let client = database::client(&dynamodb_url, None, Duration::from_secs(30));
         let mut tasks = vec![
             database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),
+            bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,
             payment_provider.serve(provider_listener),
         ];
         if let Some(demo) = demo {
@@ -186,6 +200,7 @@ impl Stack {
         let faulty = database::client(&dynamodb_url, Some(settings.faults.http_client()), settings.attempt);
         let service = Service {
             store: Store::new(faulty, config.table_name.clone()),
+            bucket: bucket::client(&s3_url, settings.faults.connector()),
             config,
             clock: settings.clock,
             ids: settings.ids.clone(),
@@ -204,7 +219,20 @@ impl Stack {
                 eprintln!("{trouble}");
             }
         }));
-        Ok(Self { url, dynamodb_url, gateway, stream, schedules, database, client, payment_provider, stop, tasks })
+        Ok(Self {
+            url,
+            dynamodb_url,
+            s3_url,
+            objects,
+            gateway,
+            stream,
+            schedules,
+            database,
+            client,
+            payment_provider,
+            stop,
+            tasks,
+        })
     }
 
     /// Answers `call` as the gateway would, without a socket.

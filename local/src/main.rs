@@ -22,10 +22,13 @@ struct Arguments {
     /// Port of DynamoDB, for any AWS client
     #[arg(long, default_value_t = 8000)]
     dynamodb_port: u16,
+    /// Port of S3, for any AWS client
+    #[arg(long, default_value_t = 9000)]
+    s3_port: u16,
     /// Port of the payment provider's stand-in
     #[arg(long, default_value_t = 3001)]
     payment_port: u16,
-    /// Keep the database in this file [default: in memory]
+    /// Keep the database in this file, and the objects of S3 in a folder beside it [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Write the event of each request to this folder
@@ -63,6 +66,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         data: arguments.data.map_or(Data::Memory, Data::File),
         gateway: SocketAddr::from((arguments.listen, arguments.port)),
         dynamodb: SocketAddr::from((arguments.listen, arguments.dynamodb_port)),
+        s3: SocketAddr::from((arguments.listen, arguments.s3_port)),
         payment_provider: SocketAddr::from((arguments.listen, arguments.payment_port)),
         record: arguments.record,
         log: true,
@@ -88,6 +92,8 @@ fn from_root(path: PathBuf) -> PathBuf {
 fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("API       {}/api/v1", stack.url);
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
+    let key = local::bucket::ACCESS_KEY;
+    println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);
     for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
         println!("\n{} ({})", organisation.name, organisation.org_id);
         for key in &organisation.keys {

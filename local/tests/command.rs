@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::fixture::{root, scratch};
 
-const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--payment-port", "0"];
+const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", "0"];
 
 struct Running {
     child: Child,
@@ -73,6 +73,7 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
     let running = Running::start(&[]);
     let text = running.greeting.join("\n");
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
+    assert!(text.contains("S3        http://127.0.0.1:"), "{text}");
     let (status, body) = get(running.url()).await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
     let (code, rest) = running.interrupt();
@@ -127,6 +128,7 @@ fn what_is_in_the_way_is_told_in_one_line() {
     let port = taken.local_addr().unwrap().port().to_string();
     assert!(refused(&["--port", &port]).contains("is taken by another program; --port "));
     assert!(refused(&["--dynamodb-port", &port]).contains("is taken by another program; --dynamodb-port "));
+    assert!(refused(&["--s3-port", &port]).contains("is taken by another program; --s3-port "));
     assert!(refused(&["--payment-port", &port]).contains("is taken by another program; --payment-port "));
     assert!(refused(&["--demo", "no/such/file"]).contains("no/such/file: No such file"));
     assert!(refused(&["--template", "no/such/file"]).contains("no/such/file: No such file"));

@@ -476,6 +476,40 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
+    Exercise {
+        body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
+        recorded: || {
+            let invalid = r#"{"name":"","size_bytes":104857601,"content_type":"pdf"}"#;
+            let (empty, missing) = (r#"{"name":"prices.pdf","size_bytes":0}"#, id('b', kind::DATASOURCE, 1));
+            vec![
+                ("invalid", with_body(&routes::CREATE_DATASOURCE_FILE, invalid)),
+                ("empty", with_body(&routes::CREATE_DATASOURCE_FILE, empty)),
+                ("not-found", at(&routes::CREATE_DATASOURCE_FILE, &missing)),
+            ]
+        },
+        first_costs_more: true,
+        texts: || vec![(json!({"name": "x", "size_bytes": 1}), "description")],
+        ..Exercise::of(&routes::CREATE_DATASOURCE_FILE)
+    },
+    Exercise {
+        body: |_| r#"{"content":"We open at nine."}"#.into(),
+        recorded: || {
+            let route = &routes::ADD_DATASOURCE_TEXT_BLOB;
+            let globex = "&org_id=01900000-0000-7000-8000-b00000000001";
+            vec![
+                ("named", with_query(route, "&ds_type=text_blob&name=hours.txt&description=Opening%20hours")),
+                ("empty", with_body(route, r#"{"content":""}"#)),
+                ("other-organisation", with_query(route, globex)),
+            ]
+        },
+        first_costs_more: true,
+        ..Exercise::of(&routes::ADD_DATASOURCE_TEXT_BLOB)
+    },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_DATASOURCE_FILES) },
+    Exercise {
+        recorded: || vec![("not-found", at(&routes::READ_DATASOURCE_FILE, &id('b', kind::DATASOURCE_FILE, 1)))],
+        ..Exercise::of(&routes::READ_DATASOURCE_FILE)
+    },
 ];
 
 /// The exercise of `route`.

@@ -123,7 +123,7 @@ async fn call(client: &Client) -> Result<(), String> {
 #[tokio::test]
 async fn a_server_that_a_root_vouches_for_is_talked_to_over_one_connection() {
     let server = Server::start([]).await;
-    let client = client(&server.url, http_client::client(server.root.clone()), 1);
+    let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 1);
     for _ in 0..5 {
         call(&client).await.unwrap();
     }
@@ -134,12 +134,14 @@ async fn a_server_that_a_root_vouches_for_is_talked_to_over_one_connection() {
 async fn nobody_else_is_talked_to() {
     let server = Server::start([]).await;
     for roots in [http_client::amazon_roots().unwrap(), RootCertStore::empty()] {
-        let error = call(&client(&server.url, http_client::client(roots), 1)).await.unwrap_err();
+        let error =
+            call(&client(&server.url, http_client::client(http_client::connector(roots)), 1)).await.unwrap_err();
         assert!(error.contains("UnknownIssuer"), "{error}");
     }
     // The certificate is another name's.
     let address = server.url.replace("localhost", "127.0.0.1");
-    let error = call(&client(&address, http_client::client(server.root.clone()), 1)).await.unwrap_err();
+    let error =
+        call(&client(&address, http_client::client(http_client::connector(server.root.clone())), 1)).await.unwrap_err();
     assert!(error.contains("not valid for name"), "{error}");
 }
 
@@ -153,7 +155,7 @@ async fn what_breaks_is_tried_again_over_another_connection() {
         (vec![Turn::Fail], 2),
     ] {
         let server = Server::start(turns.clone()).await;
-        let client = client(&server.url, http_client::client(server.root.clone()), 3);
+        let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 3);
         for _ in 0..2 {
             call(&client).await.unwrap_or_else(|error| panic!("{turns:?}: {error}"));
         }
@@ -164,7 +166,7 @@ async fn what_breaks_is_tried_again_over_another_connection() {
 #[tokio::test]
 async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
     let server = Server::start([Turn::AnswerAndClose]).await;
-    let client = client(&server.url, http_client::client(server.root.clone()), 3);
+    let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 3);
     for _ in 0..3 {
         call(&client).await.unwrap();
     }

@@ -16,7 +16,8 @@ use shared::table::store::from_item;
 
 use crate::exercises::{Further, exercise};
 use crate::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, few, id, kind, post, stack, valid_body, valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, few, id, kind, portable, post, stack, valid_body,
+    valid_call,
 };
 
 const KEY: &str = "6b2d0a52-1f5c-4c1e-9f0e-canary000001";
@@ -146,7 +147,7 @@ impl Outcome {
         };
         Self {
             status: answer.status,
-            body: masked(&answer.body, &known).replace(&stack.url, ""),
+            body: masked(&portable(stack, &answer.body), &known),
             gone: without(before, &after),
             new: without(&after, before),
         }

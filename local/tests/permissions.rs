@@ -1,15 +1,16 @@
-//! Each function's role allows the calls that the function makes, on the table and its indexes alone, and no others.
+//! Each function's role allows the calls that the function makes, on the table, its indexes and the bucket alone, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use local::faults::{Fault, Faults};
-use local::gateway::{Call, endpoint};
+use local::gateway::{Answer, Call, endpoint};
 use local::template::{Permission, Template};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
+use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
-use shared::values::id::WidgetId;
+use shared::values::id::{DatasourceFileId, DatasourceId, WidgetId};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -26,8 +27,22 @@ async fn taken(function: &str, payload: &Value) -> BTreeSet<String> {
     die_in_every_list(&stack, DAYS * 24 * 60).await;
     faults.plan(|_, _| Fault::None);
     stack.gateway.service.store.warm_up().await.unwrap();
-    stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await;
+    let answer = stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await;
+    hand_out(&answer, &faults);
     faults.permissions()
+}
+
+/// A signed address is good for what the role of its function is allowed. So the request is the function's, though a caller sends it.
+fn hand_out(answer: &Answer, faults: &Faults) {
+    let answer: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let body: Value = answer["body"].as_str().and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default();
+    let (upload, download) = (&body["data"]["upload"], &body["data"]["download_url"]);
+    if upload["url"].is_string() {
+        faults.handed_out(upload["method"].as_str().unwrap());
+    }
+    if download.is_string() {
+        faults.handed_out("GET");
+    }
 }
 
 /// What a function on the stream or on a schedule takes when it has something to do.
@@ -50,6 +65,15 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
         "record-changed" => {
             data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
             data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
+            // A file that is old, and one that may yet be uploaded.
+            data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
+            let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
+            let old: DatasourceFile =
+                table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
+            let now = stack.gateway.service.clock.now();
+            let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
+            let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
+            table.remove::<DatasourceFile>(young.id).await.unwrap();
         }
         "send-delivery" => {
             // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
@@ -111,10 +135,15 @@ async fn taken_by_more(exercise: &Exercise) -> BTreeSet<String> {
     faults.permissions()
 }
 
-/// What a statement allows on the table and its indexes, as [`Faults::permissions`] names it; none for one of something else.
+/// What a statement allows on the table with its indexes and on the bucket with its objects, as [`Faults::permissions`] names it; none for
+/// one of something else.
 fn allowed(permission: &Permission) -> Option<Vec<String>> {
     let index = match permission.resource.as_str() {
-        r#"{"!GetAtt":"Table.Arn"}"# => String::new(),
+        r#"{"!GetAtt":"Table.Arn"}"# | r#"{"!Sub":"${FilesBucket.Arn}/*"}"# => String::new(),
+        r#"{"!GetAtt":"FilesBucket.Arn"}"# => {
+            assert_eq!(permission.actions, BTreeSet::from(["s3:ListBucket".to_owned()]));
+            String::new()
+        }
         resource => {
             let index = resource.strip_prefix(r#"{"!Sub":"${Table.Arn}/index/"#)?.strip_suffix("\"}")?;
             assert!(index.chars().all(char::is_alphanumeric), "{resource}");

@@ -72,7 +72,10 @@ mod datasource {
     mod delete_linked_assistant_datasource;
 }
 mod datasource_file {
+    mod add_datasource_text_blob;
+    mod create_datasource_file;
     mod delete_datasource_file;
+    mod read_datasource_file;
 }
 mod delivery {
     mod list_deliveries;

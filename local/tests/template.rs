@@ -10,6 +10,11 @@ use shared::{reactions, routes};
 use crate::contract::{Function, around, functions, generated, generated_between, read};
 use crate::permissions::called;
 
+/// The one action of S3 that is about the bucket and not about its objects, and what the two are in the template.
+const LIST_BUCKET: &str = "s3:ListBucket";
+const BUCKET: &str = "!GetAtt FilesBucket.Arn";
+const OBJECTS: &str = "!Sub ${FilesBucket.Arn}/*";
+
 const END: &str = "# End of the generated part.";
 
 /// The lines around a generated part, which stands `indent` deep.
@@ -89,7 +94,7 @@ fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> Str
     }
     let verb = |call: &String| {
         let (action, index) = call.split_once(" index/").unwrap_or((call, ""));
-        let action = action.strip_prefix("dynamodb:").unwrap();
+        let action = action.split_once(':').unwrap().1;
         format!("{}{index}", action.strip_suffix("Item").unwrap_or(action))
     };
     // Of a function that is in no template yet, nothing is measured: the next run does it.
@@ -120,10 +125,19 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             writeln!(text, "                Resource: {resource}").unwrap();
         };
         let calls = called.get(names[0]).cloned().unwrap_or_default();
-        let of_table: Vec<_> = calls.iter().filter(|call| !call.contains(' ')).map(String::as_str).collect();
+        let of_s3 = |call: &&str| call.starts_with("s3:");
+        let of_table: Vec<_> =
+            calls.iter().filter(|call| !call.contains(' ')).map(String::as_str).filter(|call| !of_s3(call)).collect();
         allow(&of_table, "!GetAtt Table.Arn");
         for (action, index) in calls.iter().filter_map(|call| call.split_once(" index/")) {
             allow(&[action], &format!("!Sub ${{Table.Arn}}/index/{index}"));
+        }
+        let (of_bucket, of_objects): (Vec<_>, Vec<_>) =
+            calls.iter().map(String::as_str).filter(of_s3).partition(|call| *call == LIST_BUCKET);
+        for (actions, resource) in [(of_objects, OBJECTS), (of_bucket, BUCKET)] {
+            if !actions.is_empty() {
+                allow(&actions, resource);
+            }
         }
         allow(&["logs:CreateLogStream", "logs:PutLogEvents"], "!GetAtt LogGroup.Arn");
         if functions[0].kind == "StreamConsumer" {

@@ -4,11 +4,13 @@
 //! - [`records`] declares every record, with its rules and changes of state. [`operations`] are the plain ones, the same for all records.
 //! - [`request`] is what every request goes through: authentication, input, the pipeline, the answer, every failure.
 //! - [`table`] is the single DynamoDB table: lists, filters, transactions, and the only calls of the SDK. It names no record.
+//! - [`bucket`] is S3: objects, and addresses for uploading and downloading them.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
 //! - [`runtime`] is Lambda itself: logging, configuration, clients, and the kinds of functions. [`values`] is what records are made of.
 
 #![warn(missing_docs)]
 
+pub mod bucket;
 pub mod delivery;
 pub mod operations;
 pub mod reactions;
@@ -29,6 +31,7 @@ pub mod prelude {
     pub use crate::records::campaign::*;
     pub use crate::records::contact::*;
     pub use crate::records::conversation::*;
+    pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
     pub use crate::records::declaration::{Changes, Declared, New, Patch};
     pub use crate::records::delivery::*;

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, join_all, try_join_all};
 use serde_json::{Value, json};
 
+use crate::bucket::Bucket;
 use crate::records::assistant::Assistant;
 use crate::records::campaign::Campaign;
 use crate::records::conversation::Conversation;
-use crate::records::datasource::Datasource;
+use crate::records::datasource::{Datasource, DatasourceFile};
 use crate::records::declaration::Declared as _;
 use crate::records::tag::{Link, Tag};
 use crate::records::widget::Widget;
@@ -36,6 +37,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
+    Reaction::of::<RemoveObject>(),
 ];
 
 /// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
@@ -46,11 +48,11 @@ impl<R: Listed> React for SelectRows<R> {
     const WHEN: When = When::Changed;
     type Record = R;
 
-    async fn react(table: &Table, rows: &[RowChange<R>], _: Timestamp) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, rows: &[RowChange<R>]) -> Result<()> {
         let terms = |row: &Option<R>| row.as_ref().map(R::terms).unwrap_or_default();
         let moves: Vec<Move> =
             rows.iter().map(|row| Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is) }).collect();
-        Ok(table.follow(&moves).await?)
+        Ok(cx.table.follow(&moves).await?)
     }
 }
 
@@ -62,12 +64,26 @@ impl React for UnlinkTag {
     const WHEN: When = When::Removed;
     type Record = Tag;
 
-    async fn react(table: &Table, tags: &[RowChange<Tag>], _: Timestamp) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, tags: &[RowChange<Tag>]) -> Result<()> {
         // There may be many links. A repeated change continues with the links that are left.
         for tag in tags.iter().filter_map(|changed| changed.was.as_ref()) {
-            table.remove_links_of(tag.id).await?;
+            cx.table.remove_links_of(tag.id).await?;
         }
         Ok(())
+    }
+}
+
+/// When a file of a data source is removed, by whatever, its bytes go too.
+struct RemoveObject;
+
+impl React for RemoveObject {
+    const NAME: &'static str = "remove-object";
+    const WHEN: When = When::Removed;
+    type Record = DatasourceFile;
+
+    async fn react(cx: &Reacting<'_>, files: &[RowChange<DatasourceFile>]) -> Result<()> {
+        let removed = files.iter().filter_map(|changed| changed.was.as_ref());
+        try_join_all(removed.map(|file| file.remove_object(cx.bucket, &cx.table.tenant, cx.now))).await.map(drop)
     }
 }
 
@@ -79,9 +95,9 @@ impl React for AnnounceClosedConversation {
     const WHEN: When = When::Became { field: "status", from: "open", to: "closed" };
     type Record = Conversation;
 
-    async fn react(table: &Table, conversations: &[RowChange<Conversation>], now: Timestamp) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
         let closed: Vec<Conversation> = conversations.iter().filter_map(|changed| changed.is.clone()).collect();
-        Ok(table.announce_closed(&closed, now).await?)
+        Ok(cx.table.announce_closed(&closed, cx.now).await?)
     }
 }
 
@@ -95,11 +111,17 @@ trait React {
     type Record: Listed;
 
     /// Reacts to changed records of one organisation, in the order of their changes.
-    fn react(
-        table: &Table,
-        records: &[RowChange<Self::Record>],
-        now: Timestamp,
-    ) -> impl Future<Output = Result<()>> + Send;
+    fn react(cx: &Reacting<'_>, records: &[RowChange<Self::Record>]) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// What a reaction may touch.
+struct Reacting<'a> {
+    /// The table of the organisation whose records changed.
+    table: Table,
+    /// The bucket.
+    bucket: &'a Bucket,
+    /// The time.
+    now: Timestamp,
 }
 
 /// A record before and after a change.
@@ -139,7 +161,7 @@ pub struct Reaction {
     pub record: &'static str,
     /// The change.
     pub when: When,
-    react: for<'a> fn(&'a Table, &'a [&'a Change], Timestamp) -> BoxFuture<'a, Result<()>>,
+    react: for<'a> fn(&'a Reacting<'a>, &'a [&'a Change]) -> BoxFuture<'a, Result<()>>,
 }
 
 impl Reaction {
@@ -148,13 +170,13 @@ impl Reaction {
             name: R::NAME,
             record: R::Record::NAME,
             when: R::WHEN,
-            react: |table, changes, now| {
+            react: |cx, changes| {
                 Box::pin(async move {
                     let record = |change: &&Change| {
                         Ok(RowChange { key: change.key(), was: change.record_before()?, is: change.record()? })
                     };
                     let records: Vec<RowChange<R::Record>> = changes.iter().map(record).collect::<Result<_>>()?;
-                    R::react(table, &records, now).await
+                    R::react(cx, &records).await
                 })
             },
         }
@@ -175,16 +197,17 @@ impl Reaction {
     /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change alone, so that one failing record
     /// does not stop the others.
     async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
-        let (table, now) = (cx.table(tenant), cx.service.clock.now());
+        let service = cx.service;
+        let cx = &Reacting { table: cx.table(tenant), bucket: &service.bucket, now: service.clock.now() };
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
-        let Err(cause) = (self.react)(&table, &all, now).await else { return Ok(()) };
+        let Err(cause) = (self.react)(cx, &all).await else { return Ok(()) };
         if let [(at, _)] = changes {
             return Err(Unhandled::at(*at, cause));
         }
         tracing::warn!(reaction = self.name, changes = changes.len(), %cause, "a reaction to several changes failed");
         let mut unhandled = Vec::new();
         for (at, change) in changes {
-            let result = (self.react)(&table, &[*change], now).await;
+            let result = (self.react)(cx, &[*change]).await;
             unhandled.extend(result.err().map(|cause| Unhandled::at(*at, cause)));
         }
         Unhandled::first(unhandled)

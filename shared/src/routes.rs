@@ -141,6 +141,10 @@ routes! {
     READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;
     LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
     LIST_CAMPAIGNS                      "campaign"          "list-campaigns"                    GET    "/api/v1/campaign/list"                                      Read   200     256;
+    CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     256;
+    ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;
+    LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
+    READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
 }
 
 impl Route {

@@ -126,9 +126,11 @@ fn environment(stack: &Stack) -> Vec<(String, String)> {
         ("AWS_REGION", "us-east-1"),
         ("AWS_DEFAULT_REGION", "us-east-1"),
         ("TABLE_NAME", local::database::TABLE_NAME),
+        ("FILES_BUCKET", local::bucket::BUCKET_NAME),
         ("PAYMENT_API_BASE", &stack.gateway.service.config.payment_api_base),
         ("SENDS_PER_SECOND", "10"),
         ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),
+        ("AWS_ENDPOINT_URL_S3", &stack.s3_url),
     ];
     environment.map(set).into()
 }

@@ -80,8 +80,9 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
 pub fn with_unknown_ids(calls: Vec<NamedCall>) -> Vec<NamedCall> {
     let replaced = |NamedCall { name, call }| {
         let path = call.path.replace(DEMO_IDS, UNKNOWN_IDS);
+        let query = call.query.replace(DEMO_IDS, UNKNOWN_IDS);
         let body = String::from_utf8_lossy(&call.body).replace(DEMO_IDS, UNKNOWN_IDS).into_bytes();
-        NamedCall { name, call: Call { path, body, ..call } }
+        NamedCall { name, call: Call { path, query, body, ..call } }
     };
     calls.into_iter().map(replaced).collect()
 }

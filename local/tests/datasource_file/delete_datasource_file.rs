@@ -1,9 +1,19 @@
 //! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: removes a file of a data source.
 
-use serde_json::json;
+use local::event_source::StreamFaults;
+use local::faults::{Fault, Faults};
+use local::gateway::Call;
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::prelude::{DatasourceFile, DatasourceFileId};
+use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
+use uuid::Uuid;
 
-use crate::fixture::{ACME, call, failure, id, kind, stack};
+use crate::fixture::{ACME, acme, call, data, failure, id, kind, send, stack, stack_of_today, streaming, valid_call};
 use crate::records::{ACME_ORG, DEMO_TIME, deletes};
+
+/// Seconds after which a file gets no bytes any more.
+const DAY_AND_HOUR: i64 = 25 * 60 * 60;
 
 #[tokio::test]
 async fn each_file_goes_as_it_was_and_the_data_source_and_its_other_file_stay() {
@@ -31,4 +41,121 @@ async fn a_data_source_is_no_file() {
     let path = format!("/api/v1/datasource/datasourcefile/{}", id('a', kind::DATASOURCE, 1));
     let answer = stack().await.answer(&call("DELETE", &path, ACME)).await;
     assert_eq!(failure(&answer), (404, vec![r#"["path","datasourcefile_id"] not_found"#.into()]));
+}
+
+const TEXT: &[u8] = b"We open at nine.";
+
+/// A file with its bytes, and what leads to both: its path, how to upload it, where to download it.
+async fn uploaded(stack: &Stack) -> (String, Value, String) {
+    let body = json!({"name": "a.txt", "size_bytes": TEXT.len()}).to_string();
+    let call_of = valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME);
+    let file = data(&stack.answer(&Call { body: body.into(), ..call_of }).await);
+    let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
+    let how = file["upload"].clone();
+    assert_eq!(send("PUT", how["url"].as_str().unwrap(), &how["headers"], TEXT).await.0, 200);
+    let read = data(&stack.answer(&call("GET", &path, ACME)).await);
+    (path, how, read["download_url"].as_str().unwrap().to_owned())
+}
+
+/// The bytes of every object.
+fn bytes(stack: &Stack) -> Vec<Vec<u8>> {
+    stack.objects.objects().unwrap().into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+#[tokio::test]
+async fn the_bytes_of_an_old_file_go_with_it() {
+    let (stack, clock) = stack_of_today(streaming()).await;
+    let (kept, ..) = uploaded(&stack).await;
+    let (gone, _, download) = uploaded(&stack).await;
+    data(&stack.answer(&call("DELETE", &gone, ACME)).await);
+    assert_eq!(bytes(&stack).len(), 2, "the delete itself is one conditional write");
+    clock.set(clock.now().plus_seconds(DAY_AND_HOUR));
+    stack.settle().await.unwrap();
+    assert_eq!(bytes(&stack), [TEXT]);
+    assert_eq!(send("GET", &download, &json!({}), b"").await.0, 404);
+    assert_eq!(data(&stack.answer(&call("GET", &kept, ACME)).await)["uploaded"], true);
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+}
+
+/// An address for an upload outlives the file that it is for.
+#[tokio::test]
+async fn an_upload_that_comes_after_the_delete_is_refused() {
+    let (stack, _) = stack_of_today(streaming()).await;
+    let (path, how, download) = uploaded(&stack).await;
+    let late = data(&stack.answer(&valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME)).await);
+    for path in [path, format!("/api/v1/datasource/datasourcefile/{}", late["id"].as_str().unwrap())] {
+        data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    }
+    stack.settle().await.unwrap();
+    for (how, text) in [(&how, TEXT.to_vec()), (&late["upload"], vec![b'x'; 9120])] {
+        assert_eq!(send("PUT", how["url"].as_str().unwrap(), &how["headers"], &text).await.0, 412);
+    }
+    assert_eq!(bytes(&stack), [b"", b""], "what a rule of the bucket removes after a day");
+    assert_eq!(send("GET", &download, &json!({}), b"").await.2, b"");
+}
+
+#[tokio::test]
+async fn a_text_whose_request_is_repeated_after_the_delete_does_not_come_back() {
+    let faults = Faults::default();
+    let (stack, clock) = stack_of_today(Settings { faults: faults.clone(), ..streaming() }).await;
+    let headers = [("idempotency-key".to_owned(), "again".to_owned())].into();
+    let add = Call { headers, ..valid_call(&ADD_DATASOURCE_TEXT_BLOB, 'a', ACME) };
+    // It dies when the text is there, before its answer is kept.
+    faults.plan(|action, _| if action == "PutObject" { Fault::LoseAnswer } else { Fault::None });
+    assert!(faults.kill(stack.answer(&add)).await);
+    faults.end();
+    let (key, _) = stack.objects.objects().unwrap().remove(0);
+    let path = format!("/api/v1/datasource/datasourcefile/{}", key.split('/').nth(1).unwrap());
+    data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    stack.settle().await.unwrap();
+    clock.set(clock.now().plus_seconds(DAY_AND_HOUR - 3601));
+    assert_eq!(stack.answer(&add).await.status, 201);
+    assert_eq!(bytes(&stack), [b""]);
+}
+
+#[tokio::test]
+async fn a_bucket_that_fails_is_asked_again_until_the_bytes_are_gone() {
+    let faults = Faults::default();
+    let (stack, clock) = stack_of_today(Settings { faults: faults.clone(), ..streaming() }).await;
+    let (path, ..) = uploaded(&stack).await;
+    data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    clock.set(clock.now().plus_seconds(DAY_AND_HOUR));
+    let mut asked = 0;
+    faults.plan(move |action, _| {
+        asked += usize::from(action == "DeleteObject");
+        if action == "DeleteObject" && asked <= 5 { Fault::ServerError } else { Fault::None }
+    });
+    stack.settle().await.unwrap();
+    assert_eq!(faults.requests().iter().filter(|action| *action == "DeleteObject").count(), 6);
+    assert_eq!(bytes(&stack), Vec::<Vec<u8>>::new());
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn however_the_stream_delivers_and_whoever_removes_the_rows_the_bytes_are_gone() {
+    for seed in 0..3 {
+        let (stack, clock) = stack_of_today(streaming()).await;
+        let random = fastrand::Rng::with_seed(seed);
+        let delay = std::time::Duration::from_millis(5);
+        stack.stream.set_faults(&StreamFaults {
+            redelivered: 0.5,
+            split: 0.5,
+            delayed: 0.5,
+            delay,
+            killed: 0.2,
+            random,
+        });
+        let mut ids: Vec<DatasourceFileId> = Vec::new();
+        for _ in 0..5 {
+            let (path, ..) = uploaded(&stack).await;
+            ids.push(path.rsplit('/').next().unwrap().parse::<Uuid>().unwrap().into());
+        }
+        // As whatever removes a data source with its files would.
+        let datasource = id('a', kind::DATASOURCE, 1).parse::<Uuid>().unwrap().into();
+        acme(&stack).remove_all::<DatasourceFile>(datasource, &ids, &[]).await.unwrap();
+        clock.set(clock.now().plus_seconds(DAY_AND_HOUR));
+        stack.settle().await.unwrap();
+        assert_eq!(bytes(&stack), Vec::<Vec<u8>>::new(), "seed {seed}");
+        assert_eq!(stack.stream.given_up(), Vec::<Value>::new(), "seed {seed}");
+    }
 }

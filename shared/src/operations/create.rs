@@ -24,10 +24,20 @@ where
     type Reply = Created<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (of, org, now) = (request.path, cx.caller.tenant.org(), cx.now());
-        let new = request.body.checked(org, of.id())?;
+        let new = request.body.checked(cx.caller.tenant.org(), request.path.id())?;
+        Ok(Created(Self::insert(cx, request.path, new).await?))
+    }
+}
+
+impl<R: Listed> Create<R> {
+    /// Inserts `new` into the list of `of`, for an operation that creates a record and does more.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is not there.
+    pub async fn insert(cx: &Context<'_>, of: R::Of, new: R) -> Result<R> {
+        let (org, now) = (cx.caller.tenant.org(), cx.now());
         cx.require_public(&new.addresses()).await?;
         let make = |id| new.clone().begun(R::proof(id).unwrap_or_default(), org, of.id(), now);
-        Ok(Created(cx.table.insert(cx.new_row(of), make).await.on_missing(R::Of::PARAMETER)?))
+        cx.table.insert(cx.new_row(of), make).await.on_missing(R::Of::PARAMETER)
     }
 }

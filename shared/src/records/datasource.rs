@@ -1,5 +1,7 @@
 //! Data sources, their files, and their links to assistants.
 
+pub mod files;
+
 use crate::records::assistant::Assistant;
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;

@@ -8,6 +8,7 @@ use ring::hmac;
 use ring::rand::SecureRandom as _;
 use uuid::Uuid;
 
+use crate::bucket::Bucket;
 use crate::delivery::network::Network;
 use crate::records::claim::MARKED;
 use crate::records::declaration::Declared;
@@ -30,6 +31,8 @@ pub struct Service {
     pub config: Config,
     /// The calls of the table, without an organisation.
     pub store: Store,
+    /// The bucket of the files.
+    pub bucket: Bucket,
     /// The time.
     pub clock: Clock,
     /// Fresh ids.
@@ -47,6 +50,7 @@ impl Service {
         Self {
             config: self.config.clone(),
             store: self.store.in_another_process(),
+            bucket: self.bucket.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             keys: KeyCache::default(),

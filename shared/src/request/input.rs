@@ -246,7 +246,9 @@ pub fn input_member<T: Schema>(name: &'static str, required: bool, doc: &str) ->
 /// `schema` with the most characters of a text `name`, where it is the schema of a text.
 pub fn limited(mut schema: Value, name: &str) -> Value {
     let of_text = |schema: &mut Value| {
-        if schema["type"] == "string" && ["enum", "format", "pattern"].iter().all(|word| schema.get(word).is_none()) {
+        if schema["type"] == "string"
+            && ["enum", "format", "pattern", "contentMediaType"].iter().all(|word| schema.get(word).is_none())
+        {
             schema["maxLength"] = longest_text(name).into();
         }
     };

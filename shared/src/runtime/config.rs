@@ -7,6 +7,8 @@ use lambda_runtime::tracing::level_filters::LevelFilter;
 pub struct Config {
     /// `TABLE_NAME`: the DynamoDB table.
     pub table_name: String,
+    /// `FILES_BUCKET`: the bucket of the files of data sources.
+    pub files_bucket: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
@@ -59,6 +61,7 @@ impl Config {
     pub fn from_env() -> Result<Self, Unset> {
         Ok(Self {
             table_name: required("TABLE_NAME")?,
+            files_bucket: required("FILES_BUCKET")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
             sends_per_second: number("SENDS_PER_SECOND")?,
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),

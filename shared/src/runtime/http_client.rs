@@ -39,17 +39,21 @@ pub fn amazon_roots() -> Result<RootCertStore, rustls::Error> {
     Ok(roots)
 }
 
-/// A client for the SDK that trusts `roots`, and also connects to `http:` addresses. Its only time limit is that of the SDK for a whole
-/// attempt; the settings for connecting and reading are ignored.
-pub fn client(roots: RootCertStore) -> SharedHttpClient {
+/// A client for the SDK that uses `connector`. Its only time limit is that of the SDK for a whole attempt; the settings for connecting and
+/// reading are ignored.
+pub fn client(connector: SharedHttpConnector) -> SharedHttpClient {
+    http_client_fn(move |_, _| connector.clone())
+}
+
+/// Sends requests to servers that `roots` vouch for, and to `http:` addresses. Clones share the connections.
+pub fn connector(roots: RootCertStore) -> SharedHttpConnector {
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let mut tcp = TcpConnector::new();
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
     let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(https);
-    let connector = SharedHttpConnector::new(Connector { client });
-    http_client_fn(move |_, _| connector.clone())
+    SharedHttpConnector::new(Connector { client })
 }
 
 #[derive(Debug)]

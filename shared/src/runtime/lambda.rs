@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig};
-use aws_sdk_dynamodb::config::ProvideCredentials;
+use aws_sdk_dynamodb::config::{ProvideCredentials, SharedHttpClient};
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
 use lambda_runtime::tracing::level_filters::LevelFilter;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
+use crate::bucket::Bucket;
 use crate::delivery::network::Network;
 use crate::request::authentication::KeyCache;
 use crate::request::context::{Clock, Ids, Service};
@@ -130,27 +131,37 @@ where
 /// The service of this process, with an open connection to the table.
 async fn start(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
-    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk_config().await?), config.table_name.clone());
+    let connector = http_client::connector(http_client::amazon_roots()?);
+    let sdk = sdk_config(http_client::client(connector.clone())).await;
+    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone());
     // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. Where this fails, the first
     // request opens it and reports its own failure.
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
-    Ok(Service { config, store, clock: Clock::System, ids: Ids::Random, keys: KeyCache::default(), network })
+    Ok(Service {
+        bucket: Bucket::new(&sdk, &config.files_bucket, connector, BUCKET_ATTEMPT),
+        config,
+        store,
+        clock: Clock::System,
+        ids: Ids::Random,
+        keys: KeyCache::default(),
+        network,
+    })
 }
 
+/// The time limit of an attempt to reach the bucket: the largest object that a function sends has a megabyte.
+const BUCKET_ATTEMPT: Duration = Duration::from_secs(5);
+
 /// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions.
-///
-/// # Errors
-/// Where the trust store cannot be read.
-pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
+pub async fn sdk_config(http_client: SharedHttpClient) -> SdkConfig {
     // The time limit of an attempt includes connecting.
     let timeouts = TimeoutConfig::builder()
         .operation_attempt_timeout(Duration::from_secs(1))
         .operation_timeout(Duration::from_secs(3))
         .build();
     let config = aws_config::defaults(BehaviorVersion::v2026_01_12())
-        .http_client(http_client::client(http_client::amazon_roots()?))
+        .http_client(http_client)
         .timeout_config(timeouts)
         .retry_config(RetryConfig::standard().with_max_attempts(3));
     // Lambda passes credentials in the environment. Setting up the other sources would cost time at every start.
@@ -159,5 +170,5 @@ pub async fn sdk_config() -> Result<SdkConfig, Fatal> {
         Ok(_) => config.credentials_provider(environment),
         Err(_) => config,
     };
-    Ok(config.load().await)
+    config.load().await
 }

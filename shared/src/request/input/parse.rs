@@ -50,6 +50,15 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// The text of a string of any length, or `None` after an issue at `at` was added.
+    pub fn text(self, at: &Location, issues: &mut Issues) -> Option<Cow<'a, str>> {
+        match self.kind() {
+            Kind::String(Some(text)) => Some(text),
+            Kind::String(None) => reject(issues, at, words::UNICODE),
+            _ => reject(issues, at, words::STRING),
+        }
+    }
+
     /// The JSON text of an object.
     pub fn as_object(self) -> Option<&'a str> {
         matches!(self.kind(), Kind::Object).then(|| self.source())
@@ -111,20 +120,14 @@ pub fn reject<T>(issues: &mut Issues, at: &Location, (kind, msg): words::Words) 
 
 impl Parse for String {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        match raw.kind() {
-            Kind::String(Some(text)) => {
-                let most = at.field().map_or(OTHER_TEXTS, longest_text);
-                // A text has no more characters than bytes.
-                if text.len() > most && text.chars().count() > most {
-                    let msg = format!("String should have at most {most} characters");
-                    issues.push(at.issue(words::TEXT_TOO_LONG, msg));
-                    return None;
-                }
-                Some(text.into_owned())
-            }
-            Kind::String(None) => reject(issues, at, words::UNICODE),
-            _ => reject(issues, at, words::STRING),
+        let text = raw.text(at, issues)?;
+        let most = at.field().map_or(OTHER_TEXTS, longest_text);
+        // A text has no more characters than bytes.
+        if text.len() > most && text.chars().count() > most {
+            issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {most} characters")));
+            return None;
         }
+        Some(text.into_owned())
     }
 }
 

@@ -47,6 +47,8 @@ pub const UUID_TEXT: &str = "uuid_parsing";
 pub const ENUM: &str = "enum";
 /// The `type` of text that does not match a pattern.
 pub const PATTERN: &str = "string_pattern_mismatch";
+/// A text that may not be empty.
+pub const TEXT_TOO_SHORT: Words = ("string_too_short", "String should have at least 1 character");
 /// The `type` of text with too many characters.
 pub const TEXT_TOO_LONG: &str = "string_too_long";
 /// The `type` of a number below its least value.

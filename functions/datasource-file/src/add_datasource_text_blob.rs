@@ -1,0 +1,21 @@
+//! `POST /api/v1/datasource/{datasource_id}/text_blob`: a new file that holds the text of the body.
+
+use shared::prelude::*;
+
+pub struct AddDatasourceTextBlob;
+
+impl Operation for AddDatasourceTextBlob {
+    type Path = DatasourceId;
+    type Query = TextBlobQuery;
+    type Body = TextBlob;
+    type Reply = Created<UploadedFile>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let (text, tenant) = (request.body.content, &cx.caller.tenant);
+        let new = request.query.record(&text, tenant.org())?;
+        // The file is first: bytes without a file would stay for ever.
+        let file: DatasourceFile = Create::insert(cx, request.path, new).await?;
+        cx.service.bucket.put(&file.object(tenant), TEXT_TYPE, text.into_bytes()).await?;
+        Ok(Created(UploadedFile { file, uploaded: true }))
+    }
+}

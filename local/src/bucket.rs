@@ -1,0 +1,128 @@
+//! The embedded S3, with the bucket of the template, served over loopback to any AWS client. It checks the signature of every request.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_runtime_api::client::http::SharedHttpConnector;
+use axum::Router;
+use axum::error_handling::HandleError;
+use axum::http::StatusCode;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use s3s_fs::FileSystem;
+use shared::bucket::Bucket;
+use tokio::net::TcpListener;
+
+use crate::Trouble;
+use crate::database::Data;
+
+/// Name of the local bucket.
+pub const BUCKET_NAME: &str = "assistants-local-files";
+/// Id and secret of the one access key, which is the same in every run.
+pub const ACCESS_KEY: &str = "local";
+
+/// The time limit of an attempt.
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// The folder of the objects.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Whether it goes when it is dropped.
+    temporary: bool,
+}
+
+impl Folder {
+    /// The folder that belongs to a database: beside its file, or a temporary one.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it cannot be made.
+    pub fn beside(data: &Data) -> Result<Self, Trouble> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let folder = match data {
+            Data::File(file) => {
+                let mut path = file.clone().into_os_string();
+                path.push(".s3");
+                Self { path: path.into(), temporary: false }
+            }
+            Data::Memory | Data::CopyOf(_) => {
+                let name = format!("local-s3-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+                Self { path: std::env::temp_dir().join(name), temporary: true }
+            }
+        };
+        let bucket = folder.path.join(BUCKET_NAME);
+        std::fs::create_dir_all(&bucket).map_err(|error| trouble(&bucket, &error))?;
+        Ok(folder)
+    }
+
+    /// The bytes of every object, by its key.
+    ///
+    /// # Errors
+    /// [`Trouble`] where one cannot be read.
+    pub fn objects(&self) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
+        let bucket = self.path.join(BUCKET_NAME);
+        let (mut folders, mut objects) = (vec![bucket.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).map_err(|error| trouble(&folder, &error))? {
+                let path = entry.map_err(|error| trouble(&folder, &error))?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let bytes = std::fs::read(&path).map_err(|error| trouble(&path, &error))?;
+                    let key = path.strip_prefix(&bucket).unwrap_or(&path);
+                    objects.push((key.to_string_lossy().into_owned(), bytes));
+                }
+            }
+        }
+        objects.sort();
+        Ok(objects)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary {
+            // What is left of it is in the machine's folder for temporary files.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn trouble(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble(format!("{}: {error}", path.display()))
+}
+
+/// Serves the objects in `folder` on `listener` until `stop` resolves.
+///
+/// # Errors
+/// [`Trouble`] with the folder.
+pub fn serve(
+    listener: TcpListener,
+    folder: &Folder,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<tokio::task::JoinHandle<()>, Trouble> {
+    let files = FileSystem::new(&folder.path);
+    let files = files.map_err(|error| Trouble(format!("{}: {error:?}", folder.path.display())))?;
+    let mut service = S3ServiceBuilder::new(files);
+    service.set_auth(SimpleAuth::from_single(ACCESS_KEY, ACCESS_KEY));
+    let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
+    Ok(tokio::spawn(async move {
+        // The listener is open already. What ends the server early also ends the process.
+        let _ = axum::serve(listener, Router::new().fallback_service(service)).with_graceful_shutdown(stop).await;
+    }))
+}
+
+/// The bucket at the endpoint `url`, whose requests go through `connector`.
+pub fn client(url: &str, connector: SharedHttpConnector) -> Bucket {
+    let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local");
+    let config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .endpoint_url(url)
+        .region(Region::new("local"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .build();
+    Bucket::new(&config, BUCKET_NAME, connector, ATTEMPT)
+}

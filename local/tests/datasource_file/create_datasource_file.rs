@@ -1,0 +1,179 @@
+//! `POST /api/v1/datasource/{datasource_id}/file`: a new file, and the request that uploads its bytes.
+
+use local::Stack;
+use local::gateway::Call;
+use serde_json::{Value, json};
+use shared::request::context::Clock;
+use shared::routes::CREATE_DATASOURCE_FILE;
+
+use crate::canary::Log;
+use crate::fixture::{ACME, GLOBEX, data, everything, failure, send, settings, stack, stack_of_today, valid_call};
+use crate::records::{ACME_ORG, FRESH, TEST_TIME};
+
+const BYTES: &[u8] = b"Twelve bytes";
+
+fn create(body: &Value) -> Call {
+    Call { body: body.to_string().into(), ..valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME) }
+}
+
+/// A new file of [`BYTES`], and how to upload it.
+async fn created(stack: &Stack) -> (Value, Value) {
+    let body = json!({"name": "a.txt", "size_bytes": BYTES.len(), "content_type": "text/plain"});
+    let file = data(&stack.answer(&create(&body)).await);
+    let upload = file["upload"].clone();
+    (file, upload)
+}
+
+async fn upload(upload: &Value, bytes: &[u8]) -> u16 {
+    let (method, url) = (upload["method"].as_str().unwrap(), upload["url"].as_str().unwrap());
+    send(method, url, &upload["headers"], bytes).await.0
+}
+
+async fn read(stack: &Stack, file: &Value) -> Value {
+    let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
+    data(&stack.answer(&crate::fixture::call("GET", &path, ACME)).await)
+}
+
+#[tokio::test]
+async fn the_record_has_what_was_sent_and_defaults() {
+    let stack = stack().await;
+    let mut file = data(&stack.answer(&create(&json!({"name": "a", "size_bytes": 104_857_600}))).await);
+    let id = format!("{}-{}-0001-{}", &FRESH[0][..13], &FRESH[0][14..18], "000000000003");
+    let upload = file.as_object_mut().unwrap().remove("upload").unwrap();
+    assert_eq!(file["id"].as_str().unwrap()[..13], id[..13]);
+    file["id"] = json!(null);
+    let wanted = json!({
+        "id": null,
+        "datasource_id": "01900000-0000-7000-8000-a00400000001",
+        "name": "a",
+        "description": null,
+        "ds_type": "doc",
+        "size_bytes": 104_857_600,
+        "attributes": {},
+        "org_id": ACME_ORG,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+    });
+    assert_eq!(file, wanted);
+    let headers =
+        json!({"content-length": "104857600", "content-type": "application/octet-stream", "if-none-match": "*"});
+    assert_eq!((&upload["method"], &upload["headers"]), (&json!("PUT"), &headers));
+    assert_eq!(upload["expires_at"], "2026-02-01T12:15:00.000Z");
+}
+
+#[tokio::test]
+async fn the_upload_works_exactly_as_it_is_answered_and_so_does_the_download() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let (file, how) = created(&stack).await;
+    let before = read(&stack, &file).await;
+    assert_eq!((&before["uploaded"], &before["download_url"]), (&json!(false), &json!(null)));
+    assert_eq!(upload(&how, BYTES).await, 200);
+    let after = read(&stack, &file).await;
+    assert_eq!(after["uploaded"], true);
+    let (status, kind, bytes) = send("GET", after["download_url"].as_str().unwrap(), &json!({}), b"").await;
+    assert_eq!((status, kind.as_str(), bytes.as_slice()), (200, "text/plain", BYTES));
+    let key = format!("{ACME_ORG}/{}", file["id"].as_str().unwrap());
+    assert_eq!(stack.objects.objects().unwrap(), [(key, BYTES.to_vec())]);
+}
+
+#[tokio::test]
+async fn an_address_is_for_one_key_one_size_one_type_and_one_method() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let (file, how) = created(&stack).await;
+    let (other, _) = created(&stack).await;
+    let with = |name: &str, value: Value| {
+        let mut how = how.clone();
+        how["headers"][name] = value;
+        how
+    };
+    let at = |from: &str, to: &str| {
+        let mut how = how.clone();
+        let url = how["url"].as_str().unwrap();
+        assert!(url.contains(from), "{url}");
+        how["url"] = url.replace(from, to).into();
+        how
+    };
+    let id = |file: &Value| file["id"].as_str().unwrap().to_owned();
+    let longer = [BYTES, b"!"].concat();
+    let signature = how["url"].as_str().unwrap().split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
+    let flipped = signature.replace(['0', '1', '2', '3'], "4");
+    let get = Value::Object(how.as_object().unwrap().clone());
+    for (what, how, bytes) in [
+        ("another size", with("content-length", "13".into()), longer.as_slice()),
+        ("another size, told by the body alone", with("content-length", "11".into()), &BYTES[..11]),
+        ("another type", with("content-type", "text/html".into()), BYTES),
+        ("again and again", with("if-none-match", "x".into()), BYTES),
+        ("another key", at(&id(&file), &id(&other)), BYTES),
+        ("another organisation", at(ACME_ORG, "01900000-0000-7000-8000-b00000000001"), BYTES),
+        ("a longer time", at("X-Amz-Expires=900", "X-Amz-Expires=9000"), BYTES),
+        ("another signature", at(&signature, &flipped), BYTES),
+        ("no signature", at(&format!("&X-Amz-Signature={signature}"), ""), BYTES),
+    ] {
+        assert!([400, 403].contains(&upload(&how, bytes).await), "{what}");
+    }
+    for method in ["GET", "HEAD", "DELETE"] {
+        let (status, ..) = send(method, get["url"].as_str().unwrap(), &json!({}), b"").await;
+        assert_eq!(status, 403, "{method}");
+    }
+    assert_eq!(stack.objects.objects().unwrap(), []);
+    assert_eq!(upload(&how, BYTES).await, 200);
+}
+
+#[tokio::test]
+async fn an_address_works_once_and_for_a_quarter_of_an_hour() {
+    let (stack, clock) = stack_of_today(settings()).await;
+    let (_, how) = created(&stack).await;
+    assert_eq!(upload(&how, BYTES).await, 200);
+    assert_eq!(upload(&how, b"Other bytes.").await, 412);
+    assert_eq!(stack.objects.objects().unwrap()[0].1, BYTES);
+    for (ago, wanted) in [(901, 403), (600, 200)] {
+        clock.set(Clock::System.now().plus_seconds(-ago));
+        let (_, how) = created(&stack).await;
+        assert_eq!(upload(&how, BYTES).await, wanted, "{ago}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_file_is_told_and_makes_none() {
+    let stack = stack().await;
+    let before = everything(&stack).await;
+    for (body, wanted) in [
+        (json!({}), vec![r#"["body","name"] missing"#, r#"["body","size_bytes"] missing"#]),
+        (
+            json!({"name": null, "size_bytes": null}),
+            vec![r#"["body","name"] string_type"#, r#"["body","size_bytes"] int_type"#],
+        ),
+        (json!({"name": "a", "size_bytes": 0}), vec![r#"["body","size_bytes"] greater_than_equal"#]),
+        (json!({"name": "a", "size_bytes": 104_857_601}), vec![r#"["body","size_bytes"] less_than_equal"#]),
+        (
+            json!({"name": "a", "size_bytes": 1, "content_type": "a\r\nb: c"}),
+            vec![r#"["body","content_type"] string_pattern_mismatch"#],
+        ),
+        (json!({"name": "a", "size_bytes": 1, "ds_type": "x"}), vec![r#"["body","ds_type"] enum"#]),
+    ] {
+        let wanted = wanted.into_iter().map(str::to_owned).collect();
+        assert_eq!(failure(&stack.answer(&create(&body)).await), (422, wanted), "{body}");
+    }
+    let other = json!({"name": "a", "size_bytes": 1, "org_id": "01900000-0000-7000-8000-b00000000001"});
+    let forbidden = (403, vec![r#"["body","org_id"] forbidden"#.to_owned()]);
+    assert_eq!(failure(&stack.answer(&create(&other)).await), forbidden);
+    assert_eq!(everything(&stack).await, before);
+}
+
+/// The answer is kept under an idempotency key: encrypted, as `idempotency.rs` shows for every operation.
+#[tokio::test]
+async fn a_signature_is_in_the_answer_and_nowhere_else() {
+    let log = Log::default();
+    let _guard = log.listen(shared::runtime::lambda::tracing::Level::INFO);
+    let (stack, _) = stack_of_today(settings()).await;
+    let headers = [("idempotency-key".to_owned(), "a key".replace(' ', "-"))].into();
+    let call = Call { headers, ..valid_call(&CREATE_DATASOURCE_FILE, 'b', GLOBEX) };
+    let first = stack.answer(&call).await;
+    assert_eq!(stack.answer(&call).await.body, first.body, "a repeat gets the first address");
+    let signature = first.body.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
+    let table = format!("{:?}", everything(&stack).await);
+    for text in [log.text(), table] {
+        assert!(!text.contains(&signature) && !text.contains("X-Amz-"), "{text}");
+        assert!(text.contains("create-datasource-file") || text.contains("IDEMPOTENCY"));
+    }
+}

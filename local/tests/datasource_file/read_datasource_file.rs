@@ -1,0 +1,48 @@
+//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: a file, whether its bytes are there, and where to download them.
+
+use local::faults::{Fault, Faults};
+use local::{Settings, Stack};
+use serde_json::json;
+use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, READ_DATASOURCE_FILE};
+
+use crate::fixture::{ACME, call, data, failure, send, settings, stack_of_today, valid_call};
+
+#[tokio::test]
+async fn a_download_address_is_for_one_object_and_expires() {
+    let (stack, clock) = stack_of_today(settings()).await;
+    let file = data(&stack.answer(&valid_call(&ADD_DATASOURCE_TEXT_BLOB, 'a', ACME)).await);
+    let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
+    let read =
+        async || data(&stack.answer(&call("GET", &path, ACME)).await)["download_url"].as_str().unwrap().to_owned();
+    let url = read().await;
+    assert!(url.contains("X-Amz-Expires=900&X-Amz-SignedHeaders=host&"), "{url}");
+    let status = async |method: &str, url: &str| send(method, url, &json!({}), b"").await.0;
+    assert_eq!(status("GET", &url).await, 200);
+    assert_eq!(status("PUT", &url).await, 403);
+    assert_eq!(status("DELETE", &url).await, 403);
+    assert_eq!(status("GET", url.split('?').next().unwrap()).await, 403);
+    assert_eq!(status("GET", &url.replace("900", "901")).await, 403);
+    clock.set(clock.now().plus_seconds(-901));
+    assert_eq!(status("GET", &read().await).await, 403);
+}
+
+#[tokio::test]
+async fn a_bucket_that_fails_is_asked_three_times_and_then_the_caller_may_repeat() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let call = valid_call(&READ_DATASOURCE_FILE, 'a', ACME);
+    for (failures, wanted) in [(1, 200), (2, 200), (3, 503)] {
+        let mut asked = 0;
+        faults.plan(move |action, _| {
+            asked += usize::from(action == "HeadObject");
+            if action == "HeadObject" && asked <= failures { Fault::ServerError } else { Fault::None }
+        });
+        let answer = stack.answer(&call).await;
+        assert_eq!(answer.status, wanted, "{failures} {}", answer.body);
+        let asked = faults.requests().iter().filter(|action| *action == "HeadObject").count();
+        assert_eq!(asked, 3.min(failures + 1), "{failures}");
+        if wanted == 503 {
+            assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
+        }
+    }
+}

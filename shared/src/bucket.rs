@@ -1,0 +1,258 @@
+//! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request. It names no record.
+//!
+//! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
+//! the address out: [`signature`] makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
+
+mod signature;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::config::{ProvideCredentials as _, SharedCredentialsProvider};
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
+use aws_types::service_config::ServiceConfigKey;
+use uuid::Uuid;
+
+use crate::bucket::signature::Scope;
+pub use crate::bucket::signature::SignedUrl;
+use crate::request::context::Clock;
+use crate::request::error::{Error, Result, chain};
+use crate::request::tenant::Tenant;
+use crate::values::time::Timestamp;
+
+/// Seconds for which an address is valid that is handed out.
+pub const VALID: i64 = 15 * 60;
+/// Seconds for which an address is valid that this service uses itself.
+const OWN: i64 = 60;
+/// How often a request is sent at most, and the longest wait before it is sent again.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The header by which S3 refuses a request where the key has an object already.
+const ONCE: (&str, &str) = ("if-none-match", "*");
+
+/// The key of an object: its organisation, then the id of the record that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectKey(String);
+
+impl ObjectKey {
+    /// The key of what belongs to the record `id`.
+    pub fn of(tenant: &Tenant, id: impl Into<Uuid>) -> Self {
+        Self(format!("{}/{}", tenant.org(), id.into().hyphenated()))
+    }
+}
+
+crate::object! {
+    /// How to upload the bytes of a file: one request, exactly like this.
+    pub struct Upload {
+        /// HTTP method.
+        pub method: String,
+        /// Address. Whoever has it may upload.
+        pub url: SignedUrl,
+        /// Headers, all of which the signature covers.
+        pub headers: BTreeMap<String, String>,
+        /// Until when the request may begin.
+        pub expires_at: Timestamp,
+    }
+}
+
+/// The bucket. Clones share the connections.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    /// Where it answers, without a slash at the end.
+    address: Arc<str>,
+    region: Arc<str>,
+    credentials: Option<SharedCredentialsProvider>,
+    connector: SharedHttpConnector,
+    /// The time limit of an attempt.
+    attempt: Duration,
+}
+
+impl Bucket {
+    /// The bucket `name`, with region, credentials and endpoint of `config`.
+    pub fn new(config: &SdkConfig, name: &str, connector: SharedHttpConnector, attempt: Duration) -> Self {
+        let region = config.region().map(ToString::to_string).unwrap_or_default();
+        let address = if let Some(endpoint) = endpoint(config) {
+            // As AWS tools do it: an endpoint of one's own may have no name for each bucket.
+            format!("{}/{name}", endpoint.trim_end_matches('/'))
+        } else {
+            let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+            format!("https://{name}.s3.{region}.{suffix}")
+        };
+        let credentials = config.credentials_provider();
+        Self { address: address.into(), region: region.into(), credentials, connector, attempt }
+    }
+
+    /// How to upload an object of exactly `size` bytes and this type, once, from `now` on for [`VALID`] seconds.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where there are no credentials.
+    pub async fn upload(&self, key: &ObjectKey, size: i64, content_type: &str, now: Timestamp) -> Result<Upload> {
+        let size = size.to_string();
+        let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
+        let url = self.signed("PUT", key, &headers, now, VALID).await?;
+        // The signature knows whole seconds only.
+        let signed_at = Timestamp::from_unix_millis(now.unix_seconds() * 1000);
+        Ok(Upload {
+            method: "PUT".to_owned(),
+            url,
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            expires_at: signed_at.plus_seconds(VALID),
+        })
+    }
+
+    /// Where to download an object, from `now` on for [`VALID`] seconds.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where there are no credentials.
+    pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl> {
+        self.signed("GET", key, &[], now, VALID).await
+    }
+
+    /// Whether the key has an object.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where S3 does not answer.
+    pub async fn has(&self, key: &ObjectKey) -> Result<bool> {
+        match self.send("HEAD", key, &[], Vec::new()).await? {
+            200 => Ok(true),
+            404 => Ok(false),
+            other => Err(unexpected("HEAD", other)),
+        }
+    }
+
+    /// Puts an object where there is none yet. What is there already stays: it was put by an earlier execution of the same request.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where S3 does not answer.
+    pub async fn put(&self, key: &ObjectKey, content_type: &str, bytes: Vec<u8>) -> Result<()> {
+        match self.send("PUT", key, &[("content-type", content_type), ONCE], bytes).await? {
+            200 | 412 => Ok(()),
+            other => Err(unexpected("PUT", other)),
+        }
+    }
+
+    /// Removes an object, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where S3 does not answer.
+    pub async fn remove(&self, key: &ObjectKey) -> Result<()> {
+        match self.send("DELETE", key, &[], Vec::new()).await? {
+            200 | 204 | 404 => Ok(()),
+            other => Err(unexpected("DELETE", other)),
+        }
+    }
+
+    /// Puts an empty object in the place of what is there, or of what may yet come: an address for an upload works once, so it no longer
+    /// does. A rule of the bucket removes empty objects after a day.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where S3 does not answer.
+    pub async fn close(&self, key: &ObjectKey) -> Result<()> {
+        match self.send("PUT", key, &[], Vec::new()).await? {
+            200 => Ok(()),
+            other => Err(unexpected("PUT", other)),
+        }
+    }
+
+    /// The status of the answer to a request, which is sent again where S3 fails. Each of the requests above may be.
+    async fn send(&self, method: &str, key: &ObjectKey, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16> {
+        // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
+        let url = self.signed(method, key, headers, Clock::System.now(), OWN).await?;
+        let mut failure = String::new();
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                tokio::time::sleep((PAUSE * attempt).mul_f64(fastrand::f64())).await;
+            }
+            let request = request(method, &url, headers, body.clone())?;
+            failure = match tokio::time::timeout(self.attempt, self.connector.call(request)).await {
+                Ok(Ok(response)) => match response.status().as_u16() {
+                    // 409: at the same moment another request was about the same key.
+                    409 | 500.. => format!("answered {}", response.status().as_u16()),
+                    status => return Ok(status),
+                },
+                Ok(Err(error)) => chain(&error),
+                Err(_) => "did not answer in time".to_owned(),
+            };
+        }
+        Err(Error::Unavailable(format!("bucket: {method}: {failure}")))
+    }
+
+    async fn signed(
+        &self,
+        method: &str,
+        key: &ObjectKey,
+        headers: &[(&str, &str)],
+        from: Timestamp,
+        seconds: i64,
+    ) -> Result<SignedUrl> {
+        let provider = self.credentials.as_ref().ok_or_else(|| Error::Internal("bucket: no credentials".into()))?;
+        let credentials = provider.provide_credentials().await.map_err(|error| Error::Internal(chain(&error)))?;
+        let scope = Scope { region: &self.region, from, seconds };
+        let url = format!("{}/{}", self.address, key.0);
+        scope.sign(method, &url, headers, credentials).map_err(|error| Error::Internal(format!("bucket: {error}")))
+    }
+}
+
+/// The endpoint of S3 where one is configured, for S3 or for all services.
+fn endpoint(config: &SdkConfig) -> Option<String> {
+    let key = ServiceConfigKey::builder().service_id("S3").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
+    let of_s3 = config.service_config().zip(key.ok()).and_then(|(service, key)| service.load_config(key));
+    of_s3.or_else(|| config.endpoint_url().map(str::to_owned))
+}
+
+fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest> {
+    // Its message could quote the address.
+    let broken = || Error::Internal("bucket: a request that cannot be made".into());
+    let mut request = HttpRequest::new(SdkBody::from(body));
+    request.set_method(method).map_err(|_| broken())?;
+    request.set_uri(url.expose()).map_err(|_| broken())?;
+    for (name, value) in headers {
+        request.headers_mut().try_insert((*name).to_owned(), (*value).to_owned()).map_err(|_| broken())?;
+    }
+    Ok(request)
+}
+
+fn unexpected(method: &str, status: u16) -> Error {
+    Error::Internal(format!("bucket: {method} answered {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_config::Region;
+
+    use super::*;
+    use crate::runtime::http_client;
+
+    fn bucket(config: aws_types::sdk_config::Builder) -> Bucket {
+        let connector = http_client::connector(rustls::RootCertStore::empty());
+        Bucket::new(&config.build(), "name", connector, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_bucket_has_a_name_of_its_own_unless_the_endpoint_is_another() {
+        let at = |region: &'static str| SdkConfig::builder().region(Region::new(region));
+        for (config, wanted) in [
+            (at("eu-west-1"), "https://name.s3.eu-west-1.amazonaws.com"),
+            (at("us-east-1"), "https://name.s3.us-east-1.amazonaws.com"),
+            (at("cn-north-1"), "https://name.s3.cn-north-1.amazonaws.com.cn"),
+            (at("us-east-1").endpoint_url("http://127.0.0.1:9/"), "http://127.0.0.1:9/name"),
+        ] {
+            assert_eq!(&*bucket(config).address, wanted);
+        }
+    }
+
+    #[tokio::test]
+    async fn without_credentials_nothing_is_signed() {
+        #[expect(clippy::disallowed_methods, reason = "a test is its own operator")]
+        let tenant = Tenant::operator(crate::values::id::OrgId(Uuid::nil()));
+        let key = ObjectKey::of(&tenant, Uuid::max());
+        assert_eq!(key.0, "00000000-0000-0000-0000-000000000000/ffffffff-ffff-ffff-ffff-ffffffffffff");
+        let refused = bucket(SdkConfig::builder()).download(&key, Timestamp::from_unix_millis(0)).await.unwrap_err();
+        assert_eq!(refused.to_string(), "internal: bucket: no credentials");
+    }
+}

@@ -1,0 +1,303 @@
+//! Files of data sources: what a caller sends and is answered beside the record, and the object that holds the bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::bucket::{Bucket, ObjectKey, SignedUrl, Upload};
+use crate::records::claim::MARKED;
+use crate::records::datasource::{DatasourceFile, DatasourceType};
+use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::input::{Between, Parse, Raw, member, reject, words};
+use crate::request::tenant::Tenant;
+use crate::values::id::OrgId;
+use crate::values::json::JsonObject;
+use crate::values::schema::{Schema, Value, extended};
+use crate::values::time::Timestamp;
+
+/// The most bytes of a file.
+const LARGEST_FILE: i64 = 100 * 1024 * 1024;
+/// The most bytes of a text.
+const LARGEST_TEXT: usize = 1024 * 1024;
+/// Seconds after which a file gets no bytes any more. By then the address for its upload has expired long ago, and the request that made it
+/// is not executed again.
+const UPLOADED_WITHIN: i64 = MARKED;
+
+/// The type of a text.
+pub const TEXT_TYPE: &str = "text/plain; charset=utf-8";
+
+crate::input! {
+    /// The body of create-datasource-file.
+    pub struct NewFile {
+        /// File name.
+        pub name: String,
+        /// Bytes.
+        pub size_bytes: Between<1, { LARGEST_FILE }>,
+        /// The type of the bytes.
+        pub content_type: ContentType = ContentType::default(),
+        /// What is in it.
+        pub description: Option<String> = None,
+        /// The kind of its content.
+        pub ds_type: DatasourceType = DatasourceType::Doc,
+        /// Free-form.
+        pub attributes: JsonObject = JsonObject::default(),
+        /// The organisation.
+        pub org_id: Option<OrgId> = None,
+    }
+}
+
+crate::input! {
+    /// The body of add-datasource-text-blob.
+    pub struct TextBlob {
+        /// The text: 1 to 1,048,576 bytes of UTF-8.
+        pub content: FileText,
+    }
+}
+
+crate::input! {
+    /// The query of add-datasource-text-blob.
+    pub struct TextBlobQuery {
+        /// The kind of its content.
+        pub ds_type: DatasourceType = DatasourceType::TextBlob,
+        /// File name.
+        pub name: Option<String> = None,
+        /// What is in it.
+        pub description: Option<String> = None,
+        /// The organisation.
+        pub org_id: Option<OrgId> = None,
+    }
+}
+
+impl NewFile {
+    /// The record of the file, for the organisation `org`.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] where the body names another organisation.
+    pub fn record(self, org: OrgId) -> Result<DatasourceFile> {
+        require_own(self.org_id, org, &Location::body())?;
+        let (name, description, attributes) = (Some(self.name), self.description, self.attributes);
+        Ok(DatasourceFile { name, description, attributes, ..blank(self.ds_type, self.size_bytes.get()) })
+    }
+}
+
+impl TextBlobQuery {
+    /// The record of the file that holds `text`, for the organisation `org`.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] where the query names another organisation.
+    pub fn record(self, text: &FileText, org: OrgId) -> Result<DatasourceFile> {
+        require_own(self.org_id, org, &Location::query())?;
+        let size = i64::try_from(text.0.len()).unwrap_or(LARGEST_FILE);
+        Ok(DatasourceFile { name: self.name, description: self.description, ..blank(self.ds_type, size) })
+    }
+}
+
+/// Requires that the organisation that a request names, if any, is that of its key.
+fn require_own(named: Option<OrgId>, org: OrgId, at: &Location) -> Result<()> {
+    match named.filter(|named| *named != org) {
+        Some(_) => Err(Error::other_organisation(at.name("org_id"))),
+        None => Ok(()),
+    }
+}
+
+/// A file without what a caller may leave out, and without what it gets when it is inserted.
+fn blank(ds_type: DatasourceType, size_bytes: i64) -> DatasourceFile {
+    let (nobody, never) = (Uuid::nil(), Timestamp::from_unix_millis(0));
+    DatasourceFile {
+        id: nobody.into(),
+        datasource_id: nobody.into(),
+        name: None,
+        description: None,
+        ds_type,
+        size_bytes,
+        attributes: JsonObject::default(),
+        org_id: nobody.into(),
+        created_at: never,
+        updated_at: never,
+    }
+}
+
+impl DatasourceFile {
+    /// The key of the object that holds its bytes.
+    pub fn object(&self, tenant: &Tenant) -> ObjectKey {
+        ObjectKey::of(tenant, self.id)
+    }
+
+    /// Removes the bytes of this file, which is no longer in the table, and sees to it that none come later. It is idempotent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where S3 does not answer.
+    pub async fn remove_object(&self, bucket: &Bucket, tenant: &Tenant, now: Timestamp) -> Result<()> {
+        let key = self.object(tenant);
+        let may_come = now < self.created_at.plus_seconds(UPLOADED_WITHIN);
+        if may_come { bucket.close(&key).await } else { bucket.remove(&key).await }
+    }
+}
+
+/// The type of the bytes of a file, as the header `content-type` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentType(String);
+
+/// Two words, and perhaps parameters, of characters that a header may have.
+const TYPE_PATTERN: &str = "^[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(; ?[!-~]{1,100})?$";
+
+impl ContentType {
+    /// The type itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `text` matches [`TYPE_PATTERN`].
+    fn is_valid(text: &str) -> bool {
+        let of = |text: &str, most: usize, known: fn(u8) -> bool| {
+            (1..=most).contains(&text.len()) && text.bytes().all(known)
+        };
+        let word = |text: &str| of(text, 64, |byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte));
+        let (kind, parameters) = text.split_once(';').map_or((text, None), |(kind, rest)| (kind, Some(rest)));
+        let parameters = parameters.map(|rest| rest.strip_prefix(' ').unwrap_or(rest));
+        kind.split_once('/').is_some_and(|(one, other)| word(one) && word(other))
+            && parameters.is_none_or(|rest| of(rest, 100, |byte| byte.is_ascii_graphic()))
+    }
+}
+
+impl Default for ContentType {
+    fn default() -> Self {
+        Self("application/octet-stream".to_owned())
+    }
+}
+
+impl Parse for ContentType {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        if Self::is_valid(&text) {
+            return Some(Self(text));
+        }
+        issues.push(at.issue(words::PATTERN, format!("String should match pattern '{TYPE_PATTERN}'")));
+        None
+    }
+}
+
+impl Schema for ContentType {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": TYPE_PATTERN})
+    }
+}
+
+/// A text that becomes a file. `Debug` shows its length only.
+pub struct FileText(String);
+
+impl FileText {
+    /// The bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0.into_bytes()
+    }
+}
+
+impl std::fmt::Debug for FileText {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "FileText({})", self.0.len())
+    }
+}
+
+impl Parse for FileText {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = raw.text(at, issues)?;
+        if text.is_empty() {
+            return reject(issues, at, words::TEXT_TOO_SHORT);
+        }
+        if text.len() > LARGEST_TEXT {
+            issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {LARGEST_TEXT} bytes")));
+            return None;
+        }
+        Some(Self(text.into_owned()))
+    }
+}
+
+impl Schema for FileText {
+    fn schema() -> Value {
+        json!({"type": "string", "minLength": 1, "contentMediaType": "text/plain"})
+    }
+}
+
+/// A new file, and how to upload its bytes.
+#[derive(Debug, Serialize)]
+pub struct FileToUpload {
+    /// The file.
+    #[serde(flatten)]
+    pub file: DatasourceFile,
+    /// The request that uploads its bytes.
+    pub upload: Upload,
+}
+
+impl Schema for FileToUpload {
+    fn schema() -> Value {
+        let upload = member::<Upload>("upload", true, "The request that uploads its bytes. It succeeds once.");
+        extended(DatasourceFile::schema(), vec![upload])
+    }
+}
+
+/// A new file whose bytes are there.
+#[derive(Debug, Serialize)]
+pub struct UploadedFile {
+    /// The file.
+    #[serde(flatten)]
+    pub file: DatasourceFile,
+    /// Whether its bytes are there: they are.
+    pub uploaded: bool,
+}
+
+impl Schema for UploadedFile {
+    fn schema() -> Value {
+        extended(DatasourceFile::schema(), vec![member::<bool>("uploaded", true, "True: its bytes are there.")])
+    }
+}
+
+/// A file, and where to download its bytes.
+#[derive(Debug, Serialize)]
+pub struct FileToDownload {
+    /// The file.
+    #[serde(flatten)]
+    pub file: DatasourceFile,
+    /// Whether its bytes are there.
+    pub uploaded: bool,
+    /// Where to download them.
+    pub download_url: Option<SignedUrl>,
+}
+
+impl Schema for FileToDownload {
+    fn schema() -> Value {
+        let uploaded = member::<bool>("uploaded", true, "Whether its bytes are there.");
+        let doc = "Where to download them, for 15 minutes; null before the upload.";
+        extended(DatasourceFile::schema(), vec![uploaded, member::<Option<SignedUrl>>("download_url", true, doc)])
+    }
+}
+
+impl Schema for BTreeMap<String, String> {
+    fn schema() -> Value {
+        json!({"type": "object", "additionalProperties": String::schema()})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_type_is_one_that_a_header_can_have() {
+        let longest = format!("{0}/{0}; {1}", "a".repeat(64), "b".repeat(100));
+        for good in
+            ["application/pdf", "text/plain; charset=utf-8", "text/plain;charset=utf-8", "image/svg+xml", &longest]
+        {
+            assert!(ContentType::is_valid(good), "{good}");
+        }
+        let longer = format!("{longest}b");
+        for bad in
+            ["", "pdf", "/", "a/", "/b", "a/b/c", "a/b;", "a/b; ", "a b/c", "a/b\r\nx: y", "a/b; é", " a/b", &longer]
+        {
+            assert!(!ContentType::is_valid(bad), "{bad}");
+        }
+    }
+}
