@@ -224,8 +224,8 @@ async fn a_connector_is_handed_what_each_contact_is_to_get() {
             assert!(is_signed_with(request, &sender.webhook["secret"]));
             let said = sender.transcript(&contact["conversation_id"]).await;
             let wanted = format!(
-                r#"{{"id":"evt_{}","object":"event","event":"{name}","created_at":{},"data":{{"campaign_id":"{id}","campaign_contact_id":{},"widget_id":"{}","assistant_id":{},"conversation_id":{},"contact_id":"{}","message_id":{},"message":{},"contact":{}}}}}"#,
-                id_of(contact).replace('-', ""),
+                r#"{{"id":"{}","object":"event","event":"{name}","created_at":{},"data":{{"campaign_id":"{id}","campaign_contact_id":{},"widget_id":"{}","assistant_id":{},"conversation_id":{},"contact_id":"{}","message_id":{},"message":{},"contact":{}}}}}"#,
+                id_of(contact),
                 event(request)["created_at"],
                 contact["id"],
                 sender.widget.id,

@@ -123,11 +123,11 @@ async fn a_closed_conversation_arrives_as_it_is_documented() {
     assert_eq!(received.len(), 1);
     let message = |id: &Value, rest: &str| {
         format!(
-            r#"{{"id":{id},"conversation_id":{},{rest},"created_at":"2026-02-01T12:00:00.000Z","updated_at":"2026-02-01T12:00:00.000Z"}}"#,
+            r#"{{"id":{id},"conversation_id":{},{rest},"created_at":"2026-02-01T12:00:00.000Z","updated_at":"2026-02-01T12:00:00.000Z","voice_base64":null,"data_sources":[]}}"#,
             opened["id"]
         )
     };
-    let event = format!("evt_{}", id_of(&opened).replace('-', ""));
+    let event = id_of(&opened).to_owned();
     let wanted = format!(
         r#"{{"id":"{event}","object":"event","event":"conversation.closed","created_at":"2026-02-01T12:01:30.000Z","data":{{"conversation_id":{},"widget_id":null,"assistant_id":{},"contact_id":null,"device_type":"phone","chat_count":2,"first_message":"Grüß Gott","attributes":{{"a":{{"é":null}}}},"transcript":[{},{}]}}}}"#,
         opened["id"],

@@ -24,7 +24,7 @@ pub fn demo() -> Value {
     let conversation = id('a', kind::CONVERSATION, 0);
     json!({
         "id": conversation,
-        "event_id": format!("evt_{}", conversation.replace('-', "")),
+        "event_id": conversation,
         "event": "conversation.closed",
         "state": "dead",
         "attempts": 0,

@@ -15,7 +15,7 @@ fn path(id: &str) -> String {
 fn first() -> Value {
     json!({
         "id": format!("{}00000001", &FRESH[0][..28]),
-        "event_id": format!("evt_{}", FRESH[0].replace('-', "")),
+        "event_id": FRESH[0],
         "event": "webhook.test",
         "state": "ready",
         "attempts": 0,

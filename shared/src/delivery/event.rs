@@ -46,7 +46,18 @@ pub struct ConversationData<'a> {
     chat_count: u64,
     first_message: Option<&'a str>,
     attributes: &'a JsonObject,
-    transcript: &'a [Message],
+    transcript: Vec<TranscriptItem<'a>>,
+}
+
+/// A message of a transcript, with the fields that receivers expect of it.
+#[derive(Debug, Serialize)]
+struct TranscriptItem<'a> {
+    #[serde(flatten)]
+    message: &'a Message,
+    /// No voice is kept.
+    voice_base64: Option<&'a str>,
+    /// It is not kept which data sources an answer was made from.
+    data_sources: [&'a str; 0],
 }
 
 /// A message or a call, which the connector is to deliver to a contact.
@@ -88,8 +99,14 @@ impl<'a> ConversationData<'a> {
             chat_count: conversation.chat_count,
             first_message: transcript.first().map(|message| message.text.as_str()),
             attributes: &conversation.attributes,
-            transcript,
+            transcript: transcript.iter().map(TranscriptItem::of).collect(),
         }
+    }
+}
+
+impl<'a> TranscriptItem<'a> {
+    const fn of(message: &'a Message) -> Self {
+        Self { message, voice_base64: None, data_sources: [] }
     }
 }
 

@@ -48,14 +48,14 @@ crate::choice! {
     }
 }
 
-/// The id of an event: `evt_` and the id of the record that it is about, in 32 hexadecimal digits. So a change that the stream
-/// delivers twice is one event.
+/// The id of an event: that of the record that it is about. So a change that comes again makes no second event, and receivers
+/// know a repeat by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventId(pub Uuid);
 
 impl std::fmt::Display for EventId {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "evt_{}", self.0.simple())
+        write!(formatter, "{}", self.0)
     }
 }
 
@@ -68,14 +68,15 @@ impl Serialize for EventId {
 impl<'de> Deserialize<'de> for EventId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let id = text.strip_prefix("evt_").and_then(|id| id.parse().ok());
+        // Earlier ones began with `evt_`.
+        let id = text.strip_prefix("evt_").unwrap_or(&text).parse().ok();
         id.map(Self).ok_or_else(|| serde::de::Error::custom("no event id"))
     }
 }
 
 impl Schema for EventId {
     fn schema() -> Value {
-        json!({"type": "string", "pattern": "^evt_[0-9a-f]{32}$"})
+        json!({"type": "string", "format": "uuid"})
     }
 }
 
