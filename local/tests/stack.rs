@@ -69,6 +69,7 @@ mod conversation {
     mod read_conversation_transcript;
 }
 mod datasource {
+    mod create_datasource;
     mod delete_linked_assistant_datasource;
 }
 mod datasource_file {

@@ -15,6 +15,7 @@ use crate::records::campaign::Campaign;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile};
 use crate::records::declaration::Declared as _;
+use crate::records::delivery::Delivery;
 use crate::records::tag::{Link, Tag};
 use crate::records::widget::Widget;
 use crate::request::error::Result;
@@ -25,12 +26,15 @@ use crate::table::Table;
 use crate::table::filters::Move;
 use crate::table::keys::Key;
 use crate::table::stored::Listed;
+use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
 
 /// Every reaction.
 pub const ALL: &[Reaction] = &[
     Reaction::of::<UnlinkTag>(),
     Reaction::of::<AnnounceClosedConversation>(),
+    Reaction::of::<CompleteDispatchedCampaign>(),
+    Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
     Reaction::of::<SelectRows<Campaign>>(),
     Reaction::of::<SelectRows<Conversation>>(),
@@ -101,6 +105,41 @@ impl React for AnnounceClosedConversation {
     }
 }
 
+/// When the last contact of a campaign was dispatched, and has no delivery, the campaign is completed.
+struct CompleteDispatchedCampaign;
+
+impl React for CompleteDispatchedCampaign {
+    const NAME: &'static str = "complete-dispatched-campaign";
+    const WHEN: When = When::Changed;
+    type Record = Campaign;
+
+    async fn react(table: &Table, campaigns: &[RowChange<Campaign>], _: Timestamp) -> Result<()> {
+        let dispatched = campaigns.iter().filter_map(|changed| changed.is.as_ref()).filter(|is| is.is_dispatched());
+        complete(table, dispatched.map(|campaign| campaign.id).collect()).await
+    }
+}
+
+/// When the last delivery of a campaign ends, the campaign is completed.
+struct CompleteDeliveredCampaign;
+
+impl React for CompleteDeliveredCampaign {
+    const NAME: &'static str = "complete-delivered-campaign";
+    const WHEN: When = When::Ended { field: "state", to: &["delivered", "dead"], of: "campaign_id" };
+    type Record = Delivery;
+
+    async fn react(table: &Table, deliveries: &[RowChange<Delivery>], _: Timestamp) -> Result<()> {
+        let ended = deliveries.iter().filter_map(|changed| changed.is.as_ref());
+        complete(table, ended.filter_map(|delivery| delivery.campaign_id).collect()).await
+    }
+}
+
+async fn complete(table: &Table, campaigns: BTreeSet<CampaignId>) -> Result<()> {
+    for campaign in campaigns {
+        table.complete_campaign(campaign).await?;
+    }
+    Ok(())
+}
+
 /// A reaction to a change of a record.
 trait React {
     /// Kebab-case name, for the log.
@@ -150,6 +189,15 @@ pub enum When {
         /// Its value after.
         to: &'static str,
     },
+    /// A field of it has got one of the values with which it ends.
+    Ended {
+        /// The field.
+        field: &'static str,
+        /// Its last values.
+        to: &'static [&'static str],
+        /// An attribute that the record must have.
+        of: &'static str,
+    },
 }
 
 /// A reaction without its type.
@@ -190,6 +238,10 @@ impl Reaction {
                 When::Removed => change.is_removal(),
                 When::Became { field, from, to } => {
                     change.text_before(field) == Some(from) && change.text(field) == Some(to)
+                }
+                When::Ended { field, to, of } => {
+                    let ends = |value: Option<&str>| value.is_some_and(|value| to.contains(&value));
+                    ends(change.text(field)) && !ends(change.text_before(field)) && change.text(of).is_some()
                 }
             }
     }
@@ -246,6 +298,12 @@ pub fn filters() -> Vec<Value> {
                 "dynamodb": {
                     "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
                     "NewImage": {field: {"S": [to]}},
+                },
+            })),
+            When::Ended { field, to, of } => Some(json!({
+                "eventName": ["MODIFY"],
+                "dynamodb": {
+                    "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}, of: {"S": [{"exists": true}]}},
                 },
             })),
         });

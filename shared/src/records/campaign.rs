@@ -228,6 +228,11 @@ impl Campaign {
         self.due_at.map(|_| Due::Campaign.partition(self.id.0))
     }
 
+    /// Whether all its contacts were dispatched, as far as is stored.
+    pub fn is_dispatched(&self) -> bool {
+        self.status == CampaignStatus::InProgress && self.due_at.is_none()
+    }
+
     /// The answer to a cancellation where nothing is left to send.
     pub fn cannot_be_cancelled(&self) -> Error {
         let at = Location::path().name("campaign_id");
@@ -248,15 +253,13 @@ impl Campaign {
         self
     }
 
-    /// This campaign as it is answered: completed, if nothing is left to send. It is stored as completed when all its contacts have been
-    /// dispatched; deliveries to its connector may be on their way then.
+    /// This campaign as it is answered: completed, if nothing is left to send.
     #[must_use]
     pub fn seen(mut self) -> Self {
-        self.status = match (self.status, self.counts.queued) {
-            (CampaignStatus::Queued | CampaignStatus::InProgress, 0) => CampaignStatus::Completed,
-            (CampaignStatus::Completed, 1..) => CampaignStatus::InProgress,
-            (status, _) => status,
-        };
+        let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
+        if under_way && self.counts.queued == 0 {
+            self.status = CampaignStatus::Completed;
+        }
         self
     }
 }

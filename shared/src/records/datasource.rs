@@ -44,7 +44,7 @@ crate::record! {
         /// The kind of its content.
         input(filter) ds_type: DatasourceType,
         /// The state of the import of its content.
-        input(filter) ds_status: DatasourceStatus = DatasourceStatus::Empty,
+        later(filter) ds_status: DatasourceStatus = DatasourceStatus::Empty,
         /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.

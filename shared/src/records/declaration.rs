@@ -25,6 +25,7 @@
 //! |---|---|---|---|
 //! | `input` | yes | yes | the caller's |
 //! | `fixed` | yes | no | the caller's |
+//! | `later` | no | yes | the caller's; it begins with the default |
 //! | `org` | yes | no | the caller's organisation; a body that names another one is 403 |
 //! | `parent` | yes | no | the record that the path names; a body that names another one is 422 |
 //! | `own` | no | no | the service's; it begins with the default |
@@ -133,6 +134,8 @@ pub enum FieldRole {
     Input,
     /// Create takes it.
     Fixed,
+    /// Update takes it.
+    Later,
     /// Create takes the caller's own organisation.
     Org,
     /// Create takes the parent that the path names.
@@ -288,7 +291,7 @@ impl<R: Declared> Input for Changes<R> {
     }
 
     fn schema() -> Value {
-        let members = R::members().into_iter().filter(|(role, _)| *role == FieldRole::Input);
+        let members = R::members().into_iter().filter(|(role, _)| [FieldRole::Input, FieldRole::Later].contains(role));
         let members = members.map(|(_, member)| Member { required: false, ..bounded(member) });
         titled(object(members.collect()), &format!("{}Changes", R::NAME))
     }

@@ -7,6 +7,7 @@ use crate::table::keys::Key;
 use crate::table::store::{from_item, number, text, values};
 use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
+use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
 
 /// Seconds after which a lease expires. A function renews it after every few contacts.
@@ -69,14 +70,36 @@ impl Table {
         self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
     }
 
-    /// Ends the lease of a campaign without a contact left: it is completed, and no longer due.
+    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn finish_campaign(&self, lease: &Lease) -> Result<bool, TableError> {
-        let completed = [(":completed", text(CampaignStatus::Completed.as_str()))];
-        let expression = "SET #status = :completed REMOVE due_pk, due_at ADD version :one";
-        self.while_leased(lease, expression, &completed).await
+        self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await
+    }
+
+    /// Stores that a campaign is completed, where all its contacts were dispatched and none is queued any more: lists are filtered by the
+    /// status that is stored. It is looked at after the end of the dispatch and after that of each delivery, so that one of them sees all.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn complete_campaign(&self, id: CampaignId) -> Result<(), TableError> {
+        let dispatched = self.find::<Campaign>(id).await?.is_some_and(|campaign| campaign.is_dispatched());
+        if !dispatched || self.campaign(id).await?.status != CampaignStatus::Completed {
+            return Ok(());
+        }
+        let values = values([
+            (":id", text(id)),
+            (":completed", text(CampaignStatus::Completed.as_str())),
+            (":in_progress", text(CampaignStatus::InProgress.as_str())),
+            (":one", number(1)),
+        ]);
+        let condition = "id = :id AND #status = :in_progress AND attribute_not_exists(due_at)";
+        let expression = "SET #status = :completed ADD version :one";
+        match self.store.update(&self.key::<Campaign>(id), expression, Some(condition), &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
     }
 
     /// Updates the campaign, unless another function has a lease on it by now. Returns whether it was updated.

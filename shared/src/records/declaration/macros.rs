@@ -208,6 +208,7 @@ macro_rules! record {
     (@role fixed) => { FieldRole::Fixed };
     (@role org) => { FieldRole::Org };
     (@role parent) => { FieldRole::Parent };
+    (@role later) => { FieldRole::Later };
     (@role own) => { FieldRole::Own };
     (@role created) => { FieldRole::Own };
     (@role updated) => { FieldRole::Own };
@@ -255,6 +256,7 @@ macro_rules! record {
     (@begun $role:ident $value:expr, $org:ident, $parent:ident, $now:ident) => { $value };
 
     (@change input $Type:ty) => { $crate::records::declaration::Patch<$Type> };
+    (@change later $Type:ty) => { $crate::record!(@change input $Type) };
     (@change $role:ident $Type:ty) => { () };
 
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty, $default:expr) => {
@@ -263,6 +265,7 @@ macro_rules! record {
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty) => {
         $source.change::<$Type>(stringify!($field), $issues, false)
     };
+    (@read_change later $($rest:tt)*) => { $crate::record!(@read_change input $($rest)*) };
     (@read_change $role:ident $source:ident, $issues:ident, $field:ident: $Type:ty $(, $default:expr)?) => { Some(()) };
 
     (@apply input [masks $secret:ident] $value:expr, $change:expr, $default:expr) => {
@@ -284,6 +287,7 @@ macro_rules! record {
             $value = value.clone();
         }
     };
+    (@apply later $($rest:tt)*) => { $crate::record!(@apply input $($rest)*) };
     (@apply $role:ident [$($mark:tt)*] $value:expr, $change:expr $(, $default:expr)?) => {};
 
     (@touch updated $value:expr, $now:ident) => { $value = $now };
