@@ -376,6 +376,10 @@ mod tests {
                 vec!["dynamodb:PutItem", "dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
             ),
             ("TransactGetItems", json!({"TransactItems": [{"Get": {}}]}), vec!["dynamodb:GetItem"]),
+            (object_action("PUT"), json!({}), vec!["s3:PutObject"]),
+            (object_action("DELETE"), json!({}), vec!["s3:DeleteObject"]),
+            (object_action("GET"), json!({}), vec!["s3:GetObject"]),
+            (object_action("HEAD"), json!({}), vec!["s3:GetObject", "s3:ListBucket"]),
         ] {
             assert_eq!(permissions(action, Some(body.to_string().as_bytes())), wanted, "{action}");
         }

@@ -24,10 +24,8 @@ use crate::request::error::{Error, Result, chain};
 use crate::request::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// Seconds for which an address is valid that is handed out.
-pub const VALID: i64 = 15 * 60;
-/// Seconds for which an address is valid that this service uses itself.
-const OWN: i64 = 60;
+/// Seconds for which an address is valid.
+const VALID: i64 = 15 * 60;
 /// How often a request is sent at most, and the longest wait before it is sent again.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -87,14 +85,14 @@ impl Bucket {
         Self { address: address.into(), region: region.into(), credentials, connector, attempt }
     }
 
-    /// How to upload an object of exactly `size` bytes and this type, once, from `now` on for [`VALID`] seconds.
+    /// How to upload an object of exactly `size` bytes and this type, once, from `now` on for a quarter of an hour.
     ///
     /// # Errors
     /// [`Error::Internal`] where there are no credentials.
     pub async fn upload(&self, key: &ObjectKey, size: i64, content_type: &str, now: Timestamp) -> Result<Upload> {
         let size = size.to_string();
         let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
-        let url = self.signed("PUT", key, &headers, now, VALID).await?;
+        let url = self.signed("PUT", key, &headers, now).await?;
         // The signature knows whole seconds only.
         let signed_at = Timestamp::from_unix_millis(now.unix_seconds() * 1000);
         Ok(Upload {
@@ -105,12 +103,12 @@ impl Bucket {
         })
     }
 
-    /// Where to download an object, from `now` on for [`VALID`] seconds.
+    /// Where to download an object, from `now` on for a quarter of an hour.
     ///
     /// # Errors
     /// [`Error::Internal`] where there are no credentials.
     pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl> {
-        self.signed("GET", key, &[], now, VALID).await
+        self.signed("GET", key, &[], now).await
     }
 
     /// Whether the key has an object.
@@ -162,7 +160,7 @@ impl Bucket {
     /// The status of the answer to a request, which is sent again where S3 fails. Each of the requests above may be.
     async fn send(&self, method: &str, key: &ObjectKey, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16> {
         // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
-        let url = self.signed(method, key, headers, Clock::System.now(), OWN).await?;
+        let url = self.signed(method, key, headers, Clock::System.now()).await?;
         let mut failure = String::new();
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
@@ -188,11 +186,10 @@ impl Bucket {
         key: &ObjectKey,
         headers: &[(&str, &str)],
         from: Timestamp,
-        seconds: i64,
     ) -> Result<SignedUrl> {
         let provider = self.credentials.as_ref().ok_or_else(|| Error::Internal("bucket: no credentials".into()))?;
         let credentials = provider.provide_credentials().await.map_err(|error| Error::Internal(chain(&error)))?;
-        let scope = Scope { region: &self.region, from, seconds };
+        let scope = Scope { region: &self.region, from, seconds: VALID };
         let url = format!("{}/{}", self.address, key.0);
         scope.sign(method, &url, headers, credentials).map_err(|error| Error::Internal(format!("bucket: {error}")))
     }

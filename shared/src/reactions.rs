@@ -77,7 +77,7 @@ impl React for UnlinkTag {
     }
 }
 
-/// When a file of a data source is removed, by whatever, its bytes go too.
+/// When a file of a data source is removed, by a request or by another reaction, its bytes go too.
 struct RemoveObject;
 
 impl React for RemoveObject {
