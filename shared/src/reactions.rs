@@ -113,9 +113,9 @@ impl React for CompleteDispatchedCampaign {
     const WHEN: When = When::Changed;
     type Record = Campaign;
 
-    async fn react(table: &Table, campaigns: &[RowChange<Campaign>], _: Timestamp) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, campaigns: &[RowChange<Campaign>]) -> Result<()> {
         let dispatched = campaigns.iter().filter_map(|changed| changed.is.as_ref()).filter(|is| is.is_dispatched());
-        complete(table, dispatched.map(|campaign| campaign.id).collect()).await
+        complete(&cx.table, dispatched.map(|campaign| campaign.id).collect()).await
     }
 }
 
@@ -127,9 +127,9 @@ impl React for CompleteDeliveredCampaign {
     const WHEN: When = When::Ended { field: "state", to: &["delivered", "dead"], of: "campaign_id" };
     type Record = Delivery;
 
-    async fn react(table: &Table, deliveries: &[RowChange<Delivery>], _: Timestamp) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, deliveries: &[RowChange<Delivery>]) -> Result<()> {
         let ended = deliveries.iter().filter_map(|changed| changed.is.as_ref());
-        complete(table, ended.filter_map(|delivery| delivery.campaign_id).collect()).await
+        complete(&cx.table, ended.filter_map(|delivery| delivery.campaign_id).collect()).await
     }
 }
 
