@@ -1,7 +1,7 @@
 //! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request. It names no record.
 //!
 //! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
-//! the address out: [`signature`] makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
+//! the address out: `signature` makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
 
 mod signature;
 
