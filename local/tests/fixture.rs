@@ -115,11 +115,15 @@ pub async fn stack_with_clock() -> (Stack, impl Fn(i64)) {
     (stack, move |millis| clock.set(Timestamp::from_unix_millis(NOW + millis)))
 }
 
+/// Acme.
+#[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
+pub fn tenant() -> Tenant {
+    Tenant::operator(OrgId(Uuid::from_u128(0x0190_0000_0000_7000_8000_a000_0000_0001)))
+}
+
 /// Acme's part of the table: for what no operation does.
 pub fn acme(stack: &Stack) -> Table {
-    #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
-    let tenant = Tenant::operator(OrgId(Uuid::from_u128(0x0190_0000_0000_7000_8000_a000_0000_0001)));
-    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant)
+    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
 }
 
 /// Has Acme have at least `count` contacts.

@@ -1,7 +1,7 @@
 //! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request. It names no record.
 //!
 //! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
-//! the address out: [`signature`] makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
+//! the address out: `signature` makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
 
 mod signature;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use aws_types::service_config::ServiceConfigKey;
 use uuid::Uuid;
@@ -111,13 +111,14 @@ impl Bucket {
         self.signed("GET", key, &[], now).await
     }
 
-    /// Whether the key has an object.
+    /// Whether the key has an object that is not empty.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn has(&self, key: &ObjectKey) -> Result<bool> {
-        match self.send("HEAD", key, &[], Vec::new()).await? {
-            200 => Ok(true),
+        let response = self.send("HEAD", key, &[], Vec::new()).await?;
+        match response.status().as_u16() {
+            200 => Ok(response.headers().get("content-length") != Some("0")),
             404 => Ok(false),
             other => Err(unexpected("HEAD", other)),
         }
@@ -128,7 +129,7 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn put(&self, key: &ObjectKey, content_type: &str, bytes: Vec<u8>) -> Result<()> {
-        match self.send("PUT", key, &[("content-type", content_type), ONCE], bytes).await? {
+        match self.send("PUT", key, &[("content-type", content_type), ONCE], bytes).await?.status().as_u16() {
             200 | 412 => Ok(()),
             other => Err(unexpected("PUT", other)),
         }
@@ -139,7 +140,7 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn remove(&self, key: &ObjectKey) -> Result<()> {
-        match self.send("DELETE", key, &[], Vec::new()).await? {
+        match self.send("DELETE", key, &[], Vec::new()).await?.status().as_u16() {
             200 | 204 | 404 => Ok(()),
             other => Err(unexpected("DELETE", other)),
         }
@@ -151,14 +152,20 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn close(&self, key: &ObjectKey) -> Result<()> {
-        match self.send("PUT", key, &[], Vec::new()).await? {
+        match self.send("PUT", key, &[], Vec::new()).await?.status().as_u16() {
             200 => Ok(()),
             other => Err(unexpected("PUT", other)),
         }
     }
 
-    /// The status of the answer to a request, which is sent again where S3 fails. Each of the requests above may be.
-    async fn send(&self, method: &str, key: &ObjectKey, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16> {
+    /// The answer to a request, which is sent again where S3 fails. Each of the requests above may be.
+    async fn send(
+        &self,
+        method: &str,
+        key: &ObjectKey,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<HttpResponse> {
         // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
         let url = self.signed(method, key, headers, Clock::System.now()).await?;
         let mut failure = String::new();
@@ -171,7 +178,7 @@ impl Bucket {
                 Ok(Ok(response)) => match response.status().as_u16() {
                     // 409: at the same moment another request was about the same key.
                     409 | 500.. => format!("answered {}", response.status().as_u16()),
-                    status => return Ok(status),
+                    _ => return Ok(response),
                 },
                 Ok(Err(error)) => chain(&error),
                 Err(_) => "did not answer in time".to_owned(),

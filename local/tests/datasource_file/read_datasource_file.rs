@@ -3,9 +3,10 @@
 use local::faults::{Fault, Faults};
 use local::{Settings, Stack};
 use serde_json::json;
+use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, READ_DATASOURCE_FILE};
 
-use crate::fixture::{ACME, call, data, failure, send, settings, stack_of_today, valid_call};
+use crate::fixture::{ACME, acme, call, data, failure, send, settings, stack_of_today, tenant, valid_call};
 
 #[tokio::test]
 async fn a_download_address_is_for_one_object_and_expires() {
@@ -45,4 +46,18 @@ async fn a_bucket_that_fails_is_asked_three_times_and_then_the_caller_may_repeat
             assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
         }
     }
+}
+
+/// Such an object stands where bytes were removed. A file that has one all the same, after its table was restored, has no bytes.
+#[tokio::test]
+async fn an_empty_object_is_no_upload() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let call = valid_call(&READ_DATASOURCE_FILE, 'a', ACME);
+    let file = data(&stack.answer(&call).await);
+    let (table, id) = (acme(&stack), DatasourceFileId(file["id"].as_str().unwrap().parse().unwrap()));
+    let key = table.get::<DatasourceFile>(id).await.unwrap().object(&tenant());
+    stack.gateway.service.bucket.close(&key).await.unwrap();
+    assert_eq!(stack.objects.objects().unwrap().len(), 1);
+    let read = data(&stack.answer(&call).await);
+    assert_eq!((&read["uploaded"], &read["download_url"]), (&json!(false), &json!(null)));
 }
