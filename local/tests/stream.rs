@@ -27,7 +27,7 @@ async fn links(stack: &Stack, key: &str) -> Value {
 async fn one_more_link(stack: &Stack) -> Vec<Link> {
     let uuid = |text: &str| text.parse::<Uuid>().unwrap();
     let org = OrgId(uuid("01900000-0000-7000-8000-a00000000001"));
-    #[expect(clippy::disallowed_methods, reason = "no operation makes links")]
+    #[expect(clippy::disallowed_methods, reason = "no operation links a tag to what is not there")]
     let acme = Table::new(stack.gateway.service.store.clone(), Tenant::operator(org));
     let link = |place| Link {
         id: LinkId(with_ordinal(uuid(&id('a', kind::TAG, 99)), place)),
