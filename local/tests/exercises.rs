@@ -263,7 +263,7 @@ pub const EXERCISES: &[Exercise] = &[
         costs: || {
             let existing = r#"{"email":"contact1@acme.example","last_name":"Lovelace"}"#;
             vec![
-                (", new", plain(&routes::UPSERT_CONTACT)),
+                (", new", with_body(&routes::UPSERT_CONTACT, r#"{"email":"grace@example.com"}"#)),
                 (", existing", with_body(&routes::UPSERT_CONTACT, existing)),
                 (", unchanged", with_body(&routes::UPSERT_CONTACT, existing)),
             ]
@@ -277,7 +277,7 @@ pub const EXERCISES: &[Exercise] = &[
         body: |_| {
             r#"{"contacts":[{"email":"ada@example.com"},{"email":"contact1@acme.example","last_name":"One"},{"email":"x"}]}"#.into()
         },
-        first_costs_more: true,
+        recorded: || vec![("none", with_body(&routes::IMPORT_CONTACTS, r#"{"contacts":[]}"#))],
         further: Further::NoEffect,
         ..Exercise::of(&routes::IMPORT_CONTACTS)
     },
@@ -292,9 +292,11 @@ pub const EXERCISES: &[Exercise] = &[
         body: |_| r#"{"first_name":"Ada","last_name":"Lovelace","email":"ada@example.com"}"#.into(),
         recorded: || {
             let taken = r#"{"first_name":"Ada","last_name":"Lovelace","email":"User1@acme.example"}"#;
-            vec![("taken", with_body(&routes::CREATE_USER, taken))]
+            vec![
+                ("taken", with_body(&routes::CREATE_USER, taken)),
+                ("invalid", with_body(&routes::CREATE_USER, r#"{"first_name":"Ada","email":"ada"}"#)),
+            ]
         },
-        first_costs_more: true,
         further: Further::Conflict,
         ..Exercise::of(&routes::CREATE_USER)
     },

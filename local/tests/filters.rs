@@ -75,6 +75,10 @@ async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
     for route in filtered() {
         let (rows, _) = ids(&stack, route, "").await;
         for (name, schema) in filters(route) {
+            if schema["format"] == "email" || schema["format"] == "phone" {
+                // These are unique values; they have a test of their own.
+                continue;
+            }
             let has: BTreeSet<&str> = rows.iter().filter_map(|row| row[&name].as_str()).collect();
             let absent = match schema["enum"].as_array() {
                 Some(words) => words.iter().filter_map(Value::as_str).find(|word| !has.contains(word)),

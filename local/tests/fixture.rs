@@ -232,8 +232,6 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         "datasourcefile_id" => id(organisation, kind::DATASOURCE_FILE, 1),
         "assistant_id" => id(organisation, kind::ASSISTANT, 1),
         "widget_id" => id(organisation, kind::WIDGET, 1),
-        "contact_id" => id(organisation, kind::CONTACT, 1),
-        "user_id" => id(organisation, kind::USER, 1),
         "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
         "agency_id" => id(organisation, kind::AGENCY, 1),
         "campaign_id" => id(organisation, kind::CAMPAIGN, 0),

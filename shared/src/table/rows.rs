@@ -115,7 +115,21 @@ impl Table {
         ids: &[Uuid],
         make: impl Fn(usize, R::Id) -> R + Sync,
     ) -> Result<Vec<R>, TableError> {
-        let reserved = self.reserve::<R>(of, u32::try_from(ids.len()).unwrap_or(u32::MAX), None).await?;
+        self.insert_all_of(None, of, ids, make).await
+    }
+
+    /// The same for a request that may be repeated: a repeat of `origin` gets the same ordinals.
+    ///
+    /// # Errors
+    /// As of [`Table::insert_all`], and [`TableError::Taken`] where another row has a unique value.
+    pub async fn insert_all_of<R: Listed>(
+        &self,
+        origin: Option<Origin>,
+        of: R::Of,
+        ids: &[Uuid],
+        make: impl Fn(usize, R::Id) -> R + Sync,
+    ) -> Result<Vec<R>, TableError> {
+        let reserved = self.reserve::<R>(of, u32::try_from(ids.len()).unwrap_or(u32::MAX), origin).await?;
         let mut transaction = Transaction::new(self);
         let mut rows = Vec::with_capacity(ids.len());
         for ((index, id), ordinal) in ids.iter().enumerate().zip(reserved.ordinals()) {
@@ -124,8 +138,11 @@ impl Table {
             transaction.insert(at, &row)?;
             rows.push(row);
         }
-        self.commit(transaction, [reserved]).await?;
-        Ok(rows)
+        let held = transaction.held.clone();
+        match self.commit(transaction, [reserved]).await {
+            Ok(()) => Ok(rows),
+            Err(cancelled) => Err(taken(&held, &cancelled).unwrap_or_else(|| cancelled.into())),
+        }
     }
 
     /// Requires records, by one strongly consistent read. A condition in a transaction would make every two appends that name the same

@@ -118,6 +118,9 @@ impl Schema for ImportedContacts {
     }
 }
 
+/// What became of the contact at an index.
+type Outcome = (usize, Result<Upserted<ContactId>, Issues>);
+
 /// A contact of an import that is to be written.
 struct Wanted {
     index: usize,
@@ -158,58 +161,79 @@ impl Table {
     }
 
     /// Upserts contacts of which no two have an address or a number in common.
-    async fn import_wave(&self, wave: Vec<Wanted>) -> Result<Vec<(usize, Result<Upserted<ContactId>, Issues>)>> {
+    async fn import_wave(&self, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
         let terms: Vec<_> = wave.iter().map(|wanted| wanted.fields.terms()).collect();
         let of_place: Vec<usize> = terms.iter().enumerate().flat_map(|(at, terms)| vec![at; terms.len()]).collect();
-        let found = self.holders::<Contact>((), &terms.concat()).await?;
-        let known: BTreeSet<usize> = found.iter().map(|(place, _)| of_place[*place]).collect();
-        let (known, unknown): (Vec<_>, Vec<_>) = wave.into_iter().enumerate().partition(|(at, _)| known.contains(at));
-        let mut single: Vec<Wanted> = known.into_iter().map(|(_, wanted)| wanted).collect();
-        let mut outcomes = Vec::new();
-        let mut unknown: Vec<Wanted> = unknown.into_iter().map(|(_, wanted)| wanted).collect();
-        let mut groups = Vec::new();
-        while !unknown.is_empty() {
-            groups.push(unknown.split_off(unknown.len().saturating_sub(AT_ONCE)));
+        let mut found: BTreeMap<usize, BTreeSet<Uuid>> = BTreeMap::new();
+        for (place, id) in self.holders::<Contact>((), &terms.concat()).await? {
+            found.entry(of_place[place]).or_default().insert(id);
         }
-        for (group, inserted) in join_all(groups.into_iter().map(|group| self.insert_group(group))).await {
-            match inserted {
-                Ok(contacts) => {
-                    let created = |(wanted, id): (Wanted, ContactId)| (wanted.index, Ok(Upserted::Created(id)));
-                    outcomes.extend(group.into_iter().zip(contacts).map(created));
-                }
-                // Another writer has one of them by now: each is looked at by itself.
-                Err(TableError::Taken { .. } | TableError::Missing) => single.extend(group),
-                Err(error) => return Err(error.into()),
-            }
+        let (mut known, mut groups) = (Vec::new(), Vec::new());
+        let mut wave: Vec<(usize, Wanted)> = wave.into_iter().enumerate().collect();
+        while !wave.is_empty() {
+            let rest = wave.split_off(wave.len().min(AT_ONCE));
+            let (there, group): (Vec<_>, Vec<_>) = wave.into_iter().partition(|(at, _)| found.contains_key(at));
+            known.extend(there.into_iter().map(|(at, wanted)| (wanted, found.get(&at).cloned().unwrap_or_default())));
+            groups.push(group.into_iter().map(|(_, wanted)| wanted).collect::<Vec<Wanted>>());
+            wave = rest;
         }
-        let upserts = single.into_iter().map(|wanted| async move {
-            let upserted = self.upsert_contact(&wanted.fields, &wanted.upsert).await;
-            (wanted.index, upserted)
-        });
-        let upserted: Vec<_> = iter(upserts).buffer_unordered(CHANGES).collect().await;
-        for (index, upserted) in upserted {
-            let outcome = match upserted {
-                Ok(Upserted::Created(contact)) => Ok(Upserted::Created(contact.id)),
-                Ok(Upserted::Updated(contact)) => Ok(Upserted::Updated(contact.id)),
-                Err(Error::Conflict { at, kind, message }) => {
-                    let field = at.field().unwrap_or_default().to_owned();
-                    Err(vec![place_of(index).name(field).issue(kind, message)])
-                }
-                Err(error) => return Err(error),
-            };
-            outcomes.push((index, outcome));
-        }
-        Ok(outcomes)
+        let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| self.import_group(group));
+        let known = known.into_iter().map(|(wanted, ids)| self.import_known(wanted, ids));
+        let (inserted, changed): (Vec<_>, Vec<_>) =
+            futures_util::join!(join_all(groups), iter(known).buffer_unordered(CHANGES).collect());
+        let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
+        let changed: Vec<Outcome> = changed.into_iter().collect::<Result<_>>()?;
+        Ok(inserted.into_iter().flatten().chain(changed).collect())
     }
 
-    /// Inserts contacts that nobody has yet, all or none.
-    async fn insert_group(&self, group: Vec<Wanted>) -> (Vec<Wanted>, Result<Vec<ContactId>, TableError>) {
+    /// Changes a contact that was found, by one of these ids.
+    async fn import_known(&self, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
+        if let (Some(id), 1) = (ids.first(), ids.len()) {
+            match self.update_found(&wanted.fields, &wanted.upsert, ContactId(*id)).await {
+                Err(TableError::Missing | TableError::Taken { .. }) => {}
+                upserted => return Ok(outcome(wanted.index, upserted?)),
+            }
+        }
+        self.import_alone(wanted).await
+    }
+
+    /// Inserts contacts that nobody has yet, all or none; where another writer has one of them by now, each is upserted by itself.
+    async fn import_group(&self, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
         let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
         let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);
-        let inserted = self.insert_all::<Contact>((), &ids, make).await;
-        let inserted = inserted.map(|contacts| contacts.into_iter().map(|contact| contact.id).collect());
-        (group, inserted)
+        let origin = group.first().and_then(|first| first.upsert.origin_of(group.len()));
+        match self.insert_all_of::<Contact>(origin, (), &ids, make).await {
+            Ok(contacts) => {
+                let created = |(wanted, contact): (&Wanted, Contact)| (wanted.index, Ok(Upserted::Created(contact.id)));
+                Ok(group.iter().zip(contacts).map(created).collect())
+            }
+            Err(TableError::Taken { .. } | TableError::Missing) => {
+                let alone = group.into_iter().map(|wanted| self.import_alone(wanted));
+                iter(alone).buffer_unordered(CHANGES).collect::<Vec<_>>().await.into_iter().collect()
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+
+    /// Upserts a contact by itself.
+    async fn import_alone(&self, wanted: Wanted) -> Result<Outcome> {
+        match self.upsert_contact(&wanted.fields, &wanted.upsert).await {
+            Ok(upserted) => Ok(outcome(wanted.index, upserted)),
+            Err(Error::Conflict { at, kind, message }) => {
+                let field = at.field().unwrap_or_default().to_owned();
+                Ok((wanted.index, Err(vec![place_of(wanted.index).name(field).issue(kind, message)])))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn outcome(index: usize, upserted: Upserted<Contact>) -> Outcome {
+    let upserted = match upserted {
+        Upserted::Created(contact) => Upserted::Created(contact.id),
+        Upserted::Updated(contact) => Upserted::Updated(contact.id),
+    };
+    (index, Ok(upserted))
 }
 
 impl ImportedContact {

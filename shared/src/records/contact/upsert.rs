@@ -8,6 +8,7 @@ use crate::request::error::{Error, Location, Result};
 use crate::request::input::words;
 use crate::request::response::Upserted;
 use crate::table::filters::Term;
+use crate::table::reservation::Origin;
 use crate::table::rows::NewRow;
 use crate::table::{Table, TableError};
 use crate::values::contact_point::{Email, PhoneNumber};
@@ -152,6 +153,12 @@ impl Upsert {
         self.id
     }
 
+    /// What a repeat finds the ordinals of `count` contacts by, of which this is the first.
+    pub(super) fn origin_of(&self, count: usize) -> Option<Origin> {
+        let id = Uuid::from_u128(self.origin?.as_u128() ^ count as u128);
+        Some(Origin { id, at: self.now })
+    }
+
     /// A new contact with these fields.
     pub(super) fn contact(&self, fields: &ContactFields, id: ContactId) -> Contact {
         fields.contact(id, self.org, self.now)
@@ -186,7 +193,7 @@ impl Table {
         self.insert(row, |id| upsert.contact(fields, id)).await
     }
 
-    async fn update_found(
+    pub(super) async fn update_found(
         &self,
         fields: &ContactFields,
         upsert: &Upsert,
