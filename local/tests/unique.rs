@@ -16,7 +16,7 @@ struct Kind {
     record: &'static str,
     list: &'static str,
     path: &'static str,
-    kind: u8,
+    ids: u8,
     /// The body that creates one with this e-mail address.
     create: fn(&str) -> Value,
     fields: &'static [&'static str],
@@ -27,7 +27,7 @@ const KINDS: [Kind; 2] = [
         record: "Contact",
         list: "CONTACT",
         path: "/api/v1/contact",
-        kind: kind::CONTACT,
+        ids: kind::CONTACT,
         create: |email| json!({"email": email}),
         fields: &["email", "phone_number"],
     },
@@ -35,18 +35,21 @@ const KINDS: [Kind; 2] = [
         record: "User",
         list: "USER",
         path: "/api/v1/user",
-        kind: kind::USER,
+        ids: kind::USER,
         create: |email| json!({"first_name": "A", "last_name": "B", "email": email}),
         fields: &["email"],
     },
 ];
+
+/// The call of a kind.
+type CallOf = fn(&Kind) -> Call;
 
 /// What a writer does about a value that one record holds.
 const WRITERS: [&str; 5] = ["create", "take", "change", "release", "delete"];
 
 fn request(of: &Kind, writer: &str, holder: u32, other: u32) -> Call {
     let email = format!("{}{holder}@acme.example", of.record.to_lowercase());
-    let at = |number| format!("{}/{}", of.path, id('a', of.kind, number));
+    let at = |number| format!("{}/{}", of.path, id('a', of.ids, number));
     let with =
         |method: &str, path: &str, body: Value| Call { body: body.to_string().into(), ..call(method, path, ACME) };
     let create = if of.record == "Contact" { format!("{}/upsert", of.path) } else { of.path.to_owned() };
@@ -117,21 +120,21 @@ async fn of_two_writers_at_most_one_gets_a_value() {
 
 #[tokio::test]
 async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
-    let work: [(&str, fn(&Kind) -> Call); 4] = [
+    let work: [(&str, CallOf); 4] = [
         ("create", |of| {
             let body = (of.create)("fresh@acme.example").to_string().into();
             let path = if of.record == "Contact" { format!("{}/upsert", of.path) } else { of.path.to_owned() };
             Call { body, ..call("POST", &path, ACME) }
         }),
         ("take a free one", |of| {
-            let path = format!("{}/{}", of.path, id('a', of.kind, 1));
+            let path = format!("{}/{}", of.path, id('a', of.ids, 1));
             Call { body: br#"{"email":"free@acme.example"}"#.to_vec(), ..call("PUT", &path, ACME) }
         }),
         ("import", |_| {
             let body = json!({"contacts": [{"email": "a@acme.example", "phone_number": "4915112345678"}, {"email": "b@acme.example"}]});
             Call { body: body.to_string().into(), ..call("POST", "/api/v1/contact/import", ACME) }
         }),
-        ("delete", |of| call("DELETE", &format!("{}/{}", of.path, id('a', of.kind, 1)), ACME)),
+        ("delete", |of| call("DELETE", &format!("{}/{}", of.path, id('a', of.ids, 1)), ACME)),
     ];
     for of in &KINDS {
         for (name, call) in &work {

@@ -42,6 +42,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 /// Measures the built release binaries, and writes docs/PERFORMANCE.md, its charts in docs/performance/, and docs/performance.json.
 #[derive(Debug, Parser)]
 #[command(name = "cargo performance", bin_name = "cargo performance")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 struct Arguments {
     /// What to measure anew; all other figures stay as they are. Without any, everything is measured
     measures: Vec<Measure>,

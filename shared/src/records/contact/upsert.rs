@@ -112,19 +112,21 @@ impl ContactFields {
     pub(super) fn apply(&self, contact: &mut Contact) -> bool {
         let was = contact.clone();
         let Self { first_name, last_name, email, phone_number, attributes, org_id: _ } = self;
-        fn set<T: Clone>(field: &mut Option<T>, value: &Option<T>) {
-            if value.is_some() {
-                field.clone_from(value);
-            }
-        }
-        set(&mut contact.first_name, first_name);
-        set(&mut contact.last_name, last_name);
-        set(&mut contact.email, email);
-        set(&mut contact.phone_number, phone_number);
+        set(&mut contact.first_name, first_name.as_ref());
+        set(&mut contact.last_name, last_name.as_ref());
+        set(&mut contact.email, email.as_ref());
+        set(&mut contact.phone_number, phone_number.as_ref());
         if let Some(attributes) = attributes {
             contact.attributes = attributes.clone();
         }
         *contact != was
+    }
+}
+
+/// Gives `field` a value, where there is one.
+fn set<T: Clone>(field: &mut Option<T>, value: Option<&T>) {
+    if let Some(value) = value {
+        *field = Some(value.clone());
     }
 }
 
@@ -206,13 +208,13 @@ impl Table {
         // What is not changed is not written.
         let change = |contact: &mut Contact| {
             if !fields.apply(contact) {
-                return Err(contact.clone());
+                return Err(Box::new(contact.clone()));
             }
             contact.updated_at = upsert.now;
             Ok(())
         };
-        let (Ok(contact) | Err(contact)) = self.try_change(id, upsert.change, change).await?;
-        Ok(Upserted::Updated(contact))
+        let changed = self.try_change(id, upsert.change, change).await?;
+        Ok(Upserted::Updated(changed.unwrap_or_else(|unchanged| *unchanged)))
     }
 }
 
