@@ -170,7 +170,7 @@ pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Ch
     bounded
 }
 
-/// Checks that no connector gets more than its rate limit allows, in any window of [`WINDOW`] seconds; `None` where no campaign has so many
+/// Checks that no connector gets more than its rate limit allows, in any window of a minute; `None` where no campaign has so many
 /// contacts that this could be seen.
 pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
     // What has its turn may be delayed, by faults of the database, and then come together with what has a later turn.
