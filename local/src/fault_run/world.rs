@@ -11,23 +11,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
-use shared::records::contact::Contact;
 use shared::records::delivery::Delivery;
 use shared::request::context::{Clock, Ids};
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
 use shared::table::keys::DUE_INDEX;
-use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Store, from_item};
 use shared::table::{Table, TableError};
-use shared::values::contact_point::PhoneNumber;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, OrgId, WebhookId, WidgetId};
-use shared::values::json::JsonObject;
 use shared::values::secret::Secret;
 use shared::values::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use uuid::Uuid;
 
 use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
@@ -43,6 +38,8 @@ use crate::{Settings, Stack, Trouble, database};
 const BEGINNING: i64 = 1_769_947_200_000;
 /// How often a schedule ticks.
 pub const MINUTE: Duration = Duration::from_mins(1);
+/// Contacts that a call imports; the API takes no more.
+const IMPORTED_AT_ONCE: usize = 500;
 /// How long a caller retries a service that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Organisations that are prepared at the same time, with so many calls each.
@@ -76,7 +73,6 @@ pub struct World {
 
 /// A customer.
 pub struct Organisation {
-    id: OrgId,
     table: Table,
     key: String,
 }
@@ -178,7 +174,7 @@ impl World {
         let org: OrgId = member(&issued, "org_id")?;
         #[expect(clippy::disallowed_methods, reason = "who runs the stack is its operator")]
         let tenant = Tenant::operator(org);
-        Ok(Organisation { id: org, table: Table::new(store, tenant), key: member(&issued, "api_key")? })
+        Ok(Organisation { table: Table::new(store, tenant), key: member(&issued, "api_key")? })
     }
 
     async fn register(&self, number: usize) -> Result<KnownWebhook, Trouble> {
@@ -190,36 +186,27 @@ impl World {
         Ok(KnownWebhook { id, secret: member(&webhook, "secret")?, assistant: member(&assistant, "id")? })
     }
 
-    /// A campaign's widget, and its contacts, which no call makes.
+    /// A campaign's widget, and its contacts.
     async fn invite(&self, number: usize) -> Result<Channel, Trouble> {
         let run = &self.plan.runs[number];
-        let Organisation { id: org_id, table, .. } = &self.organisations[self.plan.webhooks[run.webhook].organisation];
-        let (now, service) = (self.clock.now(), &self.stack.gateway.service);
+        let organisation = self.plan.webhooks[run.webhook].organisation;
         let widget = json!({
             "assistant_id": self.webhooks[run.webhook].assistant,
             "widget_type": run.channel,
             "opening_message": "Hello",
             "connector_url": run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
         });
-        let organisation = self.plan.webhooks[run.webhook].organisation;
         let widget = member(&self.make(organisation, "/api/v1/widget", widget).await?, "id")?;
-        let contact = |number: usize, id| Contact {
-            id,
-            first_name: Some(format!("Contact {number}")),
-            last_name: None,
-            email: None,
-            phone_number: PhoneNumber::new(&format!("+31200{number:06}")),
-            attributes: JsonObject::default(),
-            org_id: *org_id,
-            created_at: now,
-            updated_at: now,
+        let contact = |place: usize| {
+            json!({"first_name": format!("Contact {place}"), "phone_number": format!("+312{number:03}{place:06}")})
         };
-        let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
         let mut contacts = Vec::new();
-        for ids in fresh(run.contacts).chunks(INSERT_LIMIT) {
-            let first = contacts.len();
-            let made = table.insert_all::<Contact>((), ids, |index, id| contact(first + index, id)).await;
-            contacts.extend(made.map_err(broken)?.into_iter().map(|contact| contact.id));
+        for first in (0..run.contacts).step_by(IMPORTED_AT_ONCE) {
+            let some: Vec<Value> = (first..run.contacts).take(IMPORTED_AT_ONCE).map(contact).collect();
+            let made = self.make(organisation, "/api/v1/contact/import", json!({"contacts": some})).await?;
+            for item in made["items"].as_array().into_iter().flatten() {
+                contacts.push(member(item, "id")?);
+            }
         }
         Ok(Channel { widget, contacts })
     }
