@@ -158,7 +158,7 @@ impl DemoOrganisation {
                 "billing_plans" => insert_by::<BillingPlan>(&table, |plan| plan.agency_id, records).await?,
                 "campaigns" => add_campaigns(&table, records).await?,
                 "campaign_contacts" => add_campaign_contacts(&table, records).await?,
-                "conversations" => converse(&table, records).await?,
+                "conversations" => converse(&table, records, time).await?,
                 _ => deliver(&table, records).await?,
             }
         }
@@ -281,7 +281,7 @@ struct Spoken {
 }
 
 /// Opens the conversations, adds their messages, and closes those that are closed.
-async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+async fn converse(table: &Table, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
     let mut moves = Vec::new();
     for (place, record) in records.into_iter().enumerate() {
         let Spoken { conversation, messages } = record_of(record)?;
@@ -306,7 +306,7 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
         }
     }
     table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
-    table.follow(&moves).await.map_err(trouble)
+    table.follow(&moves, time).await.map_err(trouble)
 }
 
 /// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.

@@ -477,6 +477,12 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
+    Exercise::of(&routes::DELETE_CAMPAIGN),
+    Exercise {
+        recorded: || vec![("open", at(&routes::DELETE_CONVERSATION, &id('a', kind::CONVERSATION, 1)))],
+        numbers: &[("conversation_id", 0)],
+        ..Exercise::of(&routes::DELETE_CONVERSATION)
+    },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),

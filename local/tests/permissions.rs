@@ -14,6 +14,7 @@ use shared::values::id::{DatasourceFileId, DatasourceId, WidgetId};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::cascades::{OWNERS, owner};
 use crate::exercises::{EXERCISES, Exercise};
 use crate::fixture::{
     ACME, acme, call, data, die_in_every_list, id, kind, post, root, settings, streaming, valid_body, valid_call,
@@ -63,6 +64,11 @@ async fn taken_by_event(function: &str) -> BTreeSet<String> {
 async fn give_something_to_do(stack: &Stack, function: &str) {
     match function {
         "record-changed" => {
+            for kind_of in OWNERS {
+                let owner = Box::pin(owner(stack, kind_of, 2)).await;
+                data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
+            }
+            // It has so many links that its removal takes more than one step.
             data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
             data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
             // A file that is old, and one that may yet be uploaded.

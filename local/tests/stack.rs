@@ -6,6 +6,7 @@ mod addresses;
 mod alarms;
 mod campaigns;
 mod canary;
+mod cascades;
 mod command;
 mod contract;
 mod cost;

@@ -76,7 +76,7 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
     let outcome = local::functions::CONSUMERS[0].handle(&cx, &event).await;
     assert!(outcome.batch_item_failures.is_empty());
     assert_eq!(links(&stack, ACME).await["items"], json!(kept));
-    assert_eq!(everything(&stack).await.len(), once.len() + 2, "the link and what points to it");
+    assert_eq!(everything(&stack).await.len(), once.len() + 3, "the link and what points to it");
 }
 
 #[tokio::test]

@@ -8,30 +8,52 @@ use std::marker::PhantomData;
 
 use futures_util::future::{BoxFuture, join_all, try_join_all};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::Campaign;
+use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
-use crate::records::datasource::{Datasource, DatasourceFile};
-use crate::records::declaration::Declared as _;
+use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::records::delivery::Delivery;
+use crate::records::form::Form;
+use crate::records::intent::{Intent, IntentLink};
 use crate::records::tag::{Link, Tag};
+use crate::records::webhook::Webhook;
 use crate::records::widget::Widget;
 use crate::request::error::Result;
 use crate::request::tenant::Tenant;
 use crate::runtime::schedule::EventContext;
 use crate::runtime::stream::{Change, Handled, Unhandled};
 use crate::table::Table;
+use crate::table::cascade::{Owned, Owner, Removal, Step};
 use crate::table::filters::Move;
 use crate::table::keys::Key;
-use crate::table::stored::Listed;
+use crate::table::stored::{Listed, Stored};
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
 
 /// Every reaction.
 pub const ALL: &[Reaction] = &[
-    Reaction::of::<UnlinkTag>(),
+    Reaction::of::<RemoveBelongings<Agency>>(),
+    Reaction::of::<RemoveBelongings<Assistant>>(),
+    Reaction::of::<RemoveBelongings<Campaign>>(),
+    Reaction::of::<RemoveBelongings<Contact>>(),
+    Reaction::of::<RemoveBelongings<Conversation>>(),
+    Reaction::of::<RemoveBelongings<Datasource>>(),
+    Reaction::of::<RemoveBelongings<Form>>(),
+    Reaction::of::<RemoveBelongings<Intent>>(),
+    Reaction::of::<RemoveBelongings<Tag>>(),
+    Reaction::of::<RemoveBelongings<Webhook>>(),
+    Reaction::of::<RemoveBelongings<Widget>>(),
+    Reaction::of::<RemoveOrphans<BillingPlan>>(),
+    Reaction::of::<RemoveOrphans<DatasourceFile>>(),
+    Reaction::of::<RemoveOrphans<DatasourceLink>>(),
+    Reaction::of::<RemoveOrphans<IntentLink>>(),
+    Reaction::of::<RemoveOrphans<Link>>(),
+    Reaction::of::<ContinueRemoval>(),
     Reaction::of::<AnnounceClosedConversation>(),
     Reaction::of::<CompleteDispatchedCampaign>(),
     Reaction::of::<CompleteDeliveredCampaign>(),
@@ -56,25 +78,67 @@ impl<R: Listed> React for SelectRows<R> {
         let terms = |row: &Option<R>| row.as_ref().map(R::terms).unwrap_or_default();
         let moves: Vec<Move> =
             rows.iter().map(|row| Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is) }).collect();
-        Ok(cx.table.follow(&moves).await?)
+        Ok(cx.table.follow(&moves, cx.now).await?)
     }
 }
 
-/// When a tag is removed, its links leave the link list.
-struct UnlinkTag;
+/// When a record is removed, all that belongs to it goes too.
+struct RemoveBelongings<R>(PhantomData<R>);
 
-impl React for UnlinkTag {
-    const NAME: &'static str = "unlink-tag";
+impl<R: Owner> React for RemoveBelongings<R> {
+    const NAME: &'static str = "remove-belongings";
     const WHEN: When = When::Removed;
-    type Record = Tag;
+    const STEPS: &'static [Step] = R::STEPS;
+    type Record = R;
 
-    async fn react(cx: &Reacting<'_>, tags: &[RowChange<Tag>]) -> Result<()> {
-        // There may be many links. A repeated change continues with the links that are left.
-        for tag in tags.iter().filter_map(|changed| changed.was.as_ref()) {
-            cx.table.remove_links_of(tag.id).await?;
+    async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
+        let removed = records.iter().filter_map(|changed| changed.was.as_ref());
+        remove_belongings(cx, removed.map(|record| (R::NAME, record.uuid()))).await
+    }
+}
+
+/// When a record is made that belongs to one that is gone, it goes too: the request that made it was under way when the other one was removed.
+struct RemoveOrphans<R>(PhantomData<R>);
+
+impl<R: Owned> React for RemoveOrphans<R> {
+    const NAME: &'static str = "remove-orphans";
+    const WHEN: When = When::Made;
+    type Record = R;
+
+    async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
+        let made: Vec<R> = records.iter().filter_map(|changed| changed.is.clone()).collect();
+        let gone = cx.table.missing_owners(&made).await?;
+        remove_belongings(cx, gone.into_iter().filter_map(|owner| Some((owner.record, owner.proof?)))).await
+    }
+}
+
+/// What is left of a removal continues, step by step, so that other changes get their turn in between.
+struct ContinueRemoval;
+
+impl React for ContinueRemoval {
+    const NAME: &'static str = "continue-removal";
+    const WHEN: When = When::Written;
+    type Record = Removal;
+
+    async fn react(cx: &Reacting<'_>, removals: &[RowChange<Removal>]) -> Result<()> {
+        for removal in removals.iter().filter_map(|changed| changed.is.as_ref()) {
+            cx.table.continue_cascade(removal, steps_of(&removal.removed), cx.now).await?;
         }
         Ok(())
     }
+}
+
+/// Begins to remove what belongs to these records.
+async fn remove_belongings(cx: &Reacting<'_>, records: impl Iterator<Item = (&'static str, Uuid)> + Send) -> Result<()> {
+    for (name, id) in records {
+        cx.table.begin_cascade(name, steps_of(name), id, cx.now).await?;
+    }
+    Ok(())
+}
+
+/// The steps that remove what belongs to a record with this name.
+fn steps_of(record: &str) -> &'static [Step] {
+    ALL.iter().find(|reaction| reaction.record == record && !reaction.steps.is_empty()).map_or(&[], |found| found.steps)
 }
 
 /// When a file of a data source is removed, by a request or by another reaction, its bytes go too.
@@ -146,8 +210,10 @@ trait React {
     const NAME: &'static str;
     /// The change.
     const WHEN: When;
+    /// What goes with a removed record.
+    const STEPS: &'static [Step] = &[];
     /// The record.
-    type Record: Listed;
+    type Record: Stored;
 
     /// Reacts to changed records of one organisation, in the order of their changes.
     fn react(cx: &Reacting<'_>, records: &[RowChange<Self::Record>]) -> impl Future<Output = Result<()>> + Send;
@@ -178,6 +244,10 @@ struct RowChange<R> {
 pub enum When {
     /// It was made, changed or removed.
     Changed,
+    /// It was made.
+    Made,
+    /// It was made or changed.
+    Written,
     /// It was removed.
     Removed,
     /// A field of it has changed its value.
@@ -209,6 +279,7 @@ pub struct Reaction {
     pub record: &'static str,
     /// The change.
     pub when: When,
+    steps: &'static [Step],
     react: for<'a> fn(&'a Reacting<'a>, &'a [&'a Change]) -> BoxFuture<'a, Result<()>>,
 }
 
@@ -216,8 +287,12 @@ impl Reaction {
     const fn of<R: React>() -> Self {
         Self {
             name: R::NAME,
-            record: R::Record::NAME,
+            record: match R::Record::RECORD {
+                Some(name) => name,
+                None => "",
+            },
             when: R::WHEN,
+            steps: R::STEPS,
             react: |cx, changes| {
                 Box::pin(async move {
                     let record = |change: &&Change| {
@@ -235,6 +310,8 @@ impl Reaction {
         change.record_name() == Some(self.record)
             && match self.when {
                 When::Changed => true,
+                When::Made => change.is_creation(),
+                When::Written => !change.is_removal(),
                 When::Removed => change.is_removal(),
                 When::Became { field, from, to } => {
                     change.text_before(field) == Some(from) && change.text(field) == Some(to)
@@ -289,10 +366,11 @@ pub fn filters() -> Vec<Value> {
         let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);
         records.collect::<BTreeSet<_>>()
     };
-    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed]));
+    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written]));
+    let made: BTreeSet<_> = of(&[When::Made]).difference(&changed).copied().collect();
     let became =
         ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-            When::Changed | When::Removed => None,
+            When::Changed | When::Made | When::Written | When::Removed => None,
             When::Became { field, from, to } => Some(json!({
                 "eventName": ["MODIFY"],
                 "dynamodb": {
@@ -307,7 +385,8 @@ pub fn filters() -> Vec<Value> {
                 },
             })),
         });
+    let of_new =
+        |events: &[&str], records: &BTreeSet<_>| json!({"eventName": events, "dynamodb": {"NewImage": {"record": {"S": records}}}});
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
-    let others = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
-    [removals, others].into_iter().chain(became).collect()
+    [removals, of_new(&["INSERT", "MODIFY"], &changed), of_new(&["INSERT"], &made)].into_iter().chain(became).collect()
 }

@@ -140,6 +140,8 @@ routes! {
     DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
     READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;
     LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
+    DELETE_CAMPAIGN                     "campaign"          "delete-campaign"                   DELETE "/api/v1/campaign/{campaign_id}"                             Write  200     256;
+    DELETE_CONVERSATION                 "conversation"      "delete-conversation"               DELETE "/api/v1/conversation/{conversation_id}"                     Write  200     256;
     LIST_CAMPAIGNS                      "campaign"          "list-campaigns"                    GET    "/api/v1/campaign/list"                                      Read   200     256;
     CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     256;
     ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;

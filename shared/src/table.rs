@@ -3,7 +3,7 @@
 //! - [`stored`] says where a record stands: alone, or in a list. [`keys`] has every form of key.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them.
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them, `once`
-//!   inserts rows of which there is one for the same thing.
+//!   inserts rows of which there is one for the same thing, [`cascade`] removes what belongs to a removed record.
 //! - [`transaction`] is several writes, all or none.
 //! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
@@ -18,6 +18,7 @@ use crate::table::store::{Item, Store, from_item, hide, key_of, made_id, text, t
 use crate::table::stored::{Single, Stored};
 
 mod call;
+pub mod cascade;
 pub mod filters;
 pub mod item;
 pub mod keys;

@@ -2,6 +2,7 @@
 
 mod add_message;
 mod close_conversation;
+mod delete_conversation;
 mod list_contact_conversations;
 mod list_conversations;
 mod open_conversation;
@@ -10,6 +11,7 @@ mod read_conversation_transcript;
 
 pub use add_message::AddMessage;
 pub use close_conversation::CloseConversation;
+pub use delete_conversation::DeleteConversation;
 pub use list_contact_conversations::ListContactConversations;
 pub use list_conversations::ListConversations;
 pub use open_conversation::OpenConversation;

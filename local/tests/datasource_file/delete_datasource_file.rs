@@ -150,9 +150,9 @@ async fn however_the_stream_delivers_and_whoever_removes_the_rows_the_bytes_are_
             let (path, ..) = uploaded(&stack).await;
             ids.push(path.rsplit('/').next().unwrap().parse::<Uuid>().unwrap().into());
         }
-        // As whatever removes a data source with its files would.
-        let datasource = id('a', kind::DATASOURCE, 1).parse::<Uuid>().unwrap().into();
-        acme(&stack).remove_all::<DatasourceFile>(datasource, &ids, &[]).await.unwrap();
+        for id in ids {
+            acme(&stack).remove::<DatasourceFile>(id).await.unwrap();
+        }
         clock.set(clock.now().plus_seconds(DAY_AND_HOUR));
         stack.settle().await.unwrap();
         assert_eq!(bytes(&stack), Vec::<Vec<u8>>::new(), "seed {seed}");

@@ -4,7 +4,11 @@ pub mod payment_provider;
 
 use serde::{Deserialize, Serialize};
 
+use crate::records::declaration::Reference;
 use crate::request::input::Count;
+use crate::request::tenant::Tenant;
+use crate::table::cascade::{Owned, Owner, Step, rows};
+use crate::table::stored::Listed as _;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::{JsonObject, is_masked};
 use crate::values::secret::Secret;
@@ -71,6 +75,16 @@ crate::record! {
         parent agency_id: AgencyId,
         /// Key of the plan at the payment provider.
         input plan_lookup_key: Option<String> = None,
+    }
+}
+
+impl Owner for Agency {
+    const STEPS: &'static [Step] = &[rows::<BillingPlan>];
+}
+
+impl Owned for BillingPlan {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        Self::parent(tenant, self.agency_id).into_iter().collect()
     }
 }
 

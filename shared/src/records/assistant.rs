@@ -2,9 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::records::datasource::DatasourceLink;
+use crate::records::intent::IntentLink;
+use crate::records::tag::Link;
 use crate::records::webhook::Webhook;
 use crate::request::error::{Issues, Location};
 use crate::request::input::{Parse, Raw, words};
+use crate::table::cascade::{Owner, Step, links, rows};
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
 use crate::values::schema::Schema;
@@ -109,4 +113,8 @@ crate::record! {
         /// Language model.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }
+}
+
+impl Owner for Assistant {
+    const STEPS: &'static [Step] = &[rows::<DatasourceLink>, rows::<IntentLink>, links::<Link, Self>];
 }

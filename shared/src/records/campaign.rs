@@ -7,7 +7,7 @@ pub mod rate_limit;
 pub(crate) mod storage;
 
 pub use lease::Lease;
-pub use progress::{Dispatch, Dispatched, Places, together};
+pub use progress::{Dispatch, Dispatched, Places, fail_deliveries, together};
 pub use storage::Earlier;
 
 use std::collections::HashSet;
@@ -240,6 +240,15 @@ impl Campaign {
             return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
         }
         Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
+    }
+
+    /// The answer to a request that waits for the end of a campaign.
+    pub fn is_in_progress() -> Error {
+        Error::Conflict {
+            at: Location::path().name("campaign_id"),
+            kind: "campaign_in_progress",
+            message: "The campaign is being sent",
+        }
     }
 
     /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.

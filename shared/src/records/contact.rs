@@ -6,6 +6,8 @@ mod upsert;
 pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts};
 pub use upsert::{ContactFields, ContactQuery, Upsert};
 
+use crate::records::tag::Link;
+use crate::table::cascade::{Owner, Step, links};
 use crate::values::contact_point::{Email, PhoneNumber};
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
@@ -31,4 +33,8 @@ crate::record! {
         /// When it last changed.
         updated updated_at: Timestamp,
     }
+}
+
+impl Owner for Contact {
+    const STEPS: &'static [Step] = &[links::<Link, Self>];
 }

@@ -11,12 +11,15 @@ use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
 use crate::records::conversation::storage::thread;
 use crate::records::declaration::Declared as _;
+use crate::records::tag::Link;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::request::page::Page;
 use crate::request::tenant::Tenant;
+use crate::table::cascade::{Owner, Partitions, Step, items, links};
 use crate::table::keys::Key;
+use crate::table::stored::Stored as _;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
 use crate::values::schema::{Schema, Value, extended};
@@ -138,6 +141,18 @@ impl Conversation {
         }
     }
 
+    /// Requires that it is closed.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it is open.
+    pub fn require_closed(&self) -> Result<()> {
+        if !self.is_open() {
+            return Ok(());
+        }
+        let at = Location::path().name("conversation_id");
+        Err(Error::Conflict { at, kind: "conversation_open", message: "The conversation is open" })
+    }
+
     /// The answer to a request that needs an open conversation.
     pub fn is_closed_already() -> Error {
         Error::Conflict {
@@ -151,6 +166,16 @@ impl Conversation {
     fn thread(&self, tenant: &Tenant) -> Vec<Key> {
         let between = self.widget_id.zip(self.contact_id).filter(|_| self.is_open());
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
+    }
+}
+
+impl Owner for Conversation {
+    const STEPS: &'static [Step] = &[items::<Self>, links::<Link, Self>];
+}
+
+impl Partitions for Conversation {
+    fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
+        vec![Message::key(tenant, (ConversationId(id), 0)).pk]
     }
 }
 

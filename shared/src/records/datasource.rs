@@ -3,12 +3,17 @@
 pub mod files;
 
 use crate::records::assistant::Assistant;
+use crate::records::declaration::{Declared as _, Reference};
+use crate::records::tag::Link;
 use crate::request::tenant::Tenant;
+use crate::table::cascade::{Links, Owned, Owner, Step, links, rows};
 use crate::table::keys::Key;
+use crate::table::stored::Listed as _;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
+use uuid::Uuid;
 
 crate::choice! {
     /// The kind of content.
@@ -100,7 +105,33 @@ impl DatasourceLink {
 
 /// The key of the pointer to a link. The pointers of a data source share a partition.
 fn datasource_link(tenant: &Tenant, datasource: DatasourceId, assistant: AssistantId) -> Key {
-    Key::of(tenant, format_args!("DATASOURCE_LINK#{datasource}"), assistant)
+    Key::of(tenant, DatasourceLink::partition(datasource.0), assistant)
+}
+
+impl Links<Datasource> for DatasourceLink {
+    fn partition(datasource: Uuid) -> String {
+        format!("DATASOURCE_LINK#{datasource}")
+    }
+
+    fn of(assistant: &str) -> Option<AssistantId> {
+        Uuid::parse_str(assistant).ok().map(AssistantId)
+    }
+}
+
+impl Owner for Datasource {
+    const STEPS: &'static [Step] = &[rows::<DatasourceFile>, links::<DatasourceLink, Self>, links::<Link, Self>];
+}
+
+impl Owned for DatasourceFile {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        Self::parent(tenant, self.datasource_id).into_iter().collect()
+    }
+}
+
+impl Owned for DatasourceLink {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        self.references(tenant).into_iter().chain(Self::parent(tenant, self.assistant_id)).collect()
+    }
 }
 
 crate::object! {

@@ -158,6 +158,8 @@ pub struct Named {
 pub struct Reference {
     /// The field.
     pub field: &'static str,
+    /// What kind of record it is; empty for one that stands in no list.
+    pub record: &'static str,
     /// The key of the named record.
     pub key: Key,
     /// The id that this item must have.

@@ -1,12 +1,17 @@
 //! Intents: the wishes of a person that an assistant recognises, and their links to assistants.
 
 use crate::records::assistant::Assistant;
+use crate::records::declaration::{Declared as _, Reference};
+use crate::records::tag::Link;
 use crate::request::tenant::Tenant;
+use crate::table::cascade::{Links, Owned, Owner, Step, links};
 use crate::table::keys::Key;
+use crate::table::stored::Listed as _;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
+use uuid::Uuid;
 
 crate::record! {
     /// An intent.
@@ -48,7 +53,27 @@ impl IntentLink {
 
 /// The key of the pointer to a link. The pointers of an intent share a partition.
 fn intent_link(tenant: &Tenant, intent: IntentId, assistant: AssistantId) -> Key {
-    Key::of(tenant, format_args!("INTENT_LINK#{intent}"), assistant)
+    Key::of(tenant, IntentLink::partition(intent.0), assistant)
+}
+
+impl Links<Intent> for IntentLink {
+    fn partition(intent: Uuid) -> String {
+        format!("INTENT_LINK#{intent}")
+    }
+
+    fn of(assistant: &str) -> Option<AssistantId> {
+        Uuid::parse_str(assistant).ok().map(AssistantId)
+    }
+}
+
+impl Owner for Intent {
+    const STEPS: &'static [Step] = &[links::<IntentLink, Self>, links::<Link, Self>];
+}
+
+impl Owned for IntentLink {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        self.references(tenant).into_iter().chain(Self::parent(tenant, self.assistant_id)).collect()
+    }
 }
 
 crate::object! {

@@ -8,19 +8,17 @@ use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::Datasource;
-use crate::records::declaration::Reference;
+use crate::records::declaration::{Declared as _, Reference};
 use crate::records::form::Form;
 use crate::records::intent::Intent;
 use crate::records::widget::Widget;
 use crate::request::error::{Issues, Location};
 use crate::request::input::{Parse, Raw};
 use crate::request::tenant::Tenant;
+use crate::table::cascade::{Links, Owned, Owner, Step, links};
 use crate::table::filters::FilterValue;
 use crate::table::keys::Key;
-use crate::table::rows::REMOVE_LIMIT;
-use crate::table::store::{Item, key_of, made_id};
-use crate::table::stored::{Stored, reference};
-use crate::table::{Table, TableError};
+use crate::table::stored::{Listed, Stored, reference};
 use crate::values::id::{Id, LinkId, TagId, UserId};
 use crate::values::json::JsonObject;
 use crate::values::schema::{Schema, Value};
@@ -105,7 +103,7 @@ impl FilterValue for EntityId {
 
 crate::record! {
     /// A link between a tag and an entity, once for each two.
-    pub struct Link(LinkId): listed("LINK", pointers Link::of_its_tag) {
+    pub struct Link(LinkId): listed("LINK", pointers Link::of_both) {
         /// Identifier of the tagged entity.
         fixed(filter) entity_id: EntityId,
         /// What the entity is.
@@ -122,10 +120,14 @@ crate::record! {
 }
 
 impl Link {
-    /// The pointer by which the links of a tag are found. There is one for each entity.
-    fn of_its_tag(&self, tenant: &Tenant) -> Vec<Key> {
-        let entity = format_args!("{}#{}", self.entity_type.as_str(), self.entity_id.part_of_key()).to_string();
-        vec![Key::of(tenant, tag_links(self.tag_id), entity)]
+    /// The pointers by which the links of an entity and those of a tag are found. There is one for each two.
+    fn of_both(&self, tenant: &Tenant) -> Vec<Key> {
+        let (kind, entity) = (self.entity_type, self.entity_id.part_of_key());
+        let of_tag = <Self as Links<Tag>>::partition(self.tag_id.0);
+        vec![
+            Key::of(tenant, entity_links(kind, &entity), self.tag_id),
+            Key::of(tenant, of_tag, format_args!("{}#{entity}", kind.as_str())),
+        ]
     }
 
     /// The entity, which must be there.
@@ -149,47 +151,55 @@ impl Link {
     }
 }
 
-/// The partition of the pointers to the links of a tag, so that one query finds them.
-fn tag_links(tag: TagId) -> String {
-    format!("TAG_LINKS#{tag}")
+/// A record that tags can be linked to.
+trait Tagged: Listed {
+    /// What the links call it.
+    const ENTITY: EntityType;
 }
 
-/// The link that a pointer item leads to, and the pointer's key.
-fn pointer(item: &Item) -> Option<(LinkId, Key)> {
-    Some((LinkId(made_id(item).ok()?), key_of(item)?))
+macro_rules! tagged {
+    ($($Entity:ident)*) => {
+        $(impl Tagged for $Entity {
+            const ENTITY: EntityType = EntityType::$Entity;
+        })*
+    };
 }
 
-impl Table {
-    /// Removes all links of a tag from the link list, some at a time. It is idempotent.
-    ///
-    /// # Errors
-    /// [`TableError`]: some links may be left. The next call continues with them.
-    pub async fn remove_links_of(&self, tag: TagId) -> Result<(), TableError> {
-        loop {
-            // It comes before every word for an entity.
-            let first = Key::of(&self.tenant, tag_links(tag), "#");
-            let pointers = self.store.query(&first.pk, &first.sk, Some(REMOVE_LIMIT)).await?;
-            let (ids, keys): (Vec<LinkId>, Vec<Key>) = pointers.iter().filter_map(pointer).unzip();
-            if ids.is_empty() {
-                return Ok(());
-            }
-            match self.remove_all::<Link>((), &ids, &keys).await {
-                Err(TableError::Missing) => {}
-                result => {
-                    result?;
-                    continue;
-                }
-            }
-            // Another request has removed one of the links. So each is removed alone; of the missing one, only its pointer.
-            for (id, key) in ids.iter().zip(&keys) {
-                match self.remove_all::<Link>((), &[*id], std::slice::from_ref(key)).await {
-                    Err(TableError::Missing) => match self.store.delete(key).await {
-                        Ok(_) | Err(TableError::Missing) => {}
-                        Err(error) => return Err(error),
-                    },
-                    result => result?,
-                }
-            }
-        }
+tagged! { Widget Assistant Contact Conversation Campaign Datasource Form Intent }
+
+impl Links<Tag> for Link {
+    fn partition(tag: Uuid) -> String {
+        format!("TAG_LINKS#{tag}")
     }
+
+    fn of(_: &str) -> Option<()> {
+        Some(())
+    }
+}
+
+impl<E: Tagged> Links<E> for Link {
+    fn partition(entity: Uuid) -> String {
+        entity_links(E::ENTITY, &entity.to_string())
+    }
+
+    fn of(_: &str) -> Option<()> {
+        Some(())
+    }
+}
+
+impl Owner for Tag {
+    const STEPS: &'static [Step] = &[links::<Link, Self>];
+}
+
+impl Owned for Link {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        // An entity that is named by other text was never there.
+        let entity = if self.entity_id.uuid().is_some() { self.entity(tenant) } else { Vec::new() };
+        self.references(tenant).into_iter().chain(entity).collect()
+    }
+}
+
+/// The partition of the pointers to the links of an entity.
+fn entity_links(entity_type: EntityType, entity: &str) -> String {
+    format!("ENTITY_LINKS#{}#{entity}", entity_type.as_str())
 }

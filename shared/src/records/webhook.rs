@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::records::declaration::{Declared, Patch};
+use crate::records::delivery::Delivery;
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
+use crate::table::cascade::{Owner, Step, rows};
 use crate::values::id::WebhookId;
 use crate::values::schema::{Schema, Value, extended};
 use crate::values::secret::Secret;
@@ -128,4 +130,8 @@ impl Webhook {
         let valid = self.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|expires| now < expires));
         valid.map(|secret| &secret.secret).collect()
     }
+}
+
+impl Owner for Webhook {
+    const STEPS: &'static [Step] = &[rows::<Delivery>];
 }

@@ -1,6 +1,10 @@
 //! Widgets: the channels through which an assistant sends messages and makes calls.
 
 use crate::records::assistant::Assistant;
+use crate::records::campaign::fail_deliveries;
+use crate::records::delivery::Delivery;
+use crate::records::tag::Link;
+use crate::table::cascade::{Owner, Step, links, rows};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::time::Timestamp;
@@ -94,4 +98,8 @@ impl Widget {
     pub fn first_message(&self) -> Option<&String> {
         self.opening_message.as_ref().or_else(|| self.user_opening_messages.first())
     }
+}
+
+impl Owner for Widget {
+    const STEPS: &'static [Step] = &[fail_deliveries, rows::<Delivery>, links::<Link, Self>];
 }

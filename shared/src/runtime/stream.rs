@@ -95,6 +95,11 @@ impl Change {
         self.event_name == "REMOVE"
     }
 
+    /// Whether the item was made.
+    pub fn is_creation(&self) -> bool {
+        self.event_name == "INSERT"
+    }
+
     /// Milliseconds since the item was changed.
     pub fn age(&self, now: Timestamp) -> i64 {
         #[expect(clippy::cast_possible_truncation, reason = "a point in time has few digits")]

@@ -15,7 +15,7 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::request::error::Issues;
 use crate::request::input::{Parse, Source, member};
 use crate::request::page::{ListQuery, Page};
-use crate::table::keys::{Key, filter_block, filter_section, list_row, row_of};
+use crate::table::keys::{Key, TTL, filter_block, filter_section, list_row, row_of};
 use crate::table::list::{BLOCK, SECTION, counts_of};
 use crate::table::rows::version;
 use crate::table::store::{Item, key_of, number, values};
@@ -24,9 +24,12 @@ use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError, readable};
 use crate::values::id::Id;
 use crate::values::schema::{Member, Schema};
+use crate::values::time::Timestamp;
 
 /// Blocks of sets that follow at the same time: a batch of changes may concern a thousand.
 const CONCURRENT_BLOCKS: usize = 64;
+/// Seconds after which an empty set goes: longer than a change stays in the stream, so that none that is older comes behind.
+const EMPTY: i64 = 3 * 86_400;
 /// Bits of one number: DynamoDB's have 38 digits, and these take 20.
 const WORD: u32 = 64;
 
@@ -125,7 +128,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`]: some sets may have followed.
-    pub async fn follow(&self, changes: &[Move]) -> Result<(), TableError> {
+    pub async fn follow(&self, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
         // By block of a set: which bits are to be there, and which are not.
         let mut blocks: BTreeMap<(String, u32), BTreeMap<u32, bool>> = BTreeMap::new();
         for Move { key, was, is } in changes.iter().filter(|change| change.was != change.is) {
@@ -140,14 +143,21 @@ impl Table {
             }
         }
         // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
-        let follow: Vec<_> = blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits)).collect();
+        let follow: Vec<_> =
+            blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits, now)).collect();
         // All are tried, also after a failure: a repeat then has less to do.
         let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
         followed.into_iter().collect()
     }
 
     /// Sets and clears bits of a block, and has its section count them.
-    async fn follow_block(&self, set: &str, block: u32, changed: &BTreeMap<u32, bool>) -> Result<(), TableError> {
+    async fn follow_block(
+        &self,
+        set: &str,
+        block: u32,
+        changed: &BTreeMap<u32, bool>,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
         let keys = [filter_block(&self.tenant, set, block), filter_section(&self.tenant, set, block / SECTION)];
         let [block_key, section] = &keys;
         let (count, of_version) = (format!("b{}", block % SECTION), format!("v{}", block % SECTION));
@@ -162,26 +172,29 @@ impl Table {
                 if *there { is[word] |= mask } else { is[word] &= !mask }
             }
             let seen = stands(block_key).map(version).unwrap_or_default();
-            let (now, written) = if is == was {
+            let (current, written) = if is == was {
                 (seen, Ok(()))
             } else {
                 let values = values([(":version", number(seen))]);
-                let item = block_item(block_key, &is, seen + 1);
+                let item = block_item(block_key, &is, seen + 1, now);
                 (seen + 1, self.store.put_if(&item, UNCHANGED, &values).await)
             };
             match written {
                 Ok(()) => {
                     let ordinals: u32 = is.iter().map(|word| word.count_ones()).sum();
-                    if stands(section).and_then(|section| section.get(&count)) != Some(&number(ordinals)) {
-                        let expression = format!("SET {count} = :ordinals, {of_version} = :version");
+                    let mut counts = stands(section).cloned().unwrap_or_default();
+                    if counts.get(&count) != Some(&number(ordinals)) {
+                        let expression =
+                            format!("SET {count} = :ordinals, {of_version} = :version REMOVE #{TTL}");
                         let newer = format!("attribute_not_exists({of_version}) OR {of_version} <= :version");
-                        let values = values([(":ordinals", number(ordinals)), (":version", number(now))]);
+                        let values = values([(":ordinals", number(ordinals)), (":version", number(current))]);
                         match self.store.update(section, &expression, Some(&newer), &values).await {
-                            Ok(_) | Err(Cancelled::Condition(..)) => {}
+                            Ok(item) => counts = item,
+                            Err(Cancelled::Condition(..)) => return Ok(()),
                             Err(cancelled) => return Err(cancelled.into()),
                         }
                     }
-                    return Ok(());
+                    return self.expire_if_empty(section, &counts, now).await;
                 }
                 // The same change is being followed elsewhere, because it came twice.
                 Err(Cancelled::Condition(..)) if round.wait().await => {}
@@ -190,6 +203,27 @@ impl Table {
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             }
+        }
+    }
+
+    /// Has a section expire in which no block has an ordinal any more, unless one has got some since `counts` was read: a set of what is gone
+    /// is not to stay for ever.
+    async fn expire_if_empty(&self, section: &Key, counts: &Item, now: Timestamp) -> Result<(), TableError> {
+        if counts.contains_key(TTL) || counts_of(std::slice::from_ref(counts)).values().any(|count| *count > 0) {
+            return Ok(());
+        }
+        let mut values = values([(":ttl", number(now.plus_seconds(EMPTY).unix_seconds()))]);
+        let unchanged = (0..SECTION).map(|block| match counts.get(&format!("v{block}")) {
+            Some(version) => {
+                values.insert(format!(":v{block}"), version.clone());
+                format!("v{block} = :v{block}")
+            }
+            None => format!("attribute_not_exists(v{block})"),
+        });
+        let condition = unchanged.collect::<Vec<_>>().join(" AND ");
+        match self.store.update(section, &format!("SET #{TTL} = :ttl"), Some(&condition), &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
         }
     }
 
@@ -236,12 +270,15 @@ impl Table {
 /// The block has not changed since it had this version.
 const UNCHANGED: &str = "attribute_not_exists(pk) OR version = :version";
 
-/// A block as an item: a word without a bit is left out.
-fn block_item(key: &Key, bits: &Bits, version: u64) -> Item {
+/// A block as an item: a word without a bit is left out, and without any it expires.
+fn block_item(key: &Key, bits: &Bits, version: u64, now: Timestamp) -> Item {
     let mut item = key.attributes();
     let words = bits.iter().enumerate().filter(|(_, word)| **word > 0);
     item.extend(words.map(|(place, word)| (format!("w{place}"), number(word))));
     item.insert("version".to_owned(), number(version));
+    if *bits == Bits::default() {
+        item.insert(TTL.to_owned(), number(now.plus_seconds(EMPTY).unix_seconds()));
+    }
     item
 }
 

@@ -13,7 +13,7 @@ use crate::table::{Table, TableError};
 use crate::values::id::ordinal;
 
 impl Table {
-    /// Inserts what `make` makes of an id, unless there is a row with the same pointer: then that row is returned. The parent, the records that
+    /// Inserts what `make` makes of an id, unless there is a row with the same last pointer: then that row is returned. The parent, the records that
     /// the row names, and those of `also` must be there.
     ///
     /// # Errors
@@ -27,7 +27,8 @@ impl Table {
         let NewRow { of, id, origin, now } = new;
         // Neither the pointer nor the references depend on the ordinal.
         let sample = make(R::id_at(of, id, 0));
-        let pointer = sample.pointers(&self.tenant).pop();
+        let mut pointers = sample.pointers(&self.tenant);
+        let pointer = pointers.pop();
         let pointer = pointer.ok_or_else(|| TableError::Broken("a row that is there once without a pointer".into()))?;
         let named = sample.references(&self.tenant).into_iter().chain(also).collect();
         let required = Required::all(R::parent(&self.tenant, of), named);
@@ -50,6 +51,7 @@ impl Table {
             let mut item = pointer.attributes();
             item.insert("id".to_owned(), text(row.uuid()));
             transaction.write(Write::create(item));
+            pointers.iter().for_each(|pointer| transaction.point(pointer, row.uuid()));
             match self.commit(transaction, [reserved]).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {

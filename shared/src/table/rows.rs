@@ -18,10 +18,8 @@ use crate::table::{Table, TableError, is_proven};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
 
-/// The most rows that one call inserts, each with a pointer, beside the head.
-pub const INSERT_LIMIT: usize = 49;
-/// The most rows that one call removes: each may have a pointer, and be in a block and a section of its own.
-pub const REMOVE_LIMIT: usize = TRANSACTION_LIMIT / 4;
+/// The most rows that one call inserts, each with two pointers or unique values.
+pub const INSERT_LIMIT: usize = TRANSACTION_LIMIT / 3;
 
 /// How often a row has changed; an item that never did lacks it.
 const VERSION: &str = "version";
@@ -53,7 +51,7 @@ impl Required {
     /// The parent first, then what the fields name.
     pub(super) fn all(parent: Option<Reference>, fields: Vec<Reference>) -> Vec<Self> {
         let parent = parent.map(|Reference { key, proof, .. }| Self { key, proof, field: None });
-        let named = |Reference { field, key, proof }| Self { key, proof, field: Some(field) };
+        let named = |Reference { field, key, proof, .. }| Self { key, proof, field: Some(field) };
         parent.into_iter().chain(fields.into_iter().map(named)).collect()
     }
 }
@@ -310,23 +308,6 @@ impl Table {
                 return Err(TableError::Unavailable("others kept changing the record".into()));
             }
         }
-    }
-
-    /// Removes the rows `ids`, at most [`REMOVE_LIMIT`], and the items that lead to them, all or none.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where one of them is not there.
-    pub async fn remove_all<R: Listed>(&self, of: R::Of, ids: &[R::Id], pointers: &[Key]) -> Result<(), TableError> {
-        let mut transaction = Transaction::new(self);
-        for id in ids {
-            let values = values([(":id", text(R::proof(*id).unwrap_or_default()))]);
-            transaction.write(Write::Delete { key: self.key::<R>(*id), condition: Some("id = :id"), values });
-        }
-        for key in pointers {
-            transaction.write(Write::delete(key));
-        }
-        transaction.holes(&R::list(of), ids.iter().map(|id| ordinal(R::proof(*id).unwrap_or_default())));
-        Ok(self.store.transact(&transaction.writes).await?)
     }
 }
 

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConsumedCapacity, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, ReturnValue,
+    AttributeValue, ConsumedCapacity, DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, ReturnValue,
     ReturnValuesOnConditionCheckFailure, WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -278,6 +278,27 @@ impl Store {
         }
     }
 
+    /// The first items of a partition, at most `limit` and 1 MB, and whether there are more; of each only the attributes of `projection`,
+    /// where there is one.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn some_of(
+        &self,
+        pk: &str,
+        projection: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Item>, bool), TableError> {
+        // Nothing stands before it in a partition.
+        let call = self.range(pk, "!", None, Some(limit)).set_projection_expression(projection.map(str::to_owned));
+        let under_way = self.calls.begin(&self.meter).await;
+        let result = call.send().await;
+        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
+        under_way.end(Unit::Read, units(consumed));
+        let output = result.map_err(|error| failure(&error))?;
+        Ok((output.items.unwrap_or_default(), output.last_evaluated_key.is_some()))
+    }
+
     /// The same, as the records that they hold.
     ///
     /// # Errors
@@ -415,11 +436,24 @@ impl Store {
     /// # Errors
     /// [`TableError`]: some of the items may have been put.
     pub(crate) async fn put_batch(&self, items: Vec<Item>) -> Result<(), TableError> {
-        let mut wanted = Vec::with_capacity(items.len());
-        for item in items {
-            let put = PutRequest::builder().set_item(Some(item)).build().map_err(broken)?;
-            wanted.push(WriteRequest::builder().put_request(put).build());
-        }
+        let put = |item| PutRequest::builder().set_item(Some(item)).build().map_err(broken);
+        let put = |item| Ok(WriteRequest::builder().put_request(put(item)?).build());
+        self.write_batch(items.into_iter().map(put).collect::<Result<_, TableError>>()?).await
+    }
+
+    /// Removes the items of `keys`, where they are there.
+    ///
+    /// # Errors
+    /// [`TableError`]: some of the items may have been removed.
+    pub(crate) async fn delete_all(&self, keys: &[Key]) -> Result<(), TableError> {
+        let delete = |key: &Key| DeleteRequest::builder().set_key(Some(key.attributes())).build().map_err(broken);
+        let delete = |key: &Key| Ok(WriteRequest::builder().delete_request(delete(key)?).build());
+        let batches = keys.chunks(BATCH_WRITE_LIMIT).map(|keys| keys.iter().map(delete).collect());
+        let batches = batches.collect::<Result<Vec<Vec<_>>, TableError>>()?;
+        try_join_all(batches.into_iter().map(|batch| self.write_batch(batch))).await.map(drop)
+    }
+
+    async fn write_batch(&self, mut wanted: Vec<WriteRequest>) -> Result<(), TableError> {
         let mut round = self.backoff();
         while !wanted.is_empty() {
             let call = self.client.batch_write_item().request_items(&*self.table_name, wanted);

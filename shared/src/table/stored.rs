@@ -161,5 +161,5 @@ where
     F: Names<Id = R::Id>,
 {
     let id = value.named()?;
-    Some(Reference { field, key: R::key(tenant, id), proof: R::proof(id) })
+    Some(Reference { field, record: R::RECORD.unwrap_or_default(), key: R::key(tenant, id), proof: R::proof(id) })
 }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use uuid::Uuid;
+
 use super::storage::outcomes;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::conversation::{Conversation, NewMessage};
-use crate::records::delivery::{Delivery, NewDelivery};
+use crate::records::delivery::{Delivery, DeliveryState, NewDelivery};
 use crate::table::item::{null, number, text, values};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -56,6 +60,24 @@ pub enum Dispatched {
     Stopped,
     /// A conversation to continue has changed since it was read.
     ThreadMoved,
+}
+
+/// The step that ends what a removed widget's connector has not got yet: the contacts fail, and say why.
+pub fn fail_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+    let endpoint = EndpointId(widget);
+    Box::pin(async move {
+        let (deliveries, more) = table.some_rows::<Delivery>(endpoint).await?;
+        let open = deliveries.iter().filter(|was| matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting));
+        let ends: Vec<_> = open
+            .filter_map(|was| Some((was, was.campaign_contact_id?)))
+            .map(|(was, contact)| async move {
+                let is = was.clone().dead("the widget is gone", now);
+                table.settle_delivery(endpoint, was, &is, contact, ContactStatus::Failed, now).await
+            })
+            .collect();
+        let ended: Vec<bool> = stream::iter(ends).buffer_unordered(SHARDS as usize).try_collect().await?;
+        Ok(!more && ended.into_iter().all(|ended| ended))
+    })
 }
 
 impl Table {

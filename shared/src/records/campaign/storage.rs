@@ -8,13 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts, Outcomes, RunId, RunMarker};
+use super::{
+    Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts, MAX_CONTACTS, Outcomes, RunId, RunMarker,
+};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
+use crate::records::tag::Link;
 use crate::records::widget::Widget;
 use crate::request::context::Recognition;
 use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
+use crate::table::cascade::{Owner, Partitions, Step, items, links};
 use crate::table::keys::{Key, row_of};
 use crate::table::reservation::{Origin, Reservation};
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, key_of, made_id, number, text, values};
@@ -63,6 +67,20 @@ pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
 /// The key of the deleted places of a partition of contacts.
 fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("OUTCOMES_DELETED#{:02}", partition(id)))
+}
+
+// The contacts go first: what became of them is counted only together with a change of one.
+impl Partitions for Campaign {
+    fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
+        let run = CampaignId(id).run();
+        let firsts = (0..).step_by(CONTACTS_PER_PARTITION as usize).take_while(|place| (*place as usize) < MAX_CONTACTS);
+        let contacts = firsts.map(|place| CampaignContact::key(tenant, run.contact(place)).pk);
+        contacts.chain([run_pointer(tenant, run).pk]).collect()
+    }
+}
+
+impl Owner for Campaign {
+    const STEPS: &'static [Step] = &[items::<Self>, links::<Link, Self>];
 }
 
 /// The organisation of the campaign whose key this is.
@@ -122,7 +140,8 @@ impl Table {
     }
 
     async fn is_cancelled(&self, id: CampaignId) -> Result<bool, TableError> {
-        Ok(self.find::<Campaign>(id).await?.is_some_and(|campaign| campaign.status == CampaignStatus::Cancelled))
+        // One that is deleted was as good as cancelled: its marker was committed together with it.
+        Ok(self.find::<Campaign>(id).await?.is_none_or(|campaign| campaign.status == CampaignStatus::Cancelled))
     }
 
     /// The contacts of `wanted` that do not exist.

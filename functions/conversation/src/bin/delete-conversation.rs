@@ -1,0 +1,9 @@
+//! Runs `delete-conversation` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<conversation::DeleteConversation>(&routes::DELETE_CONVERSATION))
+}

@@ -1,0 +1,17 @@
+//! `DELETE /api/v1/conversation/{conversation_id}`: removes a closed conversation; its messages follow by the table's stream.
+
+use shared::prelude::*;
+
+pub struct DeleteConversation;
+
+impl Operation for DeleteConversation {
+    type Path = ConversationId;
+    type Query = ();
+    type Body = ();
+    type Reply = Deleted<Conversation>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let removed = cx.table.remove_if(request.path, Conversation::require_closed).await;
+        removed.on_missing("conversation_id")?.map(Deleted)
+    }
+}

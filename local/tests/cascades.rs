@@ -1,0 +1,457 @@
+//! What belongs to a removed record goes with it, whatever befalls the functions on the stream meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::event_source::StreamFaults;
+use local::faults::{Fault, Faults};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::records::agency::BillingPlan;
+use shared::records::datasource::{DatasourceFile, DatasourceLink, DatasourceType};
+use shared::records::delivery::{Delivery, EventId, NewDelivery};
+use shared::records::intent::IntentLink;
+use shared::records::tag::{EntityType, Link, Tag};
+use shared::runtime::schedule::EventContext;
+use shared::table::rows::INSERT_LIMIT;
+use shared::table::stored::Listed;
+use shared::values::id::{
+    AgencyId, AssistantId, BillingPlanId, DatasourceFileId, DatasourceId, EndpointId, IntentId, LinkId, TagId,
+};
+use shared::values::json::JsonObject;
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use crate::fixture::{ACME, NOW, acme, call, data, everything, failure, id, kind, post, streaming};
+use crate::records::{conflict, detail};
+
+/// How much belongs to each record: more than one step removes.
+const MANY: u32 = 300;
+
+/// One that owns others, as the API names it.
+pub struct Owned {
+    /// `DELETE` of this removes it.
+    pub path: String,
+    id: Uuid,
+}
+
+async fn make(stack: &Stack, path: &str, body: Value) -> Uuid {
+    let made = data(&stack.answer(&post(path, ACME, body.to_string())).await);
+    made["id"].as_str().unwrap().parse().unwrap()
+}
+
+async fn get(stack: &Stack, path: &str, query: &str) -> Value {
+    let mut call = call("GET", path, ACME);
+    call.query += query;
+    data(&stack.answer(&call).await)
+}
+
+fn time() -> Timestamp {
+    Timestamp::from_unix_millis(NOW)
+}
+
+/// Inserts `count` rows into a list, as requests would.
+async fn fill<R: Listed>(stack: &Stack, of: R::Of, count: u32, row: impl Fn(u32, R::Id) -> R + Sync) {
+    let (table, numbers) = (acme(stack), (0..count).collect::<Vec<_>>());
+    for numbers in numbers.chunks(INSERT_LIMIT) {
+        let fresh = |number: &u32| Uuid::from_u128(0x0190_0000_0000_7000_8000_d000_0000_0000 | u128::from(*number) << 36);
+        let ids: Vec<Uuid> = numbers.iter().map(fresh).collect();
+        table.insert_all::<R>(of, &ids, |index, id| row(numbers[index], id)).await.unwrap();
+    }
+}
+
+fn plan(agency_id: AgencyId) -> impl Fn(u32, (AgencyId, BillingPlanId)) -> BillingPlan + Sync {
+    let row = json!({
+        "name": "Pro", "description": "All of it", "bots_count": 5, "queries_count": 1000, "words_count": 50000,
+        "voice_seconds": 3600, "premium_support": true, "agency_id": agency_id,
+    });
+    move |_, (_, id)| {
+        let mut row = row.clone();
+        row["id"] = json!(id);
+        serde_json::from_value(row).unwrap()
+    }
+}
+
+fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> DatasourceFile + Sync {
+    move |number, id| DatasourceFile {
+        id,
+        datasource_id,
+        name: Some(format!("{number}.pdf")),
+        description: None,
+        ds_type: DatasourceType::Pdf,
+        size_bytes: 1,
+        attributes: JsonObject::default(),
+        org_id: crate::fixture::tenant().org(),
+        // So old that nothing can be uploaded any more.
+        created_at: time().plus_seconds(-7 * 86_400),
+        updated_at: time(),
+    }
+}
+
+fn link(tag: Uuid, entity_type: EntityType, entity: impl Fn(u32) -> String + Sync) -> impl Fn(u32, LinkId) -> Link + Sync {
+    move |number, id| Link {
+        id,
+        entity_id: entity(number).into(),
+        entity_type,
+        tag_id: TagId(tag),
+        created_at: time(),
+        updated_at: time(),
+        created_by_id: None,
+    }
+}
+
+async fn tag_it(stack: &Stack, entity_type: &str, entity: Uuid) {
+    for tag in 0..3 {
+        let body = json!({"tag_id": id('a', kind::TAG, tag), "entity_type": entity_type, "entity_id": entity});
+        make(stack, "/api/v1/link_tag_entity", body).await;
+    }
+}
+
+/// One of each kind that owns others, with `many` of each that belong to it.
+pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
+    let table = acme(stack);
+    let (path, id) = match kind_of {
+        "agency" => {
+            let id = make(stack, "/api/v1/agency", json!({})).await;
+            fill(stack, AgencyId(id), many, plan(AgencyId(id))).await;
+            ("agency", id)
+        }
+        "assistant" => {
+            let id = make(stack, "/api/v1/assistant", json!({})).await;
+            let of = |number| Uuid::from_u128(u128::from(number) << 64);
+            fill::<DatasourceLink>(stack, AssistantId(id), many, |number, (assistant_id, id)| DatasourceLink {
+                id,
+                datasource_id: DatasourceId(of(number)),
+                assistant_id,
+                created_at: time(),
+            })
+            .await;
+            for intent in 0..2 {
+                let intent = crate::fixture::id('a', kind::INTENT, intent);
+                let path = format!("/api/v1/assistant/{id}/intent/{intent}");
+                data(&stack.answer(&post(&path, ACME, "")).await);
+            }
+            tag_it(stack, "assistant", id).await;
+            ("assistant", id)
+        }
+        "campaign" => {
+            let contacts = contacts(stack, many).await;
+            let run = format!("/api/v1/campaign/run/{}", crate::fixture::id('a', kind::WIDGET, 1));
+            let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
+            let id: Uuid = run["campaign_id"].as_str().unwrap().parse().unwrap();
+            data(&stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await);
+            tag_it(stack, "campaign", id).await;
+            ("campaign", id)
+        }
+        "contact" => {
+            let id = make(stack, "/api/v1/contact/upsert", json!({"email": "someone@acme.example"})).await;
+            tag_it(stack, "contact", id).await;
+            ("contact", id)
+        }
+        "conversation" => {
+            let assistant = crate::fixture::id('a', kind::ASSISTANT, 0);
+            let id = make(stack, "/api/v1/conversation", json!({"assistant_id": assistant})).await;
+            for number in 0..many {
+                let body = json!({"sender_type": "user", "text": format!("{number}")}).to_string();
+                data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/message"), ACME, body)).await);
+            }
+            tag_it(stack, "conversation", id).await;
+            data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await);
+            ("conversation", id)
+        }
+        "datasource" => {
+            let id = make(stack, "/api/v1/datasource", json!({"ds_type": "pdf"})).await;
+            fill(stack, DatasourceId(id), many, file(DatasourceId(id))).await;
+            for assistant in 0..2 {
+                let assistant = crate::fixture::id('a', kind::ASSISTANT, assistant);
+                let path = format!("/api/v1/assistant/{assistant}/data_source/{id}");
+                data(&stack.answer(&post(&path, ACME, "")).await);
+            }
+            tag_it(stack, "datasource", id).await;
+            ("datasource", id)
+        }
+        "form" => {
+            let id = make(stack, "/api/v1/form", json!({"name": "A form", "form_type": "simple"})).await;
+            tag_it(stack, "form", id).await;
+            ("form", id)
+        }
+        "intent" => {
+            let id = make(stack, "/api/v1/intent", json!({"name": "An intent"})).await;
+            for assistant in 0..2 {
+                let assistant = crate::fixture::id('a', kind::ASSISTANT, assistant);
+                data(&stack.answer(&post(&format!("/api/v1/assistant/{assistant}/intent/{id}"), ACME, "")).await);
+            }
+            tag_it(stack, "intent", id).await;
+            ("intent", id)
+        }
+        "tag" => {
+            let id = make(stack, "/api/v1/tag", json!({"name": "A tag"})).await;
+            let entity = |number: u32| format!("text {number}");
+            fill(stack, (), many, link(id, EntityType::Form, entity)).await;
+            ("tag", id)
+        }
+        "outbound_webhook" => {
+            let id = make(stack, "/api/v1/outbound_webhook", json!({"endpoint": "http://127.0.0.1:1/"})).await;
+            let new = |number: u32| NewDelivery::test(EventId(Uuid::from_u128(u128::from(number) << 64)), time());
+            let new: Vec<NewDelivery> = (0..many).map(new).collect();
+            table.enqueue(EndpointId(id), &new, time()).await.unwrap();
+            ("outbound_webhook", id)
+        }
+        "widget" => {
+            let widget_type = json!({"widget_type": "chat"});
+            let id = make(stack, "/api/v1/widget", widget_type).await;
+            tag_it(stack, "widget", id).await;
+            ("widget", id)
+        }
+        other => panic!("nothing here makes a {other}"),
+    };
+    Owned { path: format!("/api/v1/{path}/{id}"), id }
+}
+
+/// The ids of `count` new contacts.
+async fn contacts(stack: &Stack, count: u32) -> Vec<Value> {
+    let mut ids = Vec::new();
+    for first in (0..count).step_by(500) {
+        let one = |number| json!({"email": format!("{number}@somewhere.example")});
+        let some: Vec<Value> = (first..count.min(first + 500)).map(one).collect();
+        let body = json!({"contacts": some}).to_string();
+        let made = data(&stack.answer(&post("/api/v1/contact/import", ACME, body)).await);
+        ids.extend(made["items"].as_array().unwrap().iter().map(|item| item["id"].clone()));
+    }
+    ids
+}
+
+/// What can be deleted and may have more that belongs to it.
+pub const OWNERS: [&str; 11] = [
+    "agency",
+    "assistant",
+    "campaign",
+    "contact",
+    "conversation",
+    "datasource",
+    "form",
+    "intent",
+    "outbound_webhook",
+    "tag",
+    "widget",
+];
+
+type Row = BTreeMap<String, AttributeValue>;
+
+/// The items that name one of these ids, in their keys or in what they hold, but for those that expire by themselves.
+async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
+    let names = |item: &Row| {
+        let text = format!("{item:?}");
+        ids.iter().any(|id| text.contains(&id.to_string()))
+    };
+    let all = everything(stack).await.into_iter();
+    all.filter(|item| !item.contains_key("ttl")).filter(names).collect()
+}
+
+/// The totals of the lists that links stand in.
+async fn totals(stack: &Stack) -> Vec<Value> {
+    let mut totals = vec![get(stack, "/api/v1/link_tag_entity/list", "").await["total"].clone()];
+    for number in 0..2 {
+        let assistant = id('a', kind::ASSISTANT, number);
+        for of_it in ["data_source", "intent"] {
+            totals.push(get(stack, &format!("/api/v1/assistant/{assistant}/{of_it}"), "").await["total"].clone());
+        }
+    }
+    totals
+}
+
+/// Deletes one of each kind with `many` of each that belong to it, while the functions on the stream and the calls of the table fail.
+async fn delete_all(seed: usize, many: u32) {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let before = totals(&stack).await;
+    let mut owners = Vec::new();
+    for kind_of in OWNERS {
+        owners.push(owner(&stack, kind_of, many).await);
+    }
+    stack.settle().await.unwrap();
+    let ids: BTreeSet<Uuid> = owners.iter().map(|owner| owner.id).collect();
+    assert!(naming(&stack, &ids).await.len() > 4 * many as usize, "what is looked for is not there");
+
+    for Owned { path, .. } in &owners {
+        data(&stack.answer(&call("DELETE", path, ACME)).await);
+    }
+    let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
+    stack.stream.set_faults(&StreamFaults {
+        redelivered: 0.3,
+        split: 0.3,
+        delayed: 0.3,
+        delay,
+        killed: 0.1,
+        random,
+    });
+    faults.plan(move |_, number| match (number + seed) % 40 {
+        0 => Fault::Throttle,
+        1 => Fault::Conflict,
+        2 => Fault::ThrottledTransaction,
+        3 => Fault::Unprocessed,
+        4 => Fault::ServerError,
+        _ => Fault::None,
+    });
+    stack.settle().await.unwrap();
+    faults.end();
+    // What was known of an endpoint is forgotten when the tick finds that it is gone.
+    for _ in 0..2 {
+        let clock = &stack.gateway.service.clock;
+        clock.set(clock.now().plus_seconds(3600));
+        stack.minute().await.unwrap();
+    }
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new(), "seed {seed}");
+    assert_eq!(naming(&stack, &ids).await, Vec::<Row>::new(), "seed {seed}");
+    assert_eq!(totals(&stack).await, before, "seed {seed}");
+    // What is the end of a cascade says so by its absence.
+    let removals = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#REMOVAL#"));
+    assert_eq!(removals.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_a_deleted_record_goes_with_it_whatever_fails_meanwhile() {
+    for seed in 0..2 {
+        Box::pin(delete_all(seed, MANY)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_while_its_owner_is_deleted_goes_too() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let before = totals(&stack).await;
+    let mut gone = BTreeMap::new();
+    for kind_of in OWNERS {
+        let Owned { path, id } = owner(&stack, kind_of, 1).await;
+        data(&stack.answer(&call("DELETE", &path, ACME)).await);
+        gone.insert(kind_of, id);
+    }
+    stack.settle().await.unwrap();
+    // As requests do that have seen the owner before it was deleted, and write a moment later.
+    fill(&stack, AgencyId(gone["agency"]), 2, plan(AgencyId(gone["agency"]))).await;
+    fill(&stack, DatasourceId(gone["datasource"]), 2, file(DatasourceId(gone["datasource"]))).await;
+    let uuid = |kind, number| id('a', kind, number).parse::<Uuid>().unwrap();
+    for (datasource, assistant) in
+        [(gone["datasource"], uuid(kind::ASSISTANT, 0)), (uuid(kind::DATASOURCE, 0), gone["assistant"])]
+    {
+        fill::<DatasourceLink>(&stack, AssistantId(assistant), 1, |_, (assistant_id, id)| DatasourceLink {
+            id,
+            datasource_id: DatasourceId(datasource),
+            assistant_id,
+            created_at: time(),
+        })
+        .await;
+    }
+    for (intent, assistant) in [(gone["intent"], uuid(kind::ASSISTANT, 0)), (uuid(kind::INTENT, 0), gone["assistant"])] {
+        fill::<IntentLink>(&stack, AssistantId(assistant), 1, |_, (assistant_id, id)| IntentLink {
+            id,
+            intent_id: IntentId(intent),
+            assistant_id,
+            created_at: time(),
+        })
+        .await;
+    }
+    fill(&stack, (), 1, link(gone["tag"], EntityType::Form, |_| id('a', kind::FORM, 0))).await;
+    for entity in OWNERS {
+        let Some(entity_type) = EntityType::from_word(entity) else { continue };
+        let of = gone[entity];
+        fill(&stack, (), 1, link(uuid(kind::TAG, 0), entity_type, move |_| of.to_string())).await;
+    }
+    let ids: BTreeSet<Uuid> = gone.into_values().collect();
+    assert!(naming(&stack, &ids).await.len() > 2 * OWNERS.len());
+    stack.settle().await.unwrap();
+    assert_eq!(naming(&stack, &ids).await, Vec::<Row>::new());
+    assert_eq!(totals(&stack).await, before);
+}
+
+#[tokio::test]
+async fn a_batch_does_one_step_of_a_long_cascade() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let Owned { path, id: tag } = owner(&stack, "tag", MANY).await;
+    stack.settle().await.unwrap();
+    let row = acme(&stack).key::<Tag>(TagId(tag));
+    let deleted = data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    let text = |text: &Value| json!({"S": text});
+    let images = json!({
+        "Keys": {"pk": {"S": row.pk}, "sk": {"S": row.sk}},
+        "OldImage": {
+            "record": {"S": "Tag"}, "id": text(&deleted["id"]), "name": text(&deleted["name"]),
+            "created_at": text(&deleted["created_at"]), "updated_at": text(&deleted["updated_at"]),
+        },
+        "SequenceNumber": "1",
+    });
+    let event = json!({"Records": [{"eventName": "REMOVE", "dynamodb": images}]});
+    let cx = EventContext { service: &stack.gateway.service };
+    let left = async || get(&stack, "/api/v1/link_tag_entity/list", "").await["total"].as_u64().unwrap();
+    let before = left().await;
+    assert!(MANY > 250, "it would be over at once");
+    let outcome = local::functions::CONSUMERS[0].handle(&cx, &serde_json::from_value(event).unwrap()).await;
+    assert!(outcome.batch_item_failures.is_empty());
+    assert_eq!(before - left().await, 250, "what others have changed waits for one step only");
+    stack.settle().await.unwrap();
+    assert_eq!(before - left().await, u64::from(MANY));
+}
+
+#[tokio::test]
+async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let nobody = json!({
+        "widget_type": "chat", "assistant_id": id('a', kind::ASSISTANT, 1), "opening_message": "Hello",
+        "connector_url": "http://127.0.0.1:1/",
+    });
+    let widget = make(&stack, "/api/v1/widget", nobody).await;
+    let contacts = contacts(&stack, 3).await;
+    let run = format!("/api/v1/campaign/run/{widget}");
+    let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
+    stack.tick("send-campaigns").await.unwrap();
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/widget/{widget}"), ACME)).await);
+    stack.stream.drain_for("record-changed").await.unwrap();
+    let path = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+    for contact in get(&stack, &path, "").await["items"].as_array().unwrap() {
+        assert_eq!((&contact["status"], &contact["error"]), (&json!("failed"), &json!("the widget is gone")));
+    }
+    let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
+    assert_eq!(get(&stack, &path, "").await["status"], "completed");
+    stack.settle().await.unwrap();
+    let rows = Delivery::list(EndpointId(widget));
+    assert!(!format!("{:?}", everything(&stack).await).contains(&rows), "deliveries are left");
+}
+
+#[tokio::test]
+async fn a_campaign_that_is_being_sent_is_not_deleted() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let contacts = contacts(&stack, 2).await;
+    let body = json!({"contact_ids": contacts}).to_string();
+    let run = post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body.clone());
+    let campaign = data(&stack.answer(&run).await)["campaign_id"].as_str().unwrap().to_owned();
+    let delete = call("DELETE", &format!("/api/v1/campaign/{campaign}"), ACME);
+    let busy = conflict("campaign_id", "campaign_in_progress", "The campaign is being sent");
+    assert_eq!(detail(&stack.answer(&delete).await), busy);
+    stack.tick("send-campaigns").await.unwrap();
+    let deleted = data(&stack.answer(&delete).await);
+    assert_eq!((&deleted["status"], &deleted["counts"]["sent"]), (&json!("completed"), &json!(2)));
+    assert_eq!(failure(&stack.answer(&delete).await).0, 404);
+    // The same request again is a new one: the campaign that it would be a repeat of is gone.
+    let again = data(&stack.answer(&run).await);
+    assert_ne!(again["campaign_id"], campaign);
+}
+
+#[tokio::test]
+async fn an_open_conversation_is_not_deleted() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let conversation = id('a', kind::CONVERSATION, 1);
+    let delete = call("DELETE", &format!("/api/v1/conversation/{conversation}"), ACME);
+    let open = conflict("conversation_id", "conversation_open", "The conversation is open");
+    assert_eq!(detail(&stack.answer(&delete).await), open);
+    data(&stack.answer(&post(&format!("/api/v1/conversation/{conversation}/close"), ACME, "")).await);
+    assert_eq!(data(&stack.answer(&delete).await)["id"], conversation);
+    assert_eq!(failure(&stack.answer(&delete).await).0, 404);
+}
+
+/// The sizes that customers have. `cargo test --test stack -- --ignored cascades` takes several minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "it takes several minutes"]
+async fn the_largest_records_go_with_all_that_belongs_to_them() {
+    Box::pin(delete_all(7, 10_000)).await;
+}

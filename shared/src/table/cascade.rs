@@ -1,0 +1,286 @@
+//! Cascades: what belongs to a record that was removed goes too, in steps of bounded size.
+//!
+//! A record [owns](Owner) lists of its own, rows that link it to other records, or partitions. Each [`Step`] removes some of it. To remove
+//! the same again makes no difference, so a cascade that died goes on where it stopped. The table's stream runs them: see
+//! [`reactions`](crate::reactions).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::records::declaration::Reference;
+use crate::request::tenant::Tenant;
+use crate::table::item::{number, text, values};
+use crate::table::keys::{Key, RECORD, list_block, list_head, list_row};
+use crate::table::list::{BLOCK, SECTION};
+use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, key_of, made_id};
+use crate::table::stored::{Listed, Single, Stored};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError, is_proven, readable};
+use crate::values::id::{Id, ordinal};
+use crate::values::time::Timestamp;
+
+/// The most items that one step looks at: what others have changed meanwhile waits behind it.
+const AT_ONCE: usize = 250;
+
+/// Removes some of what belongs to the record with this id. Says whether nothing is left of it.
+pub type Step = for<'a> fn(&'a Table, Uuid, Timestamp) -> BoxFuture<'a, Result<bool, TableError>>;
+
+/// A record to which others belong.
+pub trait Owner: Listed {
+    /// What removes them, in this order.
+    const STEPS: &'static [Step];
+}
+
+/// A record that belongs to others: it goes with each of them.
+pub trait Owned: Listed {
+    /// The records that it belongs to.
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference>;
+}
+
+/// A row that links an `O` to another record. The pointers to such rows share a partition.
+pub trait Links<O>: Listed {
+    /// The partition, behind the organisation.
+    fn partition(owner: Uuid) -> String;
+
+    /// The list of the row whose pointer has this sort key.
+    fn of(sk: &str) -> Option<Self::Of>;
+}
+
+/// A record with items in partitions of its own.
+pub trait Partitions: Listed {
+    /// The partitions, in the order in which they go.
+    fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String>;
+}
+
+/// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
+pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+    Box::pin(table.remove_rows::<R>(owner.into()))
+}
+
+/// The step that removes the rows of `R` that link the owner, an `O`, to other records.
+pub fn links<R: Links<O>, O: 'static>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+    Box::pin(table.remove_links::<R, O>(owner))
+}
+
+/// The step that removes the items of the partitions of an `O`.
+pub fn items<O: Partitions>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+    Box::pin(async move {
+        for partition in O::partitions(&table.tenant, owner) {
+            if !table.remove_items(&partition).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// The rest of a cascade: what belongs to a removed record, and is not removed yet. Each change of it makes the stream run another step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Removal {
+    /// The name of the removed record's kind.
+    pub removed: String,
+    /// Its id.
+    pub id: Uuid,
+    /// How often the cascade was continued: of two that continue the same step, one goes on.
+    pub step: u64,
+}
+
+impl Stored for Removal {
+    type Id = Uuid;
+    const RECORD: Option<&'static str> = Some("Removal");
+
+    fn key(tenant: &Tenant, id: Uuid) -> Key {
+        Key::of(tenant, format_args!("REMOVAL#{id}"), "REMOVAL")
+    }
+}
+
+impl Single for Removal {}
+
+/// A row to remove, by its link.
+struct LinkedRow<R: Listed> {
+    id: R::Id,
+    key: Key,
+    row: R,
+}
+
+impl Table {
+    /// Begins the cascade of the record `id` of the kind `removed`; what is left after a first step is left to a [`Removal`].
+    ///
+    /// # Errors
+    /// [`TableError`]: the next call continues.
+    pub async fn begin_cascade(&self, removed: &str, steps: &[Step], id: Uuid, now: Timestamp) -> Result<(), TableError> {
+        if self.step(steps, id, now).await? {
+            return Ok(());
+        }
+        // Where another one is under way, this one takes its place.
+        let expression = format!("SET #{RECORD} = :record, removed = :removed, id = :id ADD step :one");
+        let record = text(Removal::RECORD.unwrap_or_default());
+        let values =
+            values([(":record", record), (":removed", text(removed)), (":id", text(id)), (":one", number(1))]);
+        self.store.update(&self.key::<Removal>(id), &expression, None, &values).await?;
+        Ok(())
+    }
+
+    /// Continues a cascade.
+    ///
+    /// # Errors
+    /// [`TableError`]: the next call continues.
+    pub async fn continue_cascade(&self, Removal { id, step, .. }: &Removal, steps: &[Step], now: Timestamp) -> Result<(), TableError> {
+        let (key, over) = (self.key::<Removal>(*id), self.step(steps, *id, now).await?);
+        let (condition, seen) = ("step = :seen", number(step));
+        let written = if over {
+            let values = values([(":seen", seen)]);
+            self.store.transact(&[Write::Delete { key, condition: Some(condition), values }]).await
+        } else {
+            let values = values([(":seen", seen), (":one", number(1))]);
+            self.store.update(&key, "ADD step :one", Some(condition), &values).await.map(drop)
+        };
+        match written {
+            // Another one has continued it.
+            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    async fn step(&self, steps: &[Step], id: Uuid, now: Timestamp) -> Result<bool, TableError> {
+        for step in steps {
+            if !step(self, id, now).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The owners of these rows that are not there.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn missing_owners<R: Owned>(&self, rows: &[R]) -> Result<Vec<Reference>, TableError> {
+        let owners = rows.iter().flat_map(|row| row.owners(&self.tenant));
+        let owners: HashMap<(Key, Option<Uuid>), Reference> =
+            owners.map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
+        let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
+        let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
+        let there = |owner: &Reference| {
+            found.get(&owner.key).is_some_and(|item| owner.proof.is_none_or(|id| item.get("id") == Some(&text(id))))
+        };
+        Ok(owners.into_values().filter(|owner| !there(owner)).collect())
+    }
+
+    /// The first rows of a list, and whether there are more.
+    pub(crate) async fn some_rows<R: Listed>(&self, of: R::Of) -> Result<(Vec<R>, bool), TableError> {
+        let first = list_row(&self.tenant, &R::list(of), 0);
+        let (items, more) = self.store.some_of(&first.pk, None, AT_ONCE).await?;
+        Ok((readable(items), more))
+    }
+
+    async fn remove_rows<R: Listed>(&self, of: R::Of) -> Result<bool, TableError> {
+        let list = R::list(of);
+        let first = list_row(&self.tenant, &list, 0);
+        let (items, more) = self.store.some_of(&first.pk, None, AT_ONCE).await?;
+        let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
+        let rows = items.into_iter().filter_map(|item| from_item::<R>(item).ok());
+        keys.extend(rows.flat_map(|row| row.pointers(&self.tenant)));
+        self.store.delete_all(&keys).await?;
+        if more {
+            return Ok(false);
+        }
+        let (head, holes) = (list_head(&self.tenant, &list), list_block(&self.tenant, &list, 0));
+        Ok(self.remove_items(&head.pk).await? && self.remove_items(&holes.pk).await?)
+    }
+
+    /// Removes items of a partition. Says whether none is left.
+    async fn remove_items(&self, partition: &str) -> Result<bool, TableError> {
+        let (items, more) = self.store.some_of(partition, Some("pk, sk"), AT_ONCE).await?;
+        self.store.delete_all(&items.iter().filter_map(key_of).collect::<Vec<_>>()).await?;
+        Ok(!more)
+    }
+
+    async fn remove_links<R: Links<O>, O>(&self, owner: Uuid) -> Result<bool, TableError> {
+        let partition = Key::of(&self.tenant, R::partition(owner), "").pk;
+        let (pointers, more) = self.store.some_of(&partition, None, AT_ONCE).await?;
+        let target = |item: &Item| {
+            let (pointer, id) = (key_of(item)?, made_id(item).ok()?);
+            Some((R::id_at(R::of(&pointer.sk)?, id, ordinal(id)), pointer))
+        };
+        let targets: Vec<(R::Id, Key)> = pointers.iter().filter_map(target).collect();
+        let keys: Vec<Key> = targets.iter().map(|(id, _)| self.key::<R>(*id)).collect();
+        let found = self.store.get_all(&keys).await?;
+        let found: HashMap<Key, Item> =
+            found.into_iter().filter_map(|item| key_of(&item).map(|key| (key, item))).collect();
+        let (mut rows, mut all) = (Vec::new(), true);
+        for ((id, pointer), key) in targets.into_iter().zip(keys) {
+            match found.get(&key).filter(|item| is_proven::<R>(item, id)) {
+                Some(item) => rows.push(LinkedRow { id, key, row: from_item(item.clone())? }),
+                // Another one has removed the row just now. A pointer that it left goes by itself.
+                None => all &= self.remove_pointer(pointer, R::proof(id).unwrap_or_default()).await?,
+            }
+        }
+        // Neighbours share the items that count their holes.
+        rows.sort_by(|a: &LinkedRow<R>, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
+        for transaction in self.removing(&rows) {
+            match self.store.transact(&transaction.writes).await {
+                Ok(()) => {}
+                // Another one has removed one of them: what is left is for the next step.
+                Err(Cancelled::Condition(..)) => all = false,
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+        Ok(all && !more)
+    }
+
+    /// Removes the pointer to the row `id`, which is gone; false where it leads to another row by now.
+    async fn remove_pointer(&self, key: Key, id: Uuid) -> Result<bool, TableError> {
+        let values = values([(":id", text(id))]);
+        let removal = Write::Delete { key, condition: Some("attribute_not_exists(pk) OR id = :id"), values };
+        match self.store.transact(&[removal]).await {
+            Ok(()) => Ok(true),
+            Err(Cancelled::Condition(..)) => Ok(false),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// The transactions that remove these rows, with what leads to them, as many as fit into each.
+    fn removing<R: Listed>(&self, rows: &[LinkedRow<R>]) -> Vec<Transaction<'_>> {
+        let mut transactions = Vec::new();
+        let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u32>>::new());
+        for LinkedRow { id, key, row } in rows {
+            let pointers = row.pointers(&self.tenant);
+            // At most one block and one section more.
+            if transaction.writes.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
+                transactions.push(std::mem::replace(&mut transaction, Transaction::new(self)).with_holes(&holes));
+                holes.clear();
+            }
+            let values = values([(":id", text(row.uuid()))]);
+            transaction.write(Write::Delete { key: key.clone(), condition: Some("id = :id"), values });
+            for pointer in &pointers {
+                transaction.write(Write::delete(pointer));
+            }
+            holes.entry(R::list_of(*id)).or_default().insert(ordinal(row.uuid()));
+        }
+        if !holes.is_empty() {
+            transactions.push(transaction.with_holes(&holes));
+        }
+        transactions
+    }
+}
+
+impl Transaction<'_> {
+    fn with_holes(mut self, holes: &BTreeMap<String, BTreeSet<u32>>) -> Self {
+        for (list, ordinals) in holes {
+            self.holes(list, ordinals.iter().copied());
+        }
+        self
+    }
+}
+
+/// How many items count these holes.
+fn counters(holes: &BTreeMap<String, BTreeSet<u32>>) -> usize {
+    let of = |ordinals: &BTreeSet<u32>, size: u32| {
+        ordinals.iter().map(|ordinal| ordinal / size).collect::<BTreeSet<_>>().len()
+    };
+    holes.values().map(|ordinals| of(ordinals, BLOCK) + of(ordinals, BLOCK * SECTION)).sum()
+}
