@@ -121,6 +121,7 @@ pub const CONSUMERS: &[Consumer] = &[
 #[rustfmt::skip]
 pub const SCHEDULED: &[Scheduled] = &[
     Scheduled::of::<background::ReleaseDeliveries>(),
+    Scheduled::of::<background::RemovePaymentWebhooks>(),
     Scheduled::of::<background::SendCampaigns>(),
 ];
 

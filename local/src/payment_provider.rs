@@ -1,4 +1,4 @@
-//! A stand-in for the payment provider: the calls that register a webhook and read it, with its rules for keys and repeats. As the provider does, it
+//! A stand-in for the payment provider: the calls that register, read and remove a webhook, with its rules for keys and repeats. As the provider does, it
 //! answers the first result of an idempotency key to all that come with it, and 409 while that one is being made.
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ impl ProviderStandIn {
     pub fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
         let router = Router::new()
             .route("/v1/webhook_endpoints", post(create))
-            .route("/v1/webhook_endpoints/{id}", post(update).get(read))
+            .route("/v1/webhook_endpoints/{id}", post(update).get(read).delete(remove))
             .with_state(self.clone());
         tokio::spawn(async move {
             // The listener is open already. What ends the server early also ends the process.
@@ -165,6 +165,26 @@ async fn read(
             || refuse(StatusCode::NOT_FOUND, "No such webhook endpoint"),
             |known| (StatusCode::OK, Json(describe(&id, known))),
         )
+    })
+}
+
+async fn remove(
+    State(provider): State<ProviderStandIn>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> (StatusCode, Json<Value>) {
+    provider.known(|known| {
+        known.requests += 1;
+        if !authorized(&headers) {
+            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
+        }
+        if let Some(status) = known.failures.pop() {
+            return refuse(status, "told to fail");
+        }
+        match known.endpoints.remove(&id) {
+            Some(_) => (StatusCode::OK, Json(json!({"id": id, "object": "webhook_endpoint", "deleted": true}))),
+            None => refuse(StatusCode::NOT_FOUND, "No such webhook endpoint"),
+        }
     })
 }
 

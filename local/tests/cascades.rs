@@ -55,7 +55,8 @@ fn time() -> Timestamp {
 async fn fill<R: Listed>(stack: &Stack, of: R::Of, count: u32, row: impl Fn(u32, R::Id) -> R + Sync) {
     let (table, numbers) = (acme(stack), (0..count).collect::<Vec<_>>());
     for numbers in numbers.chunks(INSERT_LIMIT) {
-        let fresh = |number: &u32| Uuid::from_u128(0x0190_0000_0000_7000_8000_d000_0000_0000 | u128::from(*number) << 36);
+        let fresh =
+            |number: &u32| Uuid::from_u128(0x0190_0000_0000_7000_8000_d000_0000_0000 | u128::from(*number) << 36);
         let ids: Vec<Uuid> = numbers.iter().map(fresh).collect();
         table.insert_all::<R>(of, &ids, |index, id| row(numbers[index], id)).await.unwrap();
     }
@@ -89,7 +90,11 @@ fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> Dataso
     }
 }
 
-fn link(tag: Uuid, entity_type: EntityType, entity: impl Fn(u32) -> String + Sync) -> impl Fn(u32, LinkId) -> Link + Sync {
+fn link(
+    tag: Uuid,
+    entity_type: EntityType,
+    entity: impl Fn(u32) -> String + Sync,
+) -> impl Fn(u32, LinkId) -> Link + Sync {
     move |number, id| Link {
         id,
         entity_id: entity(number).into(),
@@ -278,14 +283,7 @@ async fn delete_all(seed: usize, many: u32) {
         data(&stack.answer(&call("DELETE", path, ACME)).await);
     }
     let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-    stack.stream.set_faults(&StreamFaults {
-        redelivered: 0.3,
-        split: 0.3,
-        delayed: 0.3,
-        delay,
-        killed: 0.1,
-        random,
-    });
+    stack.stream.set_faults(&StreamFaults { redelivered: 0.3, split: 0.3, delayed: 0.3, delay, killed: 0.1, random });
     faults.plan(move |_, number| match (number + seed) % 40 {
         0 => Fault::Throttle,
         1 => Fault::Conflict,
@@ -343,7 +341,8 @@ async fn what_is_made_while_its_owner_is_deleted_goes_too() {
         })
         .await;
     }
-    for (intent, assistant) in [(gone["intent"], uuid(kind::ASSISTANT, 0)), (uuid(kind::INTENT, 0), gone["assistant"])] {
+    for (intent, assistant) in [(gone["intent"], uuid(kind::ASSISTANT, 0)), (uuid(kind::INTENT, 0), gone["assistant"])]
+    {
         fill::<IntentLink>(&stack, AssistantId(assistant), 1, |_, (assistant_id, id)| IntentLink {
             id,
             intent_id: IntentId(intent),
@@ -454,4 +453,60 @@ async fn an_open_conversation_is_not_deleted() {
 #[ignore = "it takes several minutes"]
 async fn the_largest_records_go_with_all_that_belongs_to_them() {
     Box::pin(delete_all(7, 10_000)).await;
+}
+
+/// An agency with a webhook at the payment provider.
+async fn agency_with_webhook(stack: &Stack) -> Uuid {
+    let agency =
+        make(stack, "/api/v1/agency", json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}})).await;
+    get(stack, &format!("/api/v1/agency/billing/{agency}/setup_payment_webhook"), "").await;
+    agency
+}
+
+#[tokio::test]
+async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_however_often_that_fails() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let kept = agency_with_webhook(&stack).await;
+    let agency = agency_with_webhook(&stack).await;
+    assert_eq!(stack.payment_provider.endpoints().len(), 2);
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{agency}"), ACME)).await);
+    stack.settle().await.unwrap();
+    let clock = &stack.gateway.service.clock;
+    // An attempt that is refused is made once more at once.
+    for minutes in [0, 2, 4] {
+        clock.set(clock.now().plus_seconds(minutes * 60));
+        stack.payment_provider.fail(&[503, 503]);
+        stack.minute().await.unwrap();
+        assert_eq!(stack.payment_provider.endpoints().len(), 2);
+    }
+    clock.set(clock.now().plus_seconds(7 * 60));
+    stack.minute().await.unwrap();
+    assert_eq!(stack.payment_provider.endpoints().len(), 2, "it waits longer each time");
+    clock.set(clock.now().plus_seconds(60));
+    stack.minute().await.unwrap();
+    assert_eq!(stack.payment_provider.endpoints().len(), 1);
+    assert_eq!(naming(&stack, &BTreeSet::from([agency])).await, Vec::<Row>::new());
+    let of_kept = format!("/api/v1/agency/billing/{kept}/check_payment_webhook");
+    assert_eq!(get(&stack, &of_kept, "").await["configured"], true);
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_made_while_its_agency_is_deleted_is_removed_too() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let agency =
+        make(&stack, "/api/v1/agency", json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}})).await;
+    stack.payment_provider.delay(Duration::from_millis(300));
+    let path = format!("/api/v1/agency/billing/{agency}/setup_payment_webhook");
+    let (setup, ()) = tokio::join!(async { stack.answer(&call("GET", &path, ACME)).await }, async {
+        while stack.payment_provider.requests() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{agency}"), ACME)).await);
+    });
+    assert_eq!(failure(&setup).0, 404);
+    assert_eq!(stack.payment_provider.endpoints().len(), 1);
+    stack.settle().await.unwrap();
+    stack.minute().await.unwrap();
+    assert_eq!(stack.payment_provider.endpoints().len(), 0);
+    assert_eq!(naming(&stack, &BTreeSet::from([agency])).await, Vec::<Row>::new());
 }

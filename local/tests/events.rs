@@ -41,8 +41,14 @@ fn tasks() -> [(&'static str, Value); 3] {
 }
 
 /// The names of the functions that take events of the stream or of a schedule, those of several with what tells them apart.
-const EVENTS: [&str; 5] =
-    ["record-changed", "send-delivery", "send-delivery.every-minute", "release-deliveries", "send-campaigns"];
+const EVENTS: [&str; 6] = [
+    "record-changed",
+    "send-delivery",
+    "send-delivery.every-minute",
+    "release-deliveries",
+    "send-campaigns",
+    "remove-payment-webhooks",
+];
 
 /// Where events are recorded before they get their names.
 fn folder() -> PathBuf {

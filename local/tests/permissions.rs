@@ -107,6 +107,19 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
             data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
         }
+        "remove-payment-webhooks" => {
+            // One is removed, and one is tried again later.
+            for _ in 0..2 {
+                let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
+                let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
+                let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
+                data(&stack.answer(&call("GET", &path, ACME)).await);
+                let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
+                data(&stack.answer(&call("DELETE", &path, ACME)).await);
+            }
+            stack.settle().await.unwrap();
+            stack.payment_provider.fail(&[500, 500]);
+        }
         other => panic!("nothing here gives {other} something to do: add it"),
     }
 }

@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::prelude::*;
+use shared::records::agency::StoredPaymentWebhook;
+use shared::records::agency::retired_webhook::RetiredWebhook;
 use shared::records::api_key::ApiKeyRecord;
 use shared::records::claim::Claim;
 use shared::routes;
@@ -35,7 +37,7 @@ fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> 
 }
 
 /// Every record that is stored, and the part of its key that tells it from others where it is in no list.
-fn records() -> [(&'static str, &'static str, Reads); 24] {
+fn records() -> [(&'static str, &'static str, Reads); 25] {
     [
         ("Agency", "", reads::<Agency>),
         ("ApiKeyRecord", "KEY#", reads::<ApiKeyRecord>),
@@ -59,6 +61,7 @@ fn records() -> [(&'static str, &'static str, Reads); 24] {
         ("IntentLink", "", reads::<IntentLink>),
         ("Link", "", reads::<Link>),
         ("Message", "#MESSAGE#", reads::<Message>),
+        ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
         ("Tag", "", reads::<Tag>),
         ("User", "", reads::<User>),
@@ -124,6 +127,11 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let table = acme(&stack);
     let now = stack.gateway.service.clock.now();
     table.keep_endpoint_health((webhook.into(), false), &failed, now, now).await.unwrap();
+    let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();
+    let webhook =
+        StoredPaymentWebhook { payment_webhook_id: "we_local_0001".into(), secret: String::from("whsec_local").into() };
+    let agency = Agency { payment_webhook: Some(webhook), ..agency };
+    table.retire_webhook(&agency.retired_webhook(now).unwrap()).await.unwrap();
     everything(&stack).await
 }
 

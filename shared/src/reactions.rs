@@ -64,6 +64,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
     Reaction::of::<RemoveObject>(),
+    Reaction::of::<RetirePaymentWebhook>(),
 ];
 
 /// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
@@ -129,7 +130,10 @@ impl React for ContinueRemoval {
 }
 
 /// Begins to remove what belongs to these records.
-async fn remove_belongings(cx: &Reacting<'_>, records: impl Iterator<Item = (&'static str, Uuid)> + Send) -> Result<()> {
+async fn remove_belongings(
+    cx: &Reacting<'_>,
+    records: impl Iterator<Item = (&'static str, Uuid)> + Send,
+) -> Result<()> {
     for (name, id) in records {
         cx.table.begin_cascade(name, steps_of(name), id, cx.now).await?;
     }
@@ -152,6 +156,23 @@ impl React for RemoveObject {
     async fn react(cx: &Reacting<'_>, files: &[RowChange<DatasourceFile>]) -> Result<()> {
         let removed = files.iter().filter_map(|changed| changed.was.as_ref());
         try_join_all(removed.map(|file| file.remove_object(cx.bucket, &cx.table.tenant, cx.now))).await.map(drop)
+    }
+}
+
+/// When an agency is removed, its webhook at the payment provider is to be removed too. The provider is not asked from here: it may be slow.
+struct RetirePaymentWebhook;
+
+impl React for RetirePaymentWebhook {
+    const NAME: &'static str = "retire-payment-webhook";
+    const WHEN: When = When::Removed;
+    type Record = Agency;
+
+    async fn react(cx: &Reacting<'_>, agencies: &[RowChange<Agency>]) -> Result<()> {
+        let removed = agencies.iter().filter_map(|changed| changed.was.as_ref());
+        for webhook in removed.filter_map(|agency| agency.retired_webhook(cx.now)) {
+            cx.table.retire_webhook(&webhook).await?;
+        }
+        Ok(())
     }
 }
 
@@ -385,8 +406,7 @@ pub fn filters() -> Vec<Value> {
                 },
             })),
         });
-    let of_new =
-        |events: &[&str], records: &BTreeSet<_>| json!({"eventName": events, "dynamodb": {"NewImage": {"record": {"S": records}}}});
+    let of_new = |events: &[&str], records: &BTreeSet<_>| json!({"eventName": events, "dynamodb": {"NewImage": {"record": {"S": records}}}});
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
     [removals, of_new(&["INSERT", "MODIFY"], &changed), of_new(&["INSERT"], &made)].into_iter().chain(became).collect()
 }

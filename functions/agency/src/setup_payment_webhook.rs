@@ -18,7 +18,7 @@ impl Operation for SetupPaymentWebhook {
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
         let failed = agency.failed_setups.unwrap_or_default();
-        let known = agency.payment_webhook.map(|webhook| webhook.payment_webhook_id);
+        let known = agency.payment_webhook.as_ref().map(|webhook| webhook.payment_webhook_id.clone());
         if let Some(webhook) = &known
             && provider.update_webhook(webhook, &url).await?
         {
@@ -31,8 +31,7 @@ impl Operation for SetupPaymentWebhook {
             cx.table.change(id, cx.new_id(), count).await.on_missing("agency_id")?;
         }
         let webhook = made?;
-        let keep = |agency: &mut Agency| agency.payment_webhook = Some(webhook.clone());
-        cx.table.change(id, cx.new_id(), keep).await.on_missing("agency_id")?;
+        cx.table.keep_payment_webhook((&agency, cx.new_id()), &webhook, cx.now()).await.on_missing("agency_id")?;
         Ok(Either::First(Created(PaymentWebhook::new(
             id,
             &webhook.payment_webhook_id,

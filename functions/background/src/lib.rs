@@ -2,10 +2,12 @@
 
 mod record_changed;
 mod release_deliveries;
+mod remove_payment_webhooks;
 mod send_campaigns;
 mod send_delivery;
 
 pub use record_changed::RecordChanged;
 pub use release_deliveries::ReleaseDeliveries;
+pub use remove_payment_webhooks::RemovePaymentWebhooks;
 pub use send_campaigns::SendCampaigns;
 pub use send_delivery::SendDelivery;

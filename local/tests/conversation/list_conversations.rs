@@ -276,7 +276,9 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     // A set that once had more has zeros, and blocks without a bit.
     let none = AttributeValue::N("0".into());
     let bare = |item: BTreeMap<String, AttributeValue>| {
-        item.into_iter().filter(|(name, value)| name != "ttl" && !name.starts_with('v') && *value != none).collect::<Item>()
+        item.into_iter()
+            .filter(|(name, value)| name != "ttl" && !name.starts_with('v') && *value != none)
+            .collect::<Item>()
     };
     let found = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#SET#TEST"));
     let mut wanted = set_of("TEST#status=closed", |place| PLACES.contains(&place), 70_000);

@@ -1,6 +1,7 @@
 //! Agencies (resellers), their billing plans, and their webhooks at the payment provider.
 
 pub mod payment_provider;
+pub mod retired_webhook;
 
 use serde::{Deserialize, Serialize};
 

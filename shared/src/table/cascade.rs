@@ -61,7 +61,11 @@ pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxF
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
-pub fn links<R: Links<O>, O: 'static>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+pub fn links<R: Links<O>, O: 'static>(
+    table: &Table,
+    owner: Uuid,
+    _: Timestamp,
+) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(table.remove_links::<R, O>(owner))
 }
 
@@ -111,15 +115,20 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`]: the next call continues.
-    pub async fn begin_cascade(&self, removed: &str, steps: &[Step], id: Uuid, now: Timestamp) -> Result<(), TableError> {
+    pub async fn begin_cascade(
+        &self,
+        removed: &str,
+        steps: &[Step],
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
         if self.step(steps, id, now).await? {
             return Ok(());
         }
         // Where another one is under way, this one takes its place.
         let expression = format!("SET #{RECORD} = :record, removed = :removed, id = :id ADD step :one");
         let record = text(Removal::RECORD.unwrap_or_default());
-        let values =
-            values([(":record", record), (":removed", text(removed)), (":id", text(id)), (":one", number(1))]);
+        let values = values([(":record", record), (":removed", text(removed)), (":id", text(id)), (":one", number(1))]);
         self.store.update(&self.key::<Removal>(id), &expression, None, &values).await?;
         Ok(())
     }
@@ -128,7 +137,12 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`]: the next call continues.
-    pub async fn continue_cascade(&self, Removal { id, step, .. }: &Removal, steps: &[Step], now: Timestamp) -> Result<(), TableError> {
+    pub async fn continue_cascade(
+        &self,
+        Removal { id, step, .. }: &Removal,
+        steps: &[Step],
+        now: Timestamp,
+    ) -> Result<(), TableError> {
         let (key, over) = (self.key::<Removal>(*id), self.step(steps, *id, now).await?);
         let (condition, seen) = ("step = :seen", number(step));
         let written = if over {

@@ -183,9 +183,8 @@ impl Table {
                 Ok(()) => {
                     let ordinals: u32 = is.iter().map(|word| word.count_ones()).sum();
                     let mut counts = stands(section).cloned().unwrap_or_default();
-                    if counts.get(&count) != Some(&number(ordinals)) {
-                        let expression =
-                            format!("SET {count} = :ordinals, {of_version} = :version REMOVE #{TTL}");
+                    if counts.get(&count).cloned().unwrap_or_else(|| number(0)) != number(ordinals) {
+                        let expression = format!("SET {count} = :ordinals, {of_version} = :version REMOVE #{TTL}");
                         let newer = format!("attribute_not_exists({of_version}) OR {of_version} <= :version");
                         let values = values([(":ordinals", number(ordinals)), (":version", number(current))]);
                         match self.store.update(section, &expression, Some(&newer), &values).await {

@@ -146,6 +146,19 @@ impl<'a> PaymentProvider<'a> {
         Ok(PaymentWebhookState { configured: true, payment_webhook_id: Some(id), url, enabled_events, status })
     }
 
+    /// Removes the endpoint `id`. One that the provider no longer knows is removed.
+    ///
+    /// # Errors
+    /// [`Error::PaymentProvider`].
+    pub async fn remove_webhook(&self, id: &str) -> Result<()> {
+        let request = client()?.delete(format!("{}/v1/webhook_endpoints/{id}", self.base)).bearer_auth(self.key);
+        match self.send(request, false).await?.status() {
+            reqwest::StatusCode::NOT_FOUND => Ok(()),
+            status if status.is_success() => Ok(()),
+            status => Err(Error::PaymentProvider(format!("answered {status}"))),
+        }
+    }
+
     async fn post(&self, path: &str, url: &str, idempotency_key: Option<&str>) -> Result<reqwest::Response> {
         let form: Vec<_> =
             std::iter::once(("url", url)).chain(EVENTS.map(|event| ("enabled_events[]", event))).collect();

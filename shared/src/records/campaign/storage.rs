@@ -73,7 +73,8 @@ fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
         let run = CampaignId(id).run();
-        let firsts = (0..).step_by(CONTACTS_PER_PARTITION as usize).take_while(|place| (*place as usize) < MAX_CONTACTS);
+        let firsts =
+            (0..).step_by(CONTACTS_PER_PARTITION as usize).take_while(|place| (*place as usize) < MAX_CONTACTS);
         let contacts = firsts.map(|place| CampaignContact::key(tenant, run.contact(place)).pk);
         contacts.chain([run_pointer(tenant, run).pk]).collect()
     }

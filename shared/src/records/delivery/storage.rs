@@ -29,6 +29,8 @@ pub enum Due {
     Endpoint,
     /// Campaigns that are being sent.
     Campaign,
+    /// Webhooks at the payment provider whose agencies are deleted.
+    RetiredWebhook,
 }
 
 impl Due {
@@ -37,6 +39,7 @@ impl Due {
             Self::Delivery => "DELIVERY",
             Self::Endpoint => "ENDPOINT",
             Self::Campaign => "CAMPAIGN",
+            Self::RetiredWebhook => "RETIRED_WEBHOOK",
         }
     }
 

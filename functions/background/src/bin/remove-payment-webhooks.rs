@@ -1,0 +1,8 @@
+//! Runs `remove-payment-webhooks` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::runtime::lambda;
+use shared::runtime::schedule::Scheduled;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run_scheduled(Scheduled::of::<background::RemovePaymentWebhooks>())
+}
