@@ -18,6 +18,7 @@ mod fixture;
 mod http_client;
 mod idempotency;
 mod isolation;
+mod journey;
 mod keys;
 mod lists;
 mod matrix;

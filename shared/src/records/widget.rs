@@ -4,7 +4,7 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::fail_deliveries;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
-use crate::table::cascade::{Owner, Step, links, rows};
+use crate::table::cascade::{Owner, Step, items, links, rows};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::time::Timestamp;
@@ -101,5 +101,5 @@ impl Widget {
 }
 
 impl Owner for Widget {
-    const STEPS: &'static [Step] = &[fail_deliveries, rows::<Delivery>, links::<Link, Self>];
+    const STEPS: &'static [Step] = &[fail_deliveries, rows::<Delivery>, items::<Self>, links::<Link, Self>];
 }

@@ -51,7 +51,9 @@ impl Table {
             let mut item = pointer.attributes();
             item.insert("id".to_owned(), text(row.uuid()));
             transaction.write(Write::create(item));
-            pointers.iter().for_each(|pointer| transaction.point(pointer, row.uuid()));
+            for pointer in &pointers {
+                transaction.point(pointer, row.uuid());
+            }
             match self.commit(transaction, [reserved]).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {

@@ -1,12 +1,15 @@
 //! The rate limits of a widget: contacts dispatched per second, and deliveries to its connector per second.
 
+use crate::records::widget::Widget;
 use crate::request::tenant::Tenant;
+use crate::table::cascade::Partitions;
 use crate::table::keys::Key;
 use crate::table::store::{Item, number, values};
 use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
 use crate::values::id::WidgetId;
 use crate::values::time::Timestamp;
+use uuid::Uuid;
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,12 @@ pub enum Limited {
 /// The next free time of a rate limit.
 fn slot(tenant: &Tenant, widget: WidgetId, what: Limited) -> Key {
     Key::of(tenant, format_args!("RATE_LIMIT#{widget}"), format_args!("{what:?}"))
+}
+
+impl Partitions for Widget {
+    fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
+        vec![slot(tenant, WidgetId(id), Limited::Send).pk]
+    }
 }
 
 impl Table {
