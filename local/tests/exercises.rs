@@ -25,7 +25,9 @@ pub struct Exercise {
     pub calls_more: fn() -> Vec<Call>,
     /// The ids in the body that name other records: their kind, and the body around one.
     pub names: &'static [(u8, BodyAround)],
-    /// The parameters of the path that name another record of the demo set than [`demo_id`] does, with its number.
+    /// The id that the demo set has for a path parameter, in an organisation.
+    pub demo: fn(char, &str) -> String,
+    /// The parameters of the path that name another record of the demo set than `demo` does, with its number.
     pub numbers: &'static [(&'static str, u32)],
     /// The texts in the body that only its limit bounds: the rest of the body, and the field.
     pub texts: fn() -> Vec<(Value, &'static str)>,
@@ -57,6 +59,7 @@ impl Exercise {
             first_costs_more: false,
             calls_more: Vec::new,
             names: &[],
+            demo: demo_id,
             numbers: &[],
             texts: Vec::new,
             rows: None,
@@ -308,6 +311,20 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
     Exercise {
+        recorded: || vec![("completed", at(&routes::PAUSE_CAMPAIGN, &id('a', kind::FAILED_CAMPAIGN, 1)))],
+        // That of the demo set is paused.
+        calls_more: || vec![plain(&routes::RESUME_CAMPAIGN), plain(&routes::PAUSE_CAMPAIGN)],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::PAUSE_CAMPAIGN)
+    },
+    Exercise { further: Further::NoEffect, ..Exercise::of(&routes::RESUME_CAMPAIGN) },
+    Exercise {
+        demo: |organisation, _| id(organisation, kind::FAILED_CAMPAIGN, 1),
+        recorded: || vec![("paused", at(&routes::RETRY_CAMPAIGN, &id('a', kind::CAMPAIGN, 0)))],
+        further: Further::Conflict,
+        ..Exercise::of(&routes::RETRY_CAMPAIGN)
+    },
+    Exercise {
         body: |_| r##"{"name":"Returning","color_code":"#2980b9"}"##.into(),
         recorded: || vec![("without-name", with_body(&routes::CREATE_TAG, r#"{"name":null,"attributes":[]}"#))],
         ..Exercise::of(&routes::CREATE_TAG)
@@ -477,7 +494,7 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
-    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
         recorded: || {

@@ -52,7 +52,9 @@ mod billing_plan {
 mod campaign {
     mod cancel_campaign;
     mod list_campaigns;
+    mod pause_campaign;
     mod read_campaign;
+    mod retry_campaign;
     mod run_campaign;
 }
 mod campaign_contact {

@@ -197,9 +197,7 @@ impl World {
             "connector_url": run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
         });
         let widget = member(&self.make(organisation, "/api/v1/widget", widget).await?, "id")?;
-        let contact = |place: usize| {
-            json!({"first_name": format!("Contact {place}"), "phone_number": format!("+312{number:03}{place:06}")})
-        };
+        let contact = |place: usize| json!({"first_name": format!("Contact {place}"), "phone_number": format!("+312{number:03}{place:06}")});
         let mut contacts = Vec::new();
         for first in (0..run.contacts).step_by(IMPORTED_AT_ONCE) {
             let some: Vec<Value> = (first..run.contacts).take(IMPORTED_AT_ONCE).map(contact).collect();

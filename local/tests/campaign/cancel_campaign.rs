@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared::records::campaign::Campaign;
 use shared::records::campaign::{Dispatch, Dispatched};
 use shared::records::conversation::Conversation;
-use shared::values::id::{CampaignContactId, CampaignId};
+use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
 use super::read_campaign;
@@ -69,8 +69,8 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     let mut item = crate::records::stored(&wanted, &[], &key);
     // How many it began with, and no message: both stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
-    item["cancelled_by"] = FRESH[0].into();
-    (item["next_place"], item["version"]) = (0.into(), 1.into());
+    item["changed_by"] = FRESH[0].into();
+    (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
     let (gone, new) = changes(&stack, &before).await;
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
     assert_eq!(read(&stack, &campaign).await, wanted);
@@ -81,7 +81,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
 async fn a_cancelled_campaign_is_due_no_more() {
     let stack = stack().await;
     let (campaign, _) = campaign_to(&stack, 3).await;
-    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 1)).unwrap();
+    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 2)).unwrap();
     assert_eq!(item().await["due_at"], TEST_TIME);
     cancel(&stack, &campaign).await;
     let item = item().await;
@@ -183,8 +183,7 @@ async fn counts_always_add_up_to_the_contacts() {
                     }
                 }
                 Step::Fail(contact) => {
-                    let id = CampaignContactId(contacts[contact].parse().unwrap());
-                    table.fail_contact(&seen, id, "it is a test", now).await.unwrap();
+                    table.fail_contact(&seen, &all_seen[contact], "it is a test", now).await.unwrap();
                     if let Some(status) = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued") {
                         *status = "failed".into();
                     }
