@@ -296,7 +296,8 @@ async fn converse(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     for (place, record) in records.into_iter().enumerate() {
         let Spoken { conversation, messages } = record_of(record)?;
         // A stack without a stream has nobody else to do it.
-        moves.push(Move { key: table.key::<Conversation>(conversation.id), was: vec![], is: conversation.terms() });
+        let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
+        moves.push(Move { key, was: None, is, made_at: conversation.dated() });
         if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
             continue;
         }

@@ -231,13 +231,19 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::READ_CONVERSATION),
     Exercise {
-        recorded: || vec![("open-ones", with_query(&routes::LIST_CONVERSATIONS, "&status=open"))],
+        recorded: || {
+            vec![
+                ("open-ones", with_query(&routes::LIST_CONVERSATIONS, "&status=open")),
+                ("no-date", with_query(&routes::LIST_CONVERSATIONS, "&date_from=yesterday")),
+            ]
+        },
         costs: || {
             let of_assistant = format!("&status=open&assistant_id={}", id('a', kind::ASSISTANT, 1));
             vec![
                 (", all", plain(&routes::LIST_CONVERSATIONS)),
                 (", of one status", with_query(&routes::LIST_CONVERSATIONS, "&status=open")),
                 (", of one status and assistant", with_query(&routes::LIST_CONVERSATIONS, &of_assistant)),
+                (", of a day", with_query(&routes::LIST_CONVERSATIONS, "&date_from=2026-01-01&date_to=2026-01-02")),
             ]
         },
         // A conversation that is closed leaves a hole in the list of the open ones.

@@ -9,6 +9,7 @@ mod canary;
 mod command;
 mod contract;
 mod cost;
+mod dates;
 mod events;
 mod exercises;
 mod faults;

@@ -18,6 +18,7 @@ use crate::table::store::{Item, Store, from_item, hide, key_of, made_id, text, t
 use crate::table::stored::{Single, Stored};
 
 mod call;
+pub mod dates;
 pub mod filters;
 pub mod item;
 pub mod keys;

@@ -58,7 +58,7 @@ crate::record! {
         /// When it was closed.
         own closed_at: Option<Timestamp> = None,
         /// When it was opened.
-        created created_at: Timestamp,
+        created(dates) created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
         /// The assistant that speaks.
