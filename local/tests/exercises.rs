@@ -265,6 +265,7 @@ pub const EXERCISES: &[Exercise] = &[
             vec![
                 ("existing", with_body(&routes::UPSERT_CONTACT, existing)),
                 ("query", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, query) }),
+                ("empty", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, "&email=&phone_number=") }),
                 ("of-two-contacts", with_body(&routes::UPSERT_CONTACT, of_two)),
                 ("nothing-to-find-it-by", with_body(&routes::UPSERT_CONTACT, r#"{"first_name":"Ada"}"#)),
             ]
@@ -413,9 +414,10 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise { rows: Some([4, 4]), ..Exercise::of(&routes::LIST_WIDGETS) },
     Exercise::of(&routes::READ_WIDGET),
     Exercise {
-        body: |organisation| {
-            let assistant = id(organisation, kind::ASSISTANT, 0);
-            format!(r#"{{"assistant_id":"{assistant}","connector_url":"https://93.184.215.14/connector"}}"#)
+        body: |_| r#"{"connector_url":"https://93.184.215.14/connector"}"#.into(),
+        calls_more: || {
+            let assistant = id('a', kind::ASSISTANT, 0);
+            vec![with_body(&routes::UPDATE_WIDGET, format!(r#"{{"assistant_id":"{assistant}"}}"#))]
         },
         recorded: || {
             let (metadata, globex) =

@@ -112,5 +112,6 @@ mod webhook {
 }
 mod widget {
     mod create_widget;
+    mod update_widget;
 }
 // The end of that list.

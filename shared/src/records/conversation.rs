@@ -67,7 +67,8 @@ crate::record! {
         fixed(filter) widget_id: Option<WidgetId> = None => Widget,
         /// The contact on the other side.
         fixed(filter) contact_id: Option<ContactId> = None => Contact,
-        /// The kind of device on the other side.
+        /// The kind of device on the other side: `mobile`, `native`, `desktop`, `tablet` or `phone` where it is known. Any other text is kept as it was
+        /// sent.
         fixed device_type: Option<String> = None,
         /// Free-form.
         fixed attributes: JsonObject = JsonObject::default(),

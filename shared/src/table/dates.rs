@@ -8,21 +8,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 
 use crate::request::error::Issues;
 use crate::request::input::{Source, member};
-use crate::table::item::{Item, from_item, number};
+use crate::runtime::meter::Unit;
+use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, list_row};
 use crate::table::list::{BLOCK, numbers_of};
-use crate::table::{Table, TableError};
+use crate::table::retry::failure;
+use crate::table::store::{Store, units};
+use crate::table::{Table, TableError, readable};
 use crate::values::schema::Member;
 use crate::values::time::{DateOrTime, Timestamp};
 
-/// Blocks of which the rows are read at the same time.
-const CONCURRENT_BLOCKS: usize = 4;
+/// Rows of a block that one query reads: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
+const PART: u32 = 128;
+/// Parts that are read at the same time: those of two blocks.
+const CONCURRENT_PARTS: usize = 16;
 
 /// The times at which the wanted rows were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -124,43 +129,66 @@ impl Dates {
 }
 
 impl Table {
-    /// The rows of these blocks of `set` that were made within `dates`. All rows of a list are read at once; of a smaller set it is looked up
-    /// first which those are.
-    pub(super) async fn edges(
+    /// The ordinals of the rows in these blocks of `list` that were made within `dates`, block by block.
+    pub(super) async fn made_within(
         &self,
-        (list, set): (&str, &str),
+        list: &str,
         blocks: &BTreeSet<u32>,
         dates: &Dates,
-        all_rows: bool,
-    ) -> Result<BTreeMap<u32, Vec<u32>>, TableError> {
+    ) -> Result<BTreeMap<u32, BTreeSet<u32>>, TableError> {
+        let parts = blocks.iter().flat_map(|block| (0..BLOCK / PART).map(move |part| (*block, part * PART)));
         // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
-        let edges: Vec<_> = blocks.iter().map(|block| self.made_within((list, set), *block, dates, all_rows)).collect();
-        stream::iter(edges).buffered(CONCURRENT_BLOCKS).try_collect().await
+        let parts: Vec<_> = parts.map(|(block, first)| self.part_made_within(list, block, first, dates)).collect();
+        let mut within: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut parts = stream::iter(parts).buffer_unordered(CONCURRENT_PARTS);
+        while let Some((block, ordinals)) = parts.try_next().await? {
+            within.entry(block).or_default().extend(ordinals);
+        }
+        Ok(within)
     }
 
-    async fn made_within(
+    /// The same of the rows of a part of a block.
+    async fn part_made_within(
         &self,
-        (list, set): (&str, &str),
+        list: &str,
         block: u32,
+        first: u32,
         dates: &Dates,
-        all_rows: bool,
     ) -> Result<(u32, Vec<u32>), TableError> {
         #[derive(Deserialize)]
         struct Made {
+            sk: String,
             created_at: Timestamp,
         }
-        let mut rows: Vec<u32> = if all_rows {
-            (block * BLOCK..=block * BLOCK + (BLOCK - 1)).collect()
-        } else {
-            self.members(set, vec![block]).await?.remove(&block).unwrap_or_default()
-        };
-        let key = |ordinal: &u32| list_row(&self.tenant, list, *ordinal);
-        let keys: Vec<Key> = rows.iter().map(key).collect();
-        let mut made = self.store.get_attributes(&keys, "pk, sk, created_at").await?;
-        rows.retain(|ordinal| {
-            let made: Option<Made> = made.remove(&key(ordinal)).and_then(|item| from_item(item).ok());
-            made.is_some_and(|made| dates.contain(made.created_at))
-        });
-        Ok((block, rows))
+        let key = |offset: u32| list_row(&self.tenant, list, block * BLOCK + offset);
+        let rows = self.store.query_attributes(&key(first), &key(first + PART - 1), "sk, created_at").await?;
+        let made: Vec<Made> = readable(rows);
+        let within = made.into_iter().filter(|made| dates.contain(made.created_at));
+        Ok((block, within.filter_map(|made| made.sk.parse().ok()).collect()))
+    }
+}
+
+impl Store {
+    /// These attributes of the items of a partition from one key to another. An item that was written in the last second may be missing, at half the
+    /// price.
+    async fn query_attributes(&self, from: &Key, to: &Key, attributes: &'static str) -> Result<Vec<Item>, TableError> {
+        let (mut items, mut start) = (Vec::new(), None);
+        loop {
+            let call = self.client.query().table_name(&*self.table_name).projection_expression(attributes);
+            let call = call.key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to");
+            let call = call.expression_attribute_values(":pk", text(&from.pk));
+            let call = call.expression_attribute_values(":from", text(&from.sk));
+            let call = call.expression_attribute_values(":to", text(&to.sk)).set_exclusive_start_key(start.take());
+            let under_way = self.calls.begin(&self.meter).await;
+            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
+            under_way.end(Unit::Read, units(consumed));
+            let output = result.map_err(|error| failure(&error))?;
+            items.extend(output.items.unwrap_or_default());
+            start = output.last_evaluated_key;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
     }
 }

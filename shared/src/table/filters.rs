@@ -243,16 +243,17 @@ impl Table {
         let sections = self.store.query(&first.pk, &first.sk, None).await?;
         let mut counts = counts_of(&sections);
         let edges = dates.narrow(&sections, &mut counts);
-        // How many rows the edges have is not known yet, so perhaps these are a few blocks more than the page lies in.
-        let (perhaps, _) = blocks_of(page, &counts, &edges);
-        let perhaps = perhaps.into_iter().filter(|block| !edges.contains(block)).collect();
-        let all_rows = set == self::set(list, &[]);
-        let edges = self.edges((list, set), &edges, dates, all_rows);
-        let (edges, mut members) = futures_util::try_join!(edges, self.members(set, perhaps))?;
-        for (block, rows) in &edges {
+        // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
+        let (mut wanted, _) = blocks_of(page, &counts, &edges);
+        wanted.retain(|block| !edges.contains(block));
+        wanted.extend(&edges);
+        let (mut members, within) =
+            futures_util::try_join!(self.members(set, &wanted), self.made_within(list, &edges, dates))?;
+        for block in &edges {
+            let (rows, within) = (members.entry(*block).or_default(), within.get(block));
+            rows.retain(|ordinal| within.is_some_and(|within| within.contains(ordinal)));
             counts.insert(*block, u32::try_from(rows.len()).unwrap_or(u32::MAX));
         }
-        members.extend(edges);
         let (blocks, skipped) = blocks_of(page, &counts, &BTreeSet::new());
         let ordinals = blocks.iter().filter_map(|block| members.get(block)).flatten().copied();
         let skip = usize::try_from(page.offset().saturating_sub(skipped)).unwrap_or(usize::MAX);
@@ -261,7 +262,7 @@ impl Table {
     }
 
     /// The ordinals of these blocks of `set`.
-    pub(super) async fn members(&self, set: &str, blocks: Vec<u32>) -> Result<BTreeMap<u32, Vec<u32>>, TableError> {
+    async fn members(&self, set: &str, blocks: &[u32]) -> Result<BTreeMap<u32, Vec<u32>>, TableError> {
         let keys: Vec<Key> = blocks.iter().map(|block| filter_block(&self.tenant, set, *block)).collect();
         let items = self.store.get_all(&keys).await?;
         let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).map(Block::read);
