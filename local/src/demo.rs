@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use shared::records::agency::{Agency, BillingPlan};
 use shared::records::api_key::{ApiKey, ApiKeyRecord};
 use shared::records::assistant::Assistant;
-use shared::records::campaign::{Campaign, CampaignContact};
+use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
 use shared::records::conversation::{Conversation, ConversationStatus, Message, NewMessage};
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
@@ -267,9 +267,19 @@ async fn add_campaigns(table: &Table, records: Vec<Value>) -> Result<(), Trouble
     insert::<Campaign>(table, (), records.into_iter().map(without_message).collect()).await
 }
 
+/// Queues the contacts of campaigns, and has those fail that have failed.
 async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
-    table.stage_contacts(&contacts).await.map_err(trouble)
+    let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
+    let queued: Vec<_> = contacts.iter().cloned().map(queue).collect();
+    table.stage_contacts(&queued).await.map_err(trouble)?;
+    for (contact, queued) in contacts.iter().zip(&queued) {
+        if let Some(error) = &contact.error {
+            let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
+            table.fail_contact(&campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
+        }
+    }
+    Ok(())
 }
 
 /// A conversation of the demo set, with its messages.
@@ -286,7 +296,8 @@ async fn converse(table: &Table, records: Vec<Value>, time: Timestamp) -> Result
     for (place, record) in records.into_iter().enumerate() {
         let Spoken { conversation, messages } = record_of(record)?;
         // A stack without a stream has nobody else to do it.
-        moves.push(Move { key: table.key::<Conversation>(conversation.id), was: vec![], is: conversation.terms() });
+        let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
+        moves.push(Move { key, was: None, is, made_at: conversation.dated() });
         if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
             continue;
         }

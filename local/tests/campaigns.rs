@@ -18,7 +18,7 @@ use shared::values::id::{AssistantId, ContactId, ConversationId, WidgetId};
 use shared::values::json::JsonObject;
 use uuid::Uuid;
 
-use crate::fixture::{call, data};
+use crate::fixture::{call, data, json};
 use crate::sending::{Org, World, events, id_of, is_signed_with, killed_everywhere};
 
 /// What a stack sends in a second where nothing else is said.
@@ -26,17 +26,17 @@ const RATE: usize = 10;
 const DAY: i64 = 86_400;
 
 /// An organisation with a widget, its assistant and the assistant's webhook; the widget's connector is at `/connector`.
-struct Sender {
-    world: World,
-    org: Org,
+pub struct Sender {
+    pub world: World,
+    pub org: Org,
     webhook: Value,
     assistant: Value,
-    widget: Widget,
+    pub widget: Widget,
     contacts: Vec<Contact>,
 }
 
 impl Sender {
-    async fn of(world: World, kind: WidgetType, connected: bool, contacts: usize) -> Self {
+    pub async fn of(world: World, kind: WidgetType, connected: bool, contacts: usize) -> Self {
         let org = world.org().await;
         let webhook = world.webhook(&org, "/webhook").await;
         let assistant = world.assistant(&org, &webhook).await;
@@ -78,12 +78,12 @@ impl Sender {
     }
 
     /// Through a chat.
-    async fn new(connected: bool, contacts: usize) -> Self {
+    pub async fn new(connected: bool, contacts: usize) -> Self {
         Self::of(World::start().await, WidgetType::Whatsapp, connected, contacts).await
     }
 
     /// Runs a campaign for all contacts; its id.
-    async fn run(&self, body: Value) -> String {
+    pub async fn run(&self, body: Value) -> String {
         let contacts: Vec<ContactId> = self.contacts.iter().map(|contact| contact.id).collect();
         self.run_for(&contacts, body).await
     }
@@ -95,7 +95,7 @@ impl Sender {
     }
 
     /// All that the API lists at `path`.
-    async fn list(&self, path: &str) -> Vec<Value> {
+    pub async fn list(&self, path: &str) -> Vec<Value> {
         let (path, filters) = path.split_once('?').unwrap_or((path, ""));
         let (mut all, mut page) = (Vec::new(), json!(1));
         while let Some(number) = page.as_u64() {
@@ -108,7 +108,7 @@ impl Sender {
     }
 
     /// The campaign, whose counts are those of its contacts.
-    async fn campaign(&self, id: &str) -> (Value, Vec<Value>) {
+    pub async fn campaign(&self, id: &str) -> (Value, Vec<Value>) {
         let campaign = self.world.get(&self.org, &format!("/api/v1/campaign/get/{id}")).await;
         let contacts = self.list(&format!("/api/v1/campaign/contact/list/{id}")).await;
         let mut counts = json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 0});
@@ -121,7 +121,7 @@ impl Sender {
     }
 
     /// The campaign's contacts by status, after a look at whether they add up.
-    async fn outcome(&self, id: &str) -> BTreeMap<String, usize> {
+    pub async fn outcome(&self, id: &str) -> BTreeMap<String, usize> {
         let (_, contacts) = self.campaign(id).await;
         contacts.iter().fold(BTreeMap::new(), |mut outcome, contact| {
             *outcome.entry(contact["status"].as_str().unwrap().to_owned()).or_default() += 1;
@@ -130,7 +130,7 @@ impl Sender {
     }
 
     /// A minute passes, and its campaigns add up at each step of it.
-    async fn minute(&self, ids: &[&str]) {
+    pub async fn minute(&self, ids: &[&str]) {
         self.world.pass(60);
         self.world.stack.minute().await.unwrap();
         for id in ids {
@@ -148,7 +148,7 @@ impl Sender {
     }
 
     /// Goes from each moment at which something is due to the next, until nothing is.
-    async fn until_the_end(&self, id: &str) {
+    pub async fn until_the_end(&self, id: &str) {
         for _ in 0..100 {
             let due = self.world.due().await;
             // An endpoint is looked after in every minute for as long as something waits for it.
@@ -161,20 +161,28 @@ impl Sender {
         panic!("it never ends: {:?}", self.world.due().await);
     }
 
-    fn received(&self) -> Vec<Received> {
+    /// What a caller does with a campaign: `pause`, `resume`, `cancel` or `retry`. The answer's status, and the campaign or the kind of the refusal.
+    pub async fn steer(&self, id: &str, verb: &str) -> (u16, Value) {
+        let answer = self.world.ask(&self.org, "POST", &format!("/api/v1/campaign/{id}/{verb}"), &Value::Null).await;
+        let body = json(&answer);
+        let told = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };
+        (answer.status, told.clone())
+    }
+
+    pub fn received(&self) -> Vec<Received> {
         self.world.receiver.received("/connector")
     }
 
-    async fn conversations(&self) -> Vec<Value> {
+    pub async fn conversations(&self) -> Vec<Value> {
         self.list("/api/v1/conversation").await
     }
 
-    async fn transcript(&self, conversation: &Value) -> Vec<Message> {
+    pub async fn transcript(&self, conversation: &Value) -> Vec<Message> {
         self.org.table.transcript(ConversationId(conversation.as_str().unwrap().parse().unwrap())).await.unwrap()
     }
 }
 
-fn all(status: &str, count: usize) -> BTreeMap<String, usize> {
+pub fn all(status: &str, count: usize) -> BTreeMap<String, usize> {
     BTreeMap::from([(status.to_owned(), count)])
 }
 
@@ -493,6 +501,21 @@ async fn what_is_cancelled_or_deleted_is_not_sent_any_more() {
             assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{what}");
             assert_eq!(sender.world.due().await, BTreeMap::new(), "{what}");
         }
+    }
+}
+
+#[tokio::test]
+async fn at_a_high_rate_a_campaign_with_gaps_is_sent_too() {
+    let change = |settings| Settings { sends_per_second: 1000, ..settings };
+    for connected in [false, true] {
+        let sender = Sender::of(World::with(change).await, WidgetType::Chat, connected, 160).await;
+        let id = sender.run(json!({})).await;
+        for contact in sender.campaign(&id).await.1.iter().filter(|contact| id_of(contact).ends_with(['2', '4', '8'])) {
+            let path = format!("/api/v1/campaign_contact/{}", id_of(contact));
+            data(&sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+        }
+        sender.until_the_end(&id).await;
+        assert_eq!(sender.outcome(&id).await, all("sent", 130));
     }
 }
 

@@ -418,6 +418,25 @@ async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_contact_that_is_deleted_before_its_campaign_comes_to_it_fails_and_says_why() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let contacts = contacts(&stack, 3).await;
+    let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/contact/{}", contacts[1].as_str().unwrap()), ACME)).await);
+    stack.tick("send-campaigns").await.unwrap();
+    let path = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+    let listed = get(&stack, &path, "").await;
+    let told: Vec<_> =
+        listed["items"].as_array().unwrap().iter().map(|one| (one["status"].clone(), one["error"].clone())).collect();
+    let sent = (json!("sent"), Value::Null);
+    assert_eq!(told, [sent.clone(), (json!("failed"), json!("the contact is gone")), sent]);
+    let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
+    let read = get(&stack, &path, "").await;
+    assert_eq!(read["counts"], json!({"queued": 0, "sent": 2, "failed": 1, "cancelled": 0}));
+}
+
+#[tokio::test]
 async fn a_campaign_that_is_being_sent_is_not_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
     let contacts = contacts(&stack, 2).await;

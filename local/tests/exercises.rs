@@ -25,7 +25,9 @@ pub struct Exercise {
     pub calls_more: fn() -> Vec<Call>,
     /// The ids in the body that name other records: their kind, and the body around one.
     pub names: &'static [(u8, BodyAround)],
-    /// The parameters of the path that name another record of the demo set than [`demo_id`] does, with its number.
+    /// The id that the demo set has for a path parameter, in an organisation.
+    pub demo: fn(char, &str) -> String,
+    /// The parameters of the path that name another record of the demo set than `demo` does, with its number.
     pub numbers: &'static [(&'static str, u32)],
     /// The texts in the body that only its limit bounds: the rest of the body, and the field.
     pub texts: fn() -> Vec<(Value, &'static str)>,
@@ -57,6 +59,7 @@ impl Exercise {
             first_costs_more: false,
             calls_more: Vec::new,
             names: &[],
+            demo: demo_id,
             numbers: &[],
             texts: Vec::new,
             rows: None,
@@ -228,13 +231,19 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::READ_CONVERSATION),
     Exercise {
-        recorded: || vec![("open-ones", with_query(&routes::LIST_CONVERSATIONS, "&status=open"))],
+        recorded: || {
+            vec![
+                ("open-ones", with_query(&routes::LIST_CONVERSATIONS, "&status=open")),
+                ("no-date", with_query(&routes::LIST_CONVERSATIONS, "&date_from=yesterday")),
+            ]
+        },
         costs: || {
             let of_assistant = format!("&status=open&assistant_id={}", id('a', kind::ASSISTANT, 1));
             vec![
                 (", all", plain(&routes::LIST_CONVERSATIONS)),
                 (", of one status", with_query(&routes::LIST_CONVERSATIONS, "&status=open")),
                 (", of one status and assistant", with_query(&routes::LIST_CONVERSATIONS, &of_assistant)),
+                (", of a day", with_query(&routes::LIST_CONVERSATIONS, "&date_from=2026-01-01&date_to=2026-01-02")),
             ]
         },
         // A conversation that is closed leaves a hole in the list of the open ones.
@@ -256,6 +265,7 @@ pub const EXERCISES: &[Exercise] = &[
             vec![
                 ("existing", with_body(&routes::UPSERT_CONTACT, existing)),
                 ("query", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, query) }),
+                ("empty", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, "&email=&phone_number=") }),
                 ("of-two-contacts", with_body(&routes::UPSERT_CONTACT, of_two)),
                 ("nothing-to-find-it-by", with_body(&routes::UPSERT_CONTACT, r#"{"first_name":"Ada"}"#)),
             ]
@@ -307,6 +317,20 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
+    Exercise {
+        recorded: || vec![("completed", at(&routes::PAUSE_CAMPAIGN, &id('a', kind::FAILED_CAMPAIGN, 1)))],
+        // That of the demo set is paused.
+        calls_more: || vec![plain(&routes::RESUME_CAMPAIGN), plain(&routes::PAUSE_CAMPAIGN)],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::PAUSE_CAMPAIGN)
+    },
+    Exercise { further: Further::NoEffect, ..Exercise::of(&routes::RESUME_CAMPAIGN) },
+    Exercise {
+        demo: |organisation, _| id(organisation, kind::FAILED_CAMPAIGN, 1),
+        recorded: || vec![("paused", at(&routes::RETRY_CAMPAIGN, &id('a', kind::CAMPAIGN, 0)))],
+        further: Further::Conflict,
+        ..Exercise::of(&routes::RETRY_CAMPAIGN)
+    },
     Exercise {
         body: |_| r##"{"name":"Returning","color_code":"#2980b9"}"##.into(),
         recorded: || vec![("without-name", with_body(&routes::CREATE_TAG, r#"{"name":null,"attributes":[]}"#))],
@@ -390,9 +414,10 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise { rows: Some([4, 4]), ..Exercise::of(&routes::LIST_WIDGETS) },
     Exercise::of(&routes::READ_WIDGET),
     Exercise {
-        body: |organisation| {
-            let assistant = id(organisation, kind::ASSISTANT, 0);
-            format!(r#"{{"assistant_id":"{assistant}","connector_url":"https://93.184.215.14/connector"}}"#)
+        body: |_| r#"{"connector_url":"https://93.184.215.14/connector"}"#.into(),
+        calls_more: || {
+            let assistant = id('a', kind::ASSISTANT, 0);
+            vec![with_body(&routes::UPDATE_WIDGET, format!(r#"{{"assistant_id":"{assistant}"}}"#))]
         },
         recorded: || {
             let (metadata, globex) =
@@ -477,13 +502,17 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
-    Exercise::of(&routes::DELETE_CAMPAIGN),
+    Exercise {
+        demo: |organisation, _| id(organisation, kind::FAILED_CAMPAIGN, 1),
+        recorded: || vec![("paused", at(&routes::DELETE_CAMPAIGN, &id('a', kind::CAMPAIGN, 0)))],
+        ..Exercise::of(&routes::DELETE_CAMPAIGN)
+    },
     Exercise {
         recorded: || vec![("open", at(&routes::DELETE_CONVERSATION, &id('a', kind::CONVERSATION, 1)))],
-        numbers: &[("conversation_id", 0)],
+        demo: |organisation, _| id(organisation, kind::CONVERSATION, 0),
         ..Exercise::of(&routes::DELETE_CONVERSATION)
     },
-    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
         recorded: || {

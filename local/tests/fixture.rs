@@ -23,7 +23,7 @@ use shared::values::id::{ContactId, OrgId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::exercises::exercise;
+use crate::exercises::{Exercise, exercise};
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
@@ -211,6 +211,7 @@ pub mod kind {
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
     pub const BILLING_PLAN: u8 = 17;
+    pub const FAILED_CAMPAIGN: u8 = 20;
 }
 
 pub fn call(method: &str, path: &str, key: &str) -> Call {
@@ -260,9 +261,9 @@ pub fn valid_body(route: &Route, organisation: char) -> String {
 
 /// A call of `route` that succeeds for `organisation`, whose key is `key`.
 pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
-    let numbers = exercise(route).numbers;
+    let Exercise { numbers, demo, .. } = exercise(route);
     let path = path(route, |parameter| {
-        let demo = demo_id(organisation, parameter);
+        let demo = demo(organisation, parameter);
         match numbers.iter().find(|(name, _)| *name == parameter) {
             Some((_, number)) => format!("{}{number:08x}", &demo[..28]),
             None => demo,

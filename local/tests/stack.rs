@@ -10,6 +10,7 @@ mod cascades;
 mod command;
 mod contract;
 mod cost;
+mod dates;
 mod events;
 mod exercises;
 mod faults;
@@ -54,7 +55,9 @@ mod billing_plan {
 mod campaign {
     mod cancel_campaign;
     mod list_campaigns;
+    mod pause_campaign;
     mod read_campaign;
+    mod retry_campaign;
     mod run_campaign;
 }
 mod campaign_contact {
@@ -111,5 +114,6 @@ mod webhook {
 }
 mod widget {
     mod create_widget;
+    mod update_widget;
 }
 // The end of that list.

@@ -25,7 +25,7 @@ pub mod values;
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;
     pub use crate::input;
-    pub use crate::operations::{Create, Delete, List, Read, Update};
+    pub use crate::operations::{Create, Delete, List, Read, Update, update};
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
     pub use crate::records::campaign::*;

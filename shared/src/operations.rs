@@ -13,4 +13,4 @@ pub use create::Create;
 pub use delete::Delete;
 pub use list::List;
 pub use read::Read;
-pub use update::Update;
+pub use update::{Update, update};

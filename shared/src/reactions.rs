@@ -76,9 +76,12 @@ impl<R: Listed> React for SelectRows<R> {
     type Record = R;
 
     async fn react(cx: &Reacting<'_>, rows: &[RowChange<R>]) -> Result<()> {
-        let terms = |row: &Option<R>| row.as_ref().map(R::terms).unwrap_or_default();
-        let moves: Vec<Move> =
-            rows.iter().map(|row| Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is) }).collect();
+        let terms = |row: &Option<R>| row.as_ref().map(R::terms);
+        let moved = |row: &RowChange<R>| {
+            let made_at = row.is.as_ref().or(row.was.as_ref()).and_then(R::dated);
+            Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is), made_at }
+        };
+        let moves: Vec<Move> = rows.iter().map(moved).collect();
         Ok(cx.table.follow(&moves, cx.now).await?)
     }
 }

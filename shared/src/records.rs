@@ -28,11 +28,13 @@ macro_rules! object {
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
         }
+        $(hidden { $($(#[doc = $hidden_doc:literal])* pub $hidden:ident: $HiddenType:ty,)* })?
     ) => {
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         $(#[$attribute])*
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
+            $($($(#[doc = $hidden_doc])* #[serde(default, skip_serializing)] pub $hidden: $HiddenType,)*)?
         }
 
         impl $crate::values::schema::Schema for $Name {

@@ -93,6 +93,9 @@ routes! {
     UPDATE_USER                         "user"              "update-user"                       PUT    "/api/v1/user/{user_id}"                                                  Write  200     256;
     DELETE_USER                         "user"              "delete-user"                       DELETE "/api/v1/user/{user_id}"                                                  Write  200     256;
     CANCEL_CAMPAIGN                     "campaign"          "cancel-campaign"                   POST   "/api/v1/campaign/{campaign_id}/cancel"                                   Write  200     256;
+    PAUSE_CAMPAIGN                      "campaign"          "pause-campaign"                    POST   "/api/v1/campaign/{campaign_id}/pause"                                    Write  200     256;
+    RESUME_CAMPAIGN                     "campaign"          "resume-campaign"                   POST   "/api/v1/campaign/{campaign_id}/resume"                                   Write  200     256;
+    RETRY_CAMPAIGN                      "campaign"          "retry-campaign"                    POST   "/api/v1/campaign/{campaign_id}/retry"                                    Write  200     256;
     CREATE_TAG                          "tag"               "create-tag"                        POST   "/api/v1/tag"                                                Write  201     256;
     LIST_TAGS                           "tag"               "list-tags"                         GET    "/api/v1/tag/list"                                           Read   200     256;
     READ_TAG                            "tag"               "read-tag"                          GET    "/api/v1/tag/{tag_id}"                                       Read   200     256;

@@ -19,6 +19,7 @@ use crate::table::stored::{Single, Stored};
 
 mod call;
 pub mod cascade;
+pub mod dates;
 pub mod filters;
 pub mod item;
 pub mod keys;

@@ -11,10 +11,7 @@ impl Operation for CancelCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let id = request.path;
-        match cx.table.cancel_campaign(id, cx.new_id(), cx.now()).await.on_missing("campaign_id")? {
-            Ok(cancelled) => Ok(Updated(cancelled.seen())),
-            Err(over) => Err(over.cannot_be_cancelled()),
-        }
+        let steered = cx.table.steer_campaign(request.path, Campaign::cancel, cx.new_id(), cx.now()).await;
+        steered.on_missing("campaign_id")?.map(Updated)
     }
 }

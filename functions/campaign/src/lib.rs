@@ -3,11 +3,17 @@
 mod cancel_campaign;
 mod delete_campaign;
 mod list_campaigns;
+mod pause_campaign;
 mod read_campaign;
+mod resume_campaign;
+mod retry_campaign;
 mod run_campaign;
 
 pub use cancel_campaign::CancelCampaign;
 pub use delete_campaign::DeleteCampaign;
 pub use list_campaigns::ListCampaigns;
+pub use pause_campaign::PauseCampaign;
 pub use read_campaign::ReadCampaign;
+pub use resume_campaign::ResumeCampaign;
+pub use retry_campaign::RetryCampaign;
 pub use run_campaign::RunCampaign;

@@ -9,9 +9,9 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::campaign::Campaign;
-use shared::records::campaign::{Dispatch, Dispatched};
+use shared::records::campaign::Dispatch;
 use shared::records::conversation::Conversation;
-use shared::values::id::{CampaignContactId, CampaignId};
+use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
 use super::read_campaign;
@@ -69,8 +69,8 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     let mut item = crate::records::stored(&wanted, &[], &key);
     // How many it began with, and no message: both stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
-    item["cancelled_by"] = FRESH[0].into();
-    (item["next_place"], item["version"]) = (0.into(), 1.into());
+    item["changed_by"] = FRESH[0].into();
+    (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
     let (gone, new) = changes(&stack, &before).await;
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
     assert_eq!(read(&stack, &campaign).await, wanted);
@@ -81,7 +81,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
 async fn a_cancelled_campaign_is_due_no_more() {
     let stack = stack().await;
     let (campaign, _) = campaign_to(&stack, 3).await;
-    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 1)).unwrap();
+    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 2)).unwrap();
     assert_eq!(item().await["due_at"], TEST_TIME);
     cancel(&stack, &campaign).await;
     let item = item().await;
@@ -130,21 +130,30 @@ async fn what_is_not_there_is_not_found() {
 enum Step {
     /// The contact of this number is deleted.
     Delete(usize),
-    /// It is given up.
-    Fail(usize),
-    /// It gets its conversation, and that is all there is to send.
-    Send(usize),
+    /// It is given up, by a process that has read it just now, or at the beginning.
+    Fail(usize, bool),
+    /// It gets its conversation, and that is all there is to send; again by a process that has read it just now, or at the beginning.
+    Send(usize, bool),
+    Pause,
+    Resume,
+    Retry,
     Cancel,
 }
 
 fn steps(contacts: usize) -> impl Strategy<Value = Vec<Step>> {
+    let read = || (0..contacts, prop::bool::weighted(0.8));
     let step = prop_oneof![
-        8 => (0..contacts).prop_map(Step::Delete),
-        8 => (0..contacts).prop_map(Step::Fail),
-        8 => (0..contacts).prop_map(Step::Send),
-        1 => Just(Step::Cancel),
+        6 => (0..contacts).prop_map(Step::Delete),
+        16 => read().prop_map(|(contact, now)| Step::Fail(contact, now)),
+        8 => read().prop_map(|(contact, now)| Step::Send(contact, now)),
+        2 => Just(Step::Pause),
+        4 => Just(Step::Resume),
+        6 => Just(Step::Retry),
     ];
-    prop::collection::vec(step, 1..40)
+    // Nothing is to be done after a cancellation, so there are few.
+    let ends = prop_oneof![Just(vec![]), Just(vec![Step::Cancel])];
+    (prop::collection::vec(step, 1..60), ends, prop::collection::vec(Just(Step::Retry), 0..2))
+        .prop_map(|(steps, ends, more)| [steps, ends, more].concat())
 }
 
 /// The counts are those of the statuses that are listed, and these are what is `wanted`.
@@ -158,22 +167,27 @@ async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>
 
 #[tokio::test]
 async fn counts_always_add_up_to_the_contacts() {
-    const CONTACTS: u32 = 12;
+    const CONTACTS: u32 = 6;
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..6 {
+    for _ in 0..12 {
         let steps = steps(CONTACTS as usize).new_tree(&mut runner).unwrap().current();
         println!("{steps:?}");
         let stack = stack().await;
         let (campaign, contacts) = campaign_to(&stack, CONTACTS).await;
         let (table, now) = (acme(&stack), Timestamp::from_unix_millis(NOW));
         let mut plain: BTreeMap<String, String> = contacts.iter().map(|id| (id.clone(), "queued".into())).collect();
-        let mut cancelled = false;
+        let (mut paused, mut cancelled, mut retried) = (false, false, false);
+        let id = CampaignId(campaign.parse().unwrap());
+        let as_it_is = async || {
+            let seen: Campaign = table.get(id).await.unwrap();
+            let contacts = table.contacts_at(seen.id.run(), 0..CONTACTS).await.unwrap();
+            (seen, contacts)
+        };
         // Whoever sends a campaign may have read it, and its contacts, long ago.
-        let seen: Campaign = table.get(CampaignId(campaign.parse().unwrap())).await.unwrap();
-        let all_seen = table.contacts_at(seen.id.run(), 0..CONTACTS).await.unwrap();
-        let assistant = seen.assistant_id.unwrap();
+        let at_the_beginning = as_it_is().await;
         for step in steps {
-            let queued = plain.values().any(|status| status == "queued");
+            let count = |status: &str| plain.values().filter(|is| *is == status).count();
+            let (queued, failed) = (count("queued"), count("failed"));
             match step {
                 Step::Delete(contact) => {
                     let answer = delete(&stack, &contacts[contact]).await;
@@ -182,42 +196,66 @@ async fn counts_always_add_up_to_the_contacts() {
                         None => assert_eq!(detail(&answer), not_found("campaign_contact_id")),
                     }
                 }
-                Step::Fail(contact) => {
-                    let id = CampaignContactId(contacts[contact].parse().unwrap());
-                    table.fail_contact(&seen, id, "it is a test", now).await.unwrap();
-                    if let Some(status) = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued") {
-                        *status = "failed".into();
+                Step::Fail(contact, just_now) | Step::Send(contact, just_now) => {
+                    let id = &contacts[contact];
+                    let (seen, all_seen) = if just_now { as_it_is().await } else { at_the_beginning.clone() };
+                    let Some(was) = all_seen.iter().find(|seen| seen.id.0.to_string() == *id) else { continue };
+                    let is_sent = matches!(step, Step::Send(..));
+                    // Who reads it now sends only what is queued.
+                    if just_now && !was.is_waiting_in(&seen) {
+                        continue;
                     }
-                }
-                Step::Send(contact) => {
-                    let was = &all_seen[contact];
-                    let id = stack.gateway.service.ids.fresh(now);
-                    let dispatch = Dispatch {
-                        contact: was.clone(),
-                        thread: None,
-                        opening: Conversation::through(seen.widget_id, assistant, was.contact_id, id, now),
-                        message: None,
-                        connector: None,
-                    };
-                    let dispatch = [dispatch];
-                    let places = table.places_for(&dispatch).await.unwrap();
-                    let done = table.dispatch(&seen, &dispatch, places, now).await.unwrap() == Dispatched::Done;
-                    let status = plain.get_mut(&contacts[contact]).filter(|status| *status == "queued");
-                    assert_eq!(done, status.is_some());
+                    if is_sent {
+                        let fresh = stack.gateway.service.ids.fresh(now);
+                        let (widget, assistant) = (seen.widget_id, seen.assistant_id.unwrap());
+                        let dispatch = [Dispatch {
+                            contact: was.clone(),
+                            thread: None,
+                            opening: Conversation::through(widget, assistant, was.contact_id, fresh, now),
+                            message: None,
+                            connector: None,
+                        }];
+                        let places = table.places_for(&dispatch).await.unwrap();
+                        table.dispatch(&seen, &dispatch, places, now).await.unwrap();
+                    } else {
+                        table.fail_contact(&seen, was, "it is a test", now).await.unwrap();
+                    }
+                    let stale = retried && !just_now;
+                    let status = plain.get_mut(id).filter(|status| *status == "queued" && !paused && !stale);
                     if let Some(status) = status {
-                        *status = "sent".into();
+                        *status = if is_sent { "sent" } else { "failed" }.into();
                     }
                 }
-                Step::Cancel => {
-                    let answer = cancel(&stack, &campaign).await;
-                    match (cancelled, queued) {
-                        (true, _) => assert_eq!(detail(&answer), already()),
-                        (false, false) => assert_eq!(detail(&answer), over()),
-                        (false, true) => {
-                            assert_eq!(answer.status, 200);
-                            cancelled = true;
-                            let queued = plain.values_mut().filter(|status| *status == "queued");
-                            queued.for_each(|status| *status = "cancelled".into());
+                Step::Pause | Step::Resume | Step::Retry | Step::Cancel => {
+                    let verb = format!("{step:?}").to_lowercase();
+                    let answer = stack.answer(&post(&format!("/api/v1/campaign/{campaign}/{verb}"), ACME, "")).await;
+                    let refused = if cancelled {
+                        Some("campaign_cancelled")
+                    } else if matches!(step, Step::Retry) {
+                        (paused || queued > 0).then_some("campaign_in_progress")
+                    } else {
+                        let idle = queued == 0 && !(paused && !matches!(step, Step::Cancel));
+                        idle.then_some("campaign_completed")
+                    };
+                    if let Some(refused) = refused {
+                        assert_eq!((answer.status, &json(&answer)["detail"][0]["type"]), (409, &json!(refused)));
+                    } else {
+                        assert_eq!(answer.status, 200, "{}", answer.body);
+                        let mut turn = |was: &str, is: &str| {
+                            let all = plain.values_mut().filter(|status| *status == was);
+                            all.for_each(|status| *status = is.into());
+                        };
+                        match step {
+                            Step::Pause => paused = true,
+                            Step::Resume => paused = false,
+                            Step::Retry => {
+                                retried |= failed > 0;
+                                turn("failed", "queued");
+                            }
+                            _ => {
+                                (cancelled, paused) = (true, false);
+                                turn("queued", "cancelled");
+                            }
                         }
                     }
                 }

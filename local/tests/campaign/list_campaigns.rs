@@ -20,7 +20,9 @@ async fn a_campaign_is_listed_as_it_is_read() {
     stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{}", contacts[0]), ACME)).await;
     let read = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
     let page = list(&stack, "").await;
-    assert_eq!((&page["total"], &page["items"]), (&json!(2), &json!([read_campaign::demo(), read])));
+    let failed = format!("/api/v1/campaign/get/{}", id('a', kind::FAILED_CAMPAIGN, 1));
+    let failed = data(&stack.answer(&call("GET", &failed, ACME)).await);
+    assert_eq!((&page["total"], &page["items"]), (&json!(3), &json!([read_campaign::demo(), failed, read])));
     assert_eq!(read["counts"]["queued"], 2);
     assert_eq!(read["message"], "Hello, how can we help?");
 }
@@ -43,7 +45,7 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
     assert_eq!(selected("cancelled").await, [json!(cancelled)]);
     // Its widget has no connector: what is dispatched is sent.
     stack.tick("send-campaigns").await.unwrap();
-    assert_eq!(selected("completed").await, [json!(sent)]);
+    assert_eq!(selected("completed").await, [json!(id('a', kind::FAILED_CAMPAIGN, 1)), json!(sent)]);
     assert_eq!(selected("paused").await, [json!(id('a', kind::CAMPAIGN, 0))]);
     for none in ["queued", "in_progress", "not_started"] {
         assert_eq!(selected(none).await, Vec::<Value>::new(), "{none}");

@@ -11,7 +11,7 @@ async fn read(stack: &Stack, id: &str) -> Answer {
     stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await
 }
 
-/// The demo set's one campaign.
+/// The demo set's first campaign.
 pub fn demo() -> Value {
     json!({
         "id": id('a', kind::CAMPAIGN, 0),

@@ -255,14 +255,15 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     const PLACES: [u32; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
     let stack = stack().await;
     let table = acme(&stack);
-    let term = |status: ConversationStatus| vec![Term::of("status", &status).unwrap()];
+    let term = |status: ConversationStatus| Some(vec![Term::of("status", &status).unwrap()]);
     let (open, closed) = (term(ConversationStatus::Open), term(ConversationStatus::Closed));
-    let moved = |place, was: &Vec<Term>, is: &Vec<Term>| Move {
+    let moved = |place, was: &Option<Vec<Term>>, is: &Option<Vec<Term>>| Move {
         key: list_row(&tenant(), "TEST", place),
         was: was.clone(),
         is: is.clone(),
+        made_at: None,
     };
-    let new = vec![];
+    let new = None;
     let opened: Vec<Move> = PLACES.into_iter().chain(70_000..70_100).map(|place| moved(place, &new, &open)).collect();
     let left: Vec<Move> = (70_000..70_100)
         .map(|place| moved(place, &open, &closed))
@@ -284,6 +285,17 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     let mut wanted = set_of("TEST#status=closed", |place| PLACES.contains(&place), 70_000);
     wanted.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
     assert_eq!(found.map(bare).filter(|item| item.len() > 2).collect::<Vec<_>>(), wanted);
+}
+
+#[tokio::test]
+async fn what_is_no_date_is_told() {
+    let stack = stack().await;
+    let msg = "Input should be a valid datetime or date, such as 2030-01-31 or 2030-01-31T12:00:00Z";
+    let wrong = |name: &str| issue(&json!(["query", name]), "datetime_from_date_parsing", msg);
+    for date in ["", "yesterday", "2026-02-30", "1767225600", "2026-01-01T00:00:00+99:00"] {
+        let query = format!("&date_to={date}&date_from={date}");
+        assert_eq!(detail(&list(&stack, &query).await), (422, json!([wrong("date_from"), wrong("date_to")])), "{date}");
+    }
 }
 
 #[tokio::test]

@@ -86,6 +86,15 @@ async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it() {
 }
 
 #[tokio::test]
+async fn a_device_type_is_kept_as_it_was_sent_whether_it_is_known_or_not() {
+    let stack = stack().await;
+    for device in ["mobile", "native", "desktop", "tablet", "phone", "Smart-TV", ""] {
+        let opened = open(&stack, json!({"assistant_id": assistant(), "device_type": device})).await;
+        assert_eq!(data(&opened)["device_type"], device);
+    }
+}
+
+#[tokio::test]
 async fn attributes_come_back_as_they_were_written() {
     let stack = stack().await;
     let attributes = r#"{ "" : 1e0, "big": 123456789012345678901234567890, "half": "\ud800", "twice": 1, "twice": 2 }"#;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::fixture::kind;
-use crate::records::{List, is_a_list};
+use crate::records::{DEMO_TIME, List, is_a_list};
 
 const LIST: List = List { path: "/api/v1/user/get_agent_list/", at: "/data", kind: kind::USER, first: 0, total: 120 };
 
@@ -40,6 +40,8 @@ async fn a_user_has_all_fields_of_the_specification() {
         "next_credits_refresh": null,
         "follower_count": 0,
         "following_count": 0,
+        "created_at": DEMO_TIME,
+        "updated_at": DEMO_TIME,
     }))
     .await;
 }

@@ -53,6 +53,7 @@ async fn a_delivery_is_answered_and_stored() {
         ("due_pk", json!("DELIVERY#0")),
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
         ("unconfirmed", json!(0)),
+        ("round", json!(0)),
     ] {
         delivery[name] = value;
     }

@@ -7,13 +7,13 @@ use tokio::sync::SemaphorePermit;
 use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, TestData};
 use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
-use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use crate::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, SentBy};
 use crate::request::error::{Error, Result};
 use crate::table::Table;
-use crate::values::id::WebhookId;
+use crate::values::id::{CampaignId, WebhookId};
 
 use crate::delivery::endpoint::{Endpoint, Target};
 use crate::delivery::outbox::Outbox;
@@ -21,12 +21,25 @@ use crate::delivery::outbox::Outbox;
 /// An answer is slow when it takes this part of the time limit of an attempt, or more: a fifth.
 const SLOW: u32 = 5;
 
+/// How a try of a delivery ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// The delivery has arrived.
+    Arrived,
+    /// It has not.
+    InVain,
+    /// Nothing was sent: its campaign is paused.
+    Parked,
+}
+
 /// Why a delivery is given up without an attempt.
 enum GivenUp {
     /// It cannot be sent.
     Failed(&'static str),
     /// It is no longer to be sent.
     Stopped(&'static str),
+    /// Its campaign is paused.
+    Paused(CampaignId),
     /// This process has no room for its body now.
     Postponed,
 }
@@ -47,9 +60,9 @@ impl Outbox<'_> {
         Ok(())
     }
 
-    /// Makes one attempt and saves its result. Returns whether the delivery has arrived. Where a try may have ended its process, and always
+    /// Makes one attempt and saves its result. Where a try may have ended its process, and always
     /// in the tick, which has no other trace of it, the try is counted before it is made.
-    pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<bool> {
+    pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Tried> {
         let target = match &endpoint.target {
             Ok(target) => target,
             Err(reason) => return self.give_up(endpoint, was, GivenUp::Failed(reason)).await,
@@ -63,7 +76,7 @@ impl Outbox<'_> {
                 return self.give_up(endpoint, was, GivenUp::Failed("no attempt came to an end")).await;
             };
             if !endpoint.table.replace_delivery(endpoint.id, was, &is).await? {
-                return Ok(false);
+                return Ok(Tried::InVain);
             }
             begun = Some(is);
         }
@@ -88,15 +101,22 @@ impl Outbox<'_> {
             endpoint.keep_health(now).await?;
         }
         self.keep(endpoint, was, was.clone().after(attempt, retry_after, retried_by, fastrand::f64(), now)).await?;
-        Ok(arrived)
+        Ok(if arrived { Tried::Arrived } else { Tried::InVain })
     }
 
-    async fn give_up(&self, endpoint: &Endpoint, was: &Delivery, given_up: GivenUp) -> Result<bool> {
+    async fn give_up(&self, endpoint: &Endpoint, was: &Delivery, given_up: GivenUp) -> Result<Tried> {
         match given_up {
             GivenUp::Failed(reason) => self.keep(endpoint, was, was.clone().dead(reason, self.now())).await?,
             // The cancellation or the deletion has already changed the counts of the campaign.
             GivenUp::Stopped(reason) => {
                 endpoint.table.replace_delivery(endpoint.id, was, &was.clone().dead(reason, self.now())).await?;
+            }
+            GivenUp::Paused(campaign) => {
+                if endpoint.table.park_delivery(endpoint.id, was, campaign, self.now()).await? {
+                    return Ok(Tried::Parked);
+                }
+                // The campaign was resumed meanwhile: nobody else looks for the delivery any more.
+                self.defer(endpoint, was).await?;
             }
             GivenUp::Postponed if was.state == DeliveryState::Ready => self.defer(endpoint, was).await?,
             // It stays due, for the next tick.
@@ -105,7 +125,7 @@ impl Outbox<'_> {
             }
             GivenUp::Postponed => {}
         }
-        Ok(false)
+        Ok(Tried::InVain)
     }
 
     /// Replaces the delivery. Where this is its end, its campaign's contact gets its final status in the same transaction.
@@ -183,6 +203,9 @@ impl Outbox<'_> {
                 };
                 if member.clone().seen_in(&campaign).status != ContactStatus::Queued {
                     return Ok(Err(GivenUp::Stopped("cancelled before it was sent")));
+                }
+                if campaign.status == CampaignStatus::Paused {
+                    return Ok(Err(GivenUp::Paused(campaign.id)));
                 }
                 let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));

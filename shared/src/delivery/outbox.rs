@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{join_all, try_join_all};
 use futures_util::lock::Mutex as AsyncMutex;
 
+use crate::delivery::attempt::Tried;
 use crate::delivery::bounds::Bounds;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::sender::Sender;
@@ -246,8 +247,15 @@ impl<'a> Outbox<'a> {
             });
             // Without a target nothing can arrive: all of them are given up.
             let mut arrived = endpoint.has_no_target();
-            for attempted in join_all(sends).await {
-                arrived |= attempted?;
+            let mut parked = true;
+            for tried in join_all(sends).await {
+                let tried = tried?;
+                arrived |= tried == Tried::Arrived;
+                parked &= tried == Tried::Parked;
+            }
+            if parked {
+                // That tells nothing of the endpoint.
+                continue;
             }
             if !arrived {
                 return Ok(endpoint.end_drain(self.now()).await?);

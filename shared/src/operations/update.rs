@@ -25,17 +25,34 @@ where
     type Reply = Updated<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (id, Changes(changes), now) = (request.path, request.body, cx.now());
-        if let Err(refused) = cx.require_public(&R::changed_addresses(&changes)).await {
-            // A record that is not there is not found, whatever its address would be.
-            cx.table.get::<R>(id).await.on_missing(R::PARAMETER)?;
-            return Err(refused);
-        }
-        let change = |record: &mut R| {
-            record.apply(&changes);
-            record.touch(now);
-            require_room(record)
-        };
-        cx.table.try_change(id, cx.new_id(), change).await.on_missing(R::PARAMETER)?.map(Updated)
+        let Changes(changes) = request.body;
+        update(cx, request.path, &changes, |_, _| {}).await.map(Updated)
     }
+}
+
+/// Changes the `R` of `id`; `look` gets what it was and what it is.
+///
+/// # Errors
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is none,
+/// [`Error::Invalid`](crate::request::error::Error::Invalid) at a field that cannot be changed like this.
+pub async fn update<R: Listed>(
+    cx: &Context<'_>,
+    id: R::Id,
+    changes: &R::Changes,
+    look: impl Fn(&R, &R) + Sync,
+) -> Result<R> {
+    let now = cx.now();
+    if let Err(refused) = cx.require_public(&R::changed_addresses(changes)).await {
+        // A record that is not there is not found, whatever its address would be.
+        cx.table.get::<R>(id).await.on_missing(R::PARAMETER)?;
+        return Err(refused);
+    }
+    let change = |record: &mut R| {
+        let was = record.clone();
+        record.apply(changes);
+        record.touch(now);
+        look(&was, record);
+        require_room(record)
+    };
+    cx.table.try_change(id, cx.new_id(), change).await.on_missing(R::PARAMETER)?
 }

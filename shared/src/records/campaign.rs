@@ -4,6 +4,7 @@ pub mod dispatch;
 mod lease;
 mod progress;
 pub mod rate_limit;
+mod steering;
 pub(crate) mod storage;
 
 pub use lease::Lease;
@@ -25,7 +26,7 @@ use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
 use crate::table::keys::Key;
 use crate::values::id::{
-    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, WidgetId, ordinal, with_ordinal,
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, WidgetId, ordinal, with_ordinal,
 };
 use crate::values::schema::Schema;
 use crate::values::time::Timestamp;
@@ -117,7 +118,7 @@ crate::object! {
 pub struct Outcomes {
     /// Sent.
     pub sent: u64,
-    /// Given up.
+    /// Given up in the current round.
     pub failed: u64,
     /// Deleted from the campaign, whatever they were.
     pub deleted: u64,
@@ -151,6 +152,8 @@ crate::record! {
         updated updated_at: Timestamp,
         /// The place of the next contact to dispatch.
         hidden next_place: u32 = 0,
+        /// The round: 0, and one more with each retry.
+        hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
     }
@@ -212,6 +215,7 @@ impl Campaign {
             created_at: now,
             updated_at: now,
             next_place: 0,
+            round: 0,
             due_at: Some(now),
         })
     }
@@ -231,24 +235,6 @@ impl Campaign {
     /// Whether all its contacts were dispatched, as far as is stored.
     pub fn is_dispatched(&self) -> bool {
         self.status == CampaignStatus::InProgress && self.due_at.is_none()
-    }
-
-    /// The answer to a cancellation where nothing is left to send.
-    pub fn cannot_be_cancelled(&self) -> Error {
-        let at = Location::path().name("campaign_id");
-        if self.status == CampaignStatus::Cancelled {
-            return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
-        }
-        Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
-    }
-
-    /// The answer to a request that waits for the end of a campaign.
-    pub fn is_in_progress() -> Error {
-        Error::Conflict {
-            at: Location::path().name("campaign_id"),
-            kind: "campaign_in_progress",
-            message: "The campaign is being sent",
-        }
     }
 
     /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.
@@ -340,14 +326,37 @@ crate::object! {
         /// When it last changed.
         pub updated_at: Timestamp,
     }
+    hidden {
+        /// The round of the campaign in which it was dispatched, or failed, last.
+        pub round: u32,
+        /// Its delivery, where it was dispatched to a connector.
+        pub delivery_id: Option<DeliveryId>,
+    }
 }
 
 impl CampaignContact {
-    /// This contact as it is answered: with the id of its campaign, whose ordinal the stored contact does not have; and as cancelled, if it
-    /// was queued when its campaign was cancelled.
+    /// Whether it is to be dispatched: it never was, or it has failed in an earlier round.
+    pub fn is_waiting_in(&self, campaign: &Campaign) -> bool {
+        self.is_retried_in(campaign) || (self.status == ContactStatus::Queued && self.conversation_id.is_none())
+    }
+
+    /// Whether it was dispatched, and its delivery has not ended.
+    pub fn is_dispatched_in(&self, campaign: &Campaign) -> bool {
+        self.status == ContactStatus::Queued && !self.is_waiting_in(campaign)
+    }
+
+    fn is_retried_in(&self, campaign: &Campaign) -> bool {
+        self.status == ContactStatus::Failed && self.round < campaign.round
+    }
+
+    /// This contact as it is answered: with the id of its campaign, whose ordinal the stored contact does not have; as queued, if it has
+    /// failed in an earlier round; and as cancelled, if it was queued when its campaign was cancelled.
     #[must_use]
     pub fn seen_in(mut self, campaign: &Campaign) -> Self {
         self.campaign_id = campaign.id;
+        if self.is_retried_in(campaign) {
+            (self.status, self.conversation_id, self.error) = (ContactStatus::Queued, None, None);
+        }
         if campaign.status == CampaignStatus::Cancelled && self.status == ContactStatus::Queued {
             self.status = ContactStatus::Cancelled;
         }
@@ -366,6 +375,8 @@ impl CampaignContact {
             error: None,
             created_at: campaign.created_at,
             updated_at: campaign.created_at,
+            round: 0,
+            delivery_id: None,
         };
         (0..).zip(contacts).map(queued).collect()
     }

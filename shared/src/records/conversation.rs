@@ -61,7 +61,7 @@ crate::record! {
         /// When it was closed.
         own closed_at: Option<Timestamp> = None,
         /// When it was opened.
-        created created_at: Timestamp,
+        created(dates) created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
         /// The assistant that speaks.
@@ -70,7 +70,8 @@ crate::record! {
         fixed(filter) widget_id: Option<WidgetId> = None => Widget,
         /// The contact on the other side.
         fixed(filter) contact_id: Option<ContactId> = None => Contact,
-        /// The kind of device on the other side.
+        /// The kind of device on the other side: `mobile`, `native`, `desktop`, `tablet` or `phone` where it is known. Any other text is kept as it was
+        /// sent.
         fixed device_type: Option<String> = None,
         /// Free-form.
         fixed attributes: JsonObject = JsonObject::default(),

@@ -38,6 +38,7 @@
 //! | mark | rule |
 //! |---|---|
 //! | `filter` | lists can be filtered by the field |
+//! | `dates` | of the role `created`: lists can be filtered by `date_from` and `date_to` |
 //! | `unique` | no two records of a list have the same value |
 //! | `unique filter` | the same, and a list can be asked for the record with a value |
 //! | `address` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
@@ -101,6 +102,12 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
 
     /// The filters that the record matches.
     fn terms(&self) -> Vec<Term>;
+
+    /// Whether lists can be filtered by the time at which records were made.
+    const DATED: bool;
+
+    /// When it was made, where lists can be filtered by that.
+    fn dated(&self) -> Option<Timestamp>;
 
     /// Reads the filters of a list from its query.
     fn read_terms(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;

@@ -9,9 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::records::campaign::Campaign;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::storage::{Due, deferred_partition};
-use crate::values::id::{CampaignContactId, CampaignId, ConversationId, DeliveryId, EndpointId, MessageId};
+use crate::values::id::{
+    CampaignContactId, CampaignId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
+};
 use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
@@ -146,6 +149,8 @@ crate::record! {
         hidden tries: u64 = 0,
         /// The campaign of that contact.
         hidden campaign_id: Option<CampaignId> = None,
+        /// The round of that campaign.
+        hidden round: u32 = 0,
         /// The message that it delivers.
         hidden message_id: Option<MessageId> = None,
         /// The last request that redelivered it.
@@ -183,6 +188,8 @@ pub struct NewDelivery {
     pub campaign_contact_id: Option<CampaignContactId>,
     /// The campaign of that contact.
     pub campaign_id: Option<CampaignId>,
+    /// The round of that campaign.
+    pub round: u32,
     /// The message that it delivers.
     pub message_id: Option<MessageId>,
     /// When it happened.
@@ -199,6 +206,7 @@ impl NewDelivery {
             conversation_id: None,
             campaign_contact_id: None,
             campaign_id: None,
+            round: 0,
             message_id: None,
             at,
         }
@@ -212,22 +220,35 @@ impl NewDelivery {
             conversation_id: Some(conversation.id),
             campaign_contact_id: None,
             campaign_id: None,
+            round: 0,
             message_id: None,
             at: conversation.closed_at.unwrap_or(conversation.updated_at),
         }
     }
 
-    /// The event that a contact of a campaign is to get its message, or its call.
-    pub fn of_campaign(campaign: CampaignId, contact: CampaignContactId, calls: bool, at: Timestamp) -> Self {
+    /// The event that a contact of a campaign is to get its message, or its call. In a later round it has the `fresh` id.
+    pub fn of_campaign(
+        campaign: &Campaign,
+        contact: CampaignContactId,
+        fresh: Uuid,
+        calls: bool,
+        at: Timestamp,
+    ) -> Self {
         Self {
-            event_id: EventId(contact.0),
+            event_id: EventId(if campaign.round == 0 { contact.0 } else { fresh }),
             event: if calls { EventKind::CampaignCall } else { EventKind::CampaignMessage },
             conversation_id: None,
             campaign_contact_id: Some(contact),
-            campaign_id: Some(campaign),
+            campaign_id: Some(campaign.id),
+            round: campaign.round,
             message_id: None,
             at,
         }
+    }
+
+    /// The id of the delivery at a reserved ordinal.
+    pub fn id(&self, ordinal: u32) -> DeliveryId {
+        DeliveryId(with_ordinal(self.event_id.0, ordinal))
     }
 }
 
@@ -251,6 +272,7 @@ impl Delivery {
             updated_at: now,
             tries: 0,
             campaign_id: new.campaign_id,
+            round: new.round,
             message_id: new.message_id,
             asked_by: None,
             sent_by: SentBy::Stream,
@@ -305,6 +327,17 @@ impl Delivery {
         self.state = DeliveryState::Waiting;
         self.next_attempt_at = Some(now);
         self.due(SentBy::Tick, now, now)
+    }
+
+    /// Not due, and as often tried as before the try that was begun last.
+    #[must_use]
+    pub fn parked(self, now: Timestamp) -> Self {
+        Self { state: DeliveryState::Waiting, next_attempt_at: None, due_at: None, ..self.not_tried(now) }
+    }
+
+    /// Whether it waits for its campaign to be resumed.
+    pub fn is_parked(&self) -> bool {
+        self.state == DeliveryState::Waiting && self.due_at.is_none()
     }
 
     /// Given up, for `reason`.

@@ -61,5 +61,9 @@ crate::record! {
         own follower_count: i64 = 0,
         /// How many the user follows.
         own following_count: i64 = 0,
+        /// When it was made; users that were stored without this have the beginning of 1970.
+        created created_at: Timestamp = Timestamp::from_unix_millis(0),
+        /// When it last changed.
+        updated updated_at: Timestamp = Timestamp::from_unix_millis(0),
     }
 }

@@ -94,6 +94,11 @@ crate::record! {
 }
 
 impl Widget {
+    /// Whether it has a connector, at another address than it had.
+    pub fn has_moved_from(&self, was: &Self) -> bool {
+        self.connector_url.is_some() && self.connector_url != was.connector_url
+    }
+
     /// The first message of a chat, if a campaign has no message.
     pub fn first_message(&self) -> Option<&String> {
         self.opening_message.as_ref().or_else(|| self.user_opening_messages.first())

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::records::declaration::Declared;
 use crate::request::error::Issues;
 use crate::request::input::{Between, Input, Source, member};
+use crate::table::dates::Dates;
 use crate::table::filters::Term;
 use crate::values::schema::{Schema, extended};
 
@@ -31,19 +32,22 @@ pub struct ListQuery<R> {
     pub terms: Vec<Term>,
     /// The unique values that the one row has.
     pub unique: Vec<Term>,
+    /// When the rows were made.
+    pub dates: Dates,
     record: PhantomData<fn() -> R>,
 }
 
 impl<R: Declared> ListQuery<R> {
     /// A page of the rows that match `terms`.
     pub const fn new(page: PageQuery, terms: Vec<Term>) -> Self {
-        Self { page, terms, unique: Vec::new(), record: PhantomData }
+        let dates = Dates { from: None, to: None };
+        Self { page, terms, unique: Vec::new(), dates, record: PhantomData }
     }
 
     /// Whether a row matches the filters.
     pub fn matches(&self, row: &R) -> bool {
         let has = row.terms();
-        self.terms.iter().all(|asked| has.contains(asked))
+        self.terms.iter().all(|asked| has.contains(asked)) && row.dated().is_none_or(|time| self.dates.contain(time))
     }
 }
 
@@ -51,11 +55,13 @@ impl<R: Declared> Input for ListQuery<R> {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let page = PageQuery::read(source, issues);
         let (terms, unique) = (R::read_terms(source, issues), R::read_unique(source, issues));
-        Some(Self { page: page?, terms: terms?, unique: unique?, record: PhantomData })
+        let dates = if R::DATED { Dates::read(source, issues) } else { Some(Dates::default()) };
+        Some(Self { page: page?, terms: terms?, unique: unique?, dates: dates?, record: PhantomData })
     }
 
     fn schema() -> Value {
-        extended(PageQuery::schema(), R::filter_members())
+        let dates = R::DATED.then(Dates::members).into_iter().flatten();
+        extended(PageQuery::schema(), R::filter_members().into_iter().chain(dates).collect())
     }
 }
 

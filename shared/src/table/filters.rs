@@ -5,16 +5,20 @@
 //! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
 //! ordinals of 32 blocks, so that a page is found by the counts, then by the bits of the few blocks that it lies in.
 //!
+//! A list that can be asked for the rows of some days has a set of all its rows too, and each block of its sets a [`Span`]: see
+//! [`dates`](crate::table::dates).
+//!
 //! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
 //! ([`Table::follow`]), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::request::error::Issues;
 use crate::request::input::{Parse, Source, member};
-use crate::request::page::{ListQuery, Page};
+use crate::request::page::{ListQuery, Page, PageQuery};
+use crate::table::dates::{Dates, Span};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, list_row, row_of};
 use crate::table::list::{BLOCK, SECTION, counts_of};
 use crate::table::rows::version;
@@ -102,14 +106,14 @@ fn set(list: &str, terms: &[&Term]) -> String {
     format!("{list}#{}", terms.join("&"))
 }
 
-/// All sets that a row with these terms stands in: one for each choice of at least one of them.
-fn sets(list: &str, terms: &[Term]) -> Vec<String> {
+/// All sets that a row with these terms stands in: one for each choice of at least one of them, and where it is `dated`, that of all rows.
+fn sets(list: &str, terms: &[Term], dated: bool) -> Vec<String> {
     let chosen = |mask: u32| {
         let terms: Vec<&Term> =
             (0..).zip(terms).filter(|(bit, _)| mask & 1 << bit != 0).map(|(_, term)| term).collect();
         set(list, &terms)
     };
-    (1..1_u32 << terms.len()).map(chosen).collect()
+    (u32::from(!dated)..1_u32 << terms.len()).map(chosen).collect()
 }
 
 /// A row of a list whose terms may have changed.
@@ -117,10 +121,30 @@ fn sets(list: &str, terms: &[Term]) -> Vec<String> {
 pub struct Move {
     /// Its key.
     pub key: Key,
-    /// Its terms before; none where it is new.
-    pub was: Vec<Term>,
-    /// Its terms after; none where it was removed.
-    pub is: Vec<Term>,
+    /// Its terms before; `None` where it is new.
+    pub was: Option<Vec<Term>>,
+    /// Its terms after; `None` where it was removed.
+    pub is: Option<Vec<Term>>,
+    /// When the row was made, where lists can be filtered by that.
+    pub made_at: Option<Timestamp>,
+}
+
+/// A block of a set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Block {
+    /// Its ordinals.
+    bits: Bits,
+    /// When its rows were made.
+    span: Option<Span>,
+}
+
+/// What is to become of a block.
+#[derive(Debug, Default)]
+struct BlockChange {
+    /// Which bits are to be there, and which are not.
+    bits: BTreeMap<u32, bool>,
+    /// When the rows were made whose bits are to be there.
+    span: Option<Span>,
 }
 
 impl Table {
@@ -129,22 +153,22 @@ impl Table {
     /// # Errors
     /// [`TableError`]: some sets may have followed.
     pub async fn follow(&self, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
-        // By block of a set: which bits are to be there, and which are not.
-        let mut blocks: BTreeMap<(String, u32), BTreeMap<u32, bool>> = BTreeMap::new();
-        for Move { key, was, is } in changes.iter().filter(|change| change.was != change.is) {
+        let mut blocks: BTreeMap<(String, u32), BlockChange> = BTreeMap::new();
+        for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
             let Some((_, list, ordinal)) = row_of(key) else { continue };
-            let mut note = |set, there| {
-                blocks.entry((set, ordinal / BLOCK)).or_default().insert(ordinal % BLOCK, there);
-            };
-            for (sets, there) in [(sets(list, was), false), (sets(list, is), true)] {
-                for set in sets {
-                    note(set, there);
+            for (terms, there) in [(was, false), (is, true)] {
+                for set in terms.iter().flat_map(|terms| sets(list, terms, made_at.is_some())) {
+                    let change = blocks.entry((set, ordinal / BLOCK)).or_default();
+                    change.bits.insert(ordinal % BLOCK, there);
+                    if there {
+                        change.span = Span::around(change.span, made_at.map(Span::of));
+                    }
                 }
             }
         }
         // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
         let follow: Vec<_> =
-            blocks.iter().map(|((set, block), bits)| self.follow_block(set, *block, bits, now)).collect();
+            blocks.iter().map(|((set, block), change)| self.follow_block(set, *block, change, now)).collect();
         // All are tried, also after a failure: a repeat then has less to do.
         let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
         followed.into_iter().collect()
@@ -155,38 +179,37 @@ impl Table {
         &self,
         set: &str,
         block: u32,
-        changed: &BTreeMap<u32, bool>,
+        change: &BlockChange,
         now: Timestamp,
     ) -> Result<(), TableError> {
         let keys = [filter_block(&self.tenant, set, block), filter_section(&self.tenant, set, block / SECTION)];
         let [block_key, section] = &keys;
-        let (count, of_version) = (format!("b{}", block % SECTION), format!("v{}", block % SECTION));
+        let place = block % SECTION;
         let mut round = self.store.backoff();
         loop {
             let items = self.store.get_all(&keys).await?;
             let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
-            let was = stands(block_key).map(bits).unwrap_or_default();
-            let mut is = was;
-            for (bit, there) in changed {
-                let (word, mask) = ((bit / WORD) as usize, 1 << (bit % WORD));
-                if *there { is[word] |= mask } else { is[word] &= !mask }
-            }
+            let was = stands(block_key).map(Block::read).unwrap_or_default();
+            let is = was.changed(change);
             let seen = stands(block_key).map(version).unwrap_or_default();
             let (current, written) = if is == was {
                 (seen, Ok(()))
             } else {
                 let values = values([(":version", number(seen))]);
-                let item = block_item(block_key, &is, seen + 1, now);
+                let item = is.item(block_key, seen + 1, now);
                 (seen + 1, self.store.put_if(&item, UNCHANGED, &values).await)
             };
             match written {
                 Ok(()) => {
-                    let ordinals: u32 = is.iter().map(|word| word.count_ones()).sum();
+                    let told = is.told(place);
                     let mut counts = stands(section).cloned().unwrap_or_default();
-                    if counts.get(&count).cloned().unwrap_or_else(|| number(0)) != number(ordinals) {
-                        let expression = format!("SET {count} = :ordinals, {of_version} = :version REMOVE #{TTL}");
-                        let newer = format!("attribute_not_exists({of_version}) OR {of_version} <= :version");
-                        let values = values([(":ordinals", number(ordinals)), (":version", number(current))]);
+                    // A count that is not there is none.
+                    if told.iter().any(|(name, value)| counts.get(name).unwrap_or(&number(0)) != value) {
+                        let set: Vec<String> = told.keys().map(|name| format!("{name} = :{name}")).collect();
+                        let expression = format!("SET {}, v{place} = :version REMOVE #{TTL}", set.join(", "));
+                        let newer = format!("attribute_not_exists(v{place}) OR v{place} <= :version");
+                        let mut values = values([(":version", number(current))]);
+                        values.extend(told.into_iter().map(|(name, value)| (format!(":{name}"), value)));
                         match self.store.update(section, &expression, Some(&newer), &values).await {
                             Ok(item) => counts = item,
                             Err(Cancelled::Condition(..)) => return Ok(()),
@@ -230,7 +253,7 @@ impl Table {
     pub(super) async fn filtered<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
         let list = R::list(of);
         let set = set(&list, &query.terms.iter().collect::<Vec<_>>());
-        let (ordinals, total) = self.select(&set, query.page.offset(), query.page.size()).await?;
+        let (ordinals, total) = self.select((&list, &set), &query.dates, &query.page).await?;
         let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, &list, *ordinal)).collect();
         let mut items: Vec<Item> = self.store.get_all(&keys).await?;
         items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
@@ -240,60 +263,113 @@ impl Table {
         Ok(query.page.of(matching.collect(), total))
     }
 
-    /// The ordinals of `set`: `size` of them behind the first `offset`, and how many there are altogether.
-    async fn select(&self, set: &str, offset: u64, size: u64) -> Result<(Vec<u32>, u64), TableError> {
+    /// The ordinals of a page of `set`, of the rows that were made within `dates`, and how many there are altogether.
+    async fn select(
+        &self,
+        (list, set): (&str, &str),
+        dates: &Dates,
+        page: &PageQuery,
+    ) -> Result<(Vec<u32>, u64), TableError> {
         let first = filter_section(&self.tenant, set, 0);
-        let counts = counts_of(&self.store.query(&first.pk, &first.sk, None).await?);
-        let total = counts.values().copied().map(u64::from).sum();
-
-        let (mut before, mut blocks, mut skipped) = (0, Vec::new(), None);
-        for (block, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            if before + u64::from(count) > offset && before < offset.saturating_add(size) {
-                skipped.get_or_insert(before);
-                blocks.push(block);
-            }
-            before += u64::from(count);
+        let sections = self.store.query(&first.pk, &first.sk, None).await?;
+        let mut counts = counts_of(&sections);
+        let edges = dates.narrow(&sections, &mut counts);
+        // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
+        let (mut wanted, _) = blocks_of(page, &counts, &edges);
+        wanted.retain(|block| !edges.contains(block));
+        wanted.extend(&edges);
+        let (mut members, within) =
+            futures_util::try_join!(self.members(set, &wanted), self.made_within(list, &edges, dates))?;
+        for block in &edges {
+            let (rows, within) = (members.entry(*block).or_default(), within.get(block));
+            rows.retain(|ordinal| within.is_some_and(|within| within.contains(ordinal)));
+            counts.insert(*block, u32::try_from(rows.len()).unwrap_or(u32::MAX));
         }
+        let (blocks, skipped) = blocks_of(page, &counts, &BTreeSet::new());
+        let ordinals = blocks.iter().filter_map(|block| members.get(block)).flatten().copied();
+        let skip = usize::try_from(page.offset().saturating_sub(skipped)).unwrap_or(usize::MAX);
+        let size = usize::try_from(page.size()).unwrap_or(usize::MAX);
+        Ok((ordinals.skip(skip).take(size).collect(), counts.values().copied().map(u64::from).sum()))
+    }
+
+    /// The ordinals of these blocks of `set`.
+    async fn members(&self, set: &str, blocks: &[u32]) -> Result<BTreeMap<u32, Vec<u32>>, TableError> {
         let keys: Vec<Key> = blocks.iter().map(|block| filter_block(&self.tenant, set, *block)).collect();
         let items = self.store.get_all(&keys).await?;
-        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).map(bits);
-        let ordinals = blocks.iter().zip(&keys).flat_map(|(block, key)| {
-            let members = of_key(key).unwrap_or_default();
-            (0..BLOCK).filter(move |bit| has(&members, *bit)).map(move |bit| block * BLOCK + bit)
-        });
-        let skip = usize::try_from(offset - skipped.unwrap_or(offset)).unwrap_or(usize::MAX);
-        Ok((ordinals.skip(skip).take(usize::try_from(size).unwrap_or(usize::MAX)).collect(), total))
+        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).map(Block::read);
+        let members = |(block, key): (&u32, &Key)| (*block, of_key(key).unwrap_or_default().ordinals(*block));
+        Ok(blocks.iter().zip(&keys).map(members).collect())
+    }
+}
+
+/// The blocks that a page lies in, and how many rows are before the first of them. Of the rows of `edges` any number may count: then also
+/// the blocks that it perhaps lies in.
+fn blocks_of(page: &PageQuery, counts: &BTreeMap<u32, u32>, edges: &BTreeSet<u32>) -> (Vec<u32>, u64) {
+    let (offset, end) = (page.offset(), page.offset().saturating_add(page.size()));
+    let (mut least, mut most, mut blocks, mut skipped) = (0, 0, Vec::new(), None);
+    for (block, count) in counts.iter().filter(|(_, count)| **count > 0) {
+        let count = u64::from(*count);
+        if offset < most + count && least < end {
+            skipped.get_or_insert(most);
+            blocks.push(*block);
+        }
+        most += count;
+        if !edges.contains(block) {
+            least += count;
+        }
+    }
+    (blocks, skipped.unwrap_or_default())
+}
+
+impl Block {
+    /// The block in an item.
+    fn read(item: &Item) -> Self {
+        let mut bits = Bits::default();
+        for (word, bits) in bits.iter_mut().enumerate() {
+            let value = item.get(&format!("w{word}")).and_then(|value| value.as_n().ok()?.parse().ok());
+            *bits = value.unwrap_or_default();
+        }
+        Self { bits, span: Span::read(item, "first", "last") }
+    }
+
+    /// The block as an item: a word without a bit is left out, and without any it expires.
+    fn item(&self, key: &Key, version: u64, now: Timestamp) -> Item {
+        let mut item = key.attributes();
+        let words = self.bits.iter().enumerate().filter(|(_, word)| **word > 0);
+        item.extend(words.map(|(place, word)| (format!("w{place}"), number(word))));
+        item.extend(self.span.iter().flat_map(|span| span.attributes("first", "last")));
+        item.insert("version".to_owned(), number(version));
+        if self.bits == Bits::default() {
+            item.insert(TTL.to_owned(), number(now.plus_seconds(EMPTY).unix_seconds()));
+        }
+        item
+    }
+
+    fn changed(mut self, change: &BlockChange) -> Self {
+        for (bit, there) in &change.bits {
+            let (word, mask) = ((bit / WORD) as usize, 1 << (bit % WORD));
+            if *there { self.bits[word] |= mask } else { self.bits[word] &= !mask }
+        }
+        Self { span: Span::around(self.span, change.span), ..self }
+    }
+
+    /// What its section tells of it, as the block at `place`.
+    fn told(&self, place: u32) -> Item {
+        let count: u32 = self.bits.iter().map(|word| word.count_ones()).sum();
+        let span = self.span.iter().flat_map(|span| span.attributes(&format!("f{place}"), &format!("l{place}")));
+        span.chain([(format!("b{place}"), number(count))]).collect()
+    }
+
+    /// The ordinals of the rows in it, as the block of this number.
+    fn ordinals(&self, number: u32) -> Vec<u32> {
+        let has = |bit: &u32| self.bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0;
+        (0..BLOCK).filter(has).map(|bit| number * BLOCK + bit).collect()
     }
 }
 
 /// The block has not changed since it had this version.
 const UNCHANGED: &str = "attribute_not_exists(pk) OR version = :version";
 
-/// A block as an item: a word without a bit is left out, and without any it expires.
-fn block_item(key: &Key, bits: &Bits, version: u64, now: Timestamp) -> Item {
-    let mut item = key.attributes();
-    let words = bits.iter().enumerate().filter(|(_, word)| **word > 0);
-    item.extend(words.map(|(place, word)| (format!("w{place}"), number(word))));
-    item.insert("version".to_owned(), number(version));
-    if *bits == Bits::default() {
-        item.insert(TTL.to_owned(), number(now.plus_seconds(EMPTY).unix_seconds()));
-    }
-    item
-}
-
 fn sort_key(item: &Item) -> Option<&String> {
     item.get("sk").and_then(|sk| sk.as_s().ok())
-}
-
-fn bits(item: &Item) -> Bits {
-    let mut bits = Bits::default();
-    for (word, bits) in bits.iter_mut().enumerate() {
-        let value = item.get(&format!("w{word}")).and_then(|value| value.as_n().ok()?.parse().ok());
-        *bits = value.unwrap_or_default();
-    }
-    bits
-}
-
-fn has(bits: &Bits, bit: u32) -> bool {
-    bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0
 }

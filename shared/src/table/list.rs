@@ -17,6 +17,7 @@
 //! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -116,19 +117,25 @@ fn read(value: &AttributeValue) -> Option<u32> {
     value.as_n().ok()?.parse().ok()
 }
 
-/// The counts of blocks in the items of sections: `b0` of the section 2 is that of the block 64.
+/// The counts of blocks in the items of sections.
 pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
-    let mut counts = BTreeMap::new();
+    numbers_of(sections, 'b')
+}
+
+/// What the items of sections say of blocks, in the attributes that begin with `prefix`: `b0` of the section 2 is of the block 64.
+pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMap<u32, T> {
+    let mut numbers = BTreeMap::new();
     for item in sections {
         let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
         for (name, value) in item {
-            let block: Option<u32> = name.strip_prefix('b').and_then(|block| block.parse().ok());
-            if let (Some(section), Some(block), Some(count)) = (section, block, read(value)) {
-                counts.insert(section * SECTION + block, count);
+            let block: Option<u32> = name.strip_prefix(prefix).and_then(|block| block.parse().ok());
+            let value = value.as_n().ok().and_then(|value| value.parse().ok());
+            if let (Some(section), Some(block), Some(value)) = (section, block, value) {
+                numbers.insert(section * SECTION + block, value);
             }
         }
     }
-    counts
+    numbers
 }
 
 /// The index in the items of a head's partition: the head itself, then its sections.
@@ -165,7 +172,7 @@ impl Table {
         if !query.unique.is_empty() {
             return Box::pin(self.with_unique(of, query)).await;
         }
-        if !query.terms.is_empty() {
+        if !query.terms.is_empty() || !query.dates.are_open() {
             return Box::pin(self.filtered(of, query)).await;
         }
         self.page(of, &query.page).await

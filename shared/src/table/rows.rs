@@ -198,7 +198,18 @@ impl Table {
         by: Uuid,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
     ) -> Result<Result<R, E>, TableError> {
-        let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
+        let item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
+        self.try_change_item(item, id, by, change).await
+    }
+
+    /// The same of the row `id` whose item was read.
+    pub(crate) async fn try_change_item<R: Listed, E>(
+        &self,
+        mut item: Item,
+        id: R::Id,
+        by: Uuid,
+        change: impl Fn(&mut R) -> Result<(), E> + Sync,
+    ) -> Result<Result<R, E>, TableError> {
         let mut round = self.store.backoff();
         loop {
             let (version, changed_by) = (version(&item), item.get(CHANGED_BY).cloned());

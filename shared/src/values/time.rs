@@ -1,6 +1,6 @@
 //! Points in time: ISO 8601, UTC, `Z`, milliseconds.
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
@@ -65,8 +65,80 @@ impl Parse for Timestamp {
     }
 }
 
+/// A date or a time, as a filter has it: a date means its beginning, and what has no offset is in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DateOrTime(pub Timestamp);
+
+impl DateOrTime {
+    /// The date or time that `text` is, rounded up to the next millisecond.
+    fn new(text: &str) -> Option<Self> {
+        const LOCAL: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+        // A year has four digits.
+        let text = Some(text.trim()).filter(|text| text.as_bytes().get(4) == Some(&b'-'))?;
+        let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(NaiveDateTime::from);
+        let local = || LOCAL.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+        let offset = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+        let time = offset.or_else(|| date().or_else(local).map(|time| time.and_utc()))?;
+        let surplus = time.timestamp_subsec_nanos() % 1_000_000;
+        Some(Self(Timestamp::from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0))))
+    }
+}
+
+impl Parse for DateOrTime {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        let (kind, msg) = words::DATE_OR_TIME;
+        Self::new(&text).or_else(|| {
+            issues.push(at.issue(kind, msg));
+            None
+        })
+    }
+}
+
+impl Schema for DateOrTime {
+    fn schema() -> Value {
+        json!({"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]})
+    }
+}
+
 impl Schema for Timestamp {
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_its_beginning_and_a_time_without_an_offset_is_in_utc() {
+        let read = |text: &str| DateOrTime::new(text).map(|time| time.0.to_string());
+        for (text, wanted) in [
+            ("2026-01-31", "2026-01-31T00:00:00.000Z"),
+            ("2026-01-31T12:30:15Z", "2026-01-31T12:30:15.000Z"),
+            ("2026-01-31t12:30:15.25z", "2026-01-31T12:30:15.250Z"),
+            ("2026-01-31T00:30:00+02:00", "2026-01-30T22:30:00.000Z"),
+            ("2026-01-31 12:30:15", "2026-01-31T12:30:15.000Z"),
+            (" 2026-01-31T12:30 ", "2026-01-31T12:30:00.000Z"),
+            ("2026-01-31T12:30:15.0000001Z", "2026-01-31T12:30:15.001Z"),
+            ("0000-01-01", "0000-01-01T00:00:00.000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(wanted), "{text}");
+        }
+        let none = [
+            "",
+            "2026",
+            "2026-13-01",
+            "2026-02-30",
+            "26-01-31",
+            "12026-01-31",
+            "+2026-01-31",
+            "2026-01-31T25:00",
+            "x",
+            "😀😀",
+        ];
+        assert!(none.iter().all(|text| read(text).is_none()));
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
-use crate::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::campaign::{Dispatch, Dispatched, Places, together};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
@@ -16,7 +16,7 @@ use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
 use crate::table::keys::Key;
 use crate::table::{Table, TableError};
-use crate::values::id::{AssistantId, MessageId, WidgetId};
+use crate::values::id::{AssistantId, ContactId, MessageId, WidgetId};
 use crate::values::time::Timestamp;
 use futures_util::future::{join_all, try_join_all};
 
@@ -26,6 +26,8 @@ const BUDGET: i64 = 50;
 const LIMIT: i32 = 100;
 /// Contacts between two renewals of the lease: at least so many, and at high rates those of half a second.
 const CHUNK: u32 = 25;
+/// Contacts that are looked at together where those before were not to be dispatched: the keys of a batch get.
+const SEARCH: u32 = 100;
 /// Of the contacts of a second, the part that is dispatched at the same moment: a window of a second has hardly more than its rate.
 const PART: u32 = 20;
 /// The most attempts to add a message to a conversation that others change at the same time.
@@ -58,15 +60,14 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
     let mut ahead = None;
     while lease.next < places {
-        let (slots, contacts) = match ahead.take() {
+        let found = match ahead.take() {
             Some(chunk) => chunk,
             None => chunk(cx, table, &lease.campaign, lease.next..places, deadline).await?,
         };
-        if slots.is_empty() {
+        let Some(Chunk { contacts, slots, next }) = found else {
             table.release_lease(&lease, clock.now()).await?;
             return Ok(());
-        }
-        let next = lease.next + u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        };
         // At high rates the times of the next contacts are reserved before these have passed.
         let further = async {
             if together == 1 || next >= places {
@@ -86,25 +87,60 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     Ok(())
 }
 
-/// The next contacts of a campaign that are to be dispatched, and as many times as there are places; no time where the first would be after
-/// `deadline`.
+/// Contacts that are dispatched before the lease is renewed.
+struct Chunk {
+    /// The contacts.
+    contacts: Vec<CampaignContact>,
+    /// As many times, at which they are dispatched.
+    slots: Vec<Timestamp>,
+    /// The place behind them.
+    next: u32,
+}
+
+/// The next contacts of a campaign that are to be dispatched; none where the first would be after `deadline`. The deliveries of those that
+/// are dispatched already are made ready, where they were parked.
 async fn chunk(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
     places: Range<u32>,
     deadline: Timestamp,
-) -> Result<(Vec<Timestamp>, Vec<CampaignContact>)> {
-    let rate = cx.service.config.rate();
-    let count = CHUNK.max(rate / 2).min(rate).min(places.end - places.start);
-    let limited = (campaign.widget_id, Limited::Dispatch);
-    let slots = table.reserve_sends(limited, count, rate, cx.service.clock.now(), deadline).await?;
-    if slots.is_empty() {
-        return Ok((slots, Vec::new()));
+) -> Result<Option<Chunk>> {
+    let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
+    let count = CHUNK.max(rate / 2).min(rate);
+    let (mut next, mut window) = (places.start, count);
+    let mut contacts = Vec::new();
+    while contacts.is_empty() && next < places.end {
+        if clock.now() > deadline {
+            return Ok(None);
+        }
+        let end = places.end.min(next + window);
+        let found = table.contacts_at(campaign.id.run(), next..end).await?;
+        let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
+        try_join_all(dispatched.map(|contact| table.unpark_delivery(campaign, contact, clock.now()))).await?;
+        contacts = found;
+        contacts.retain(|contact| contact.is_waiting_in(campaign));
+        next = end;
+        window = SEARCH.max(count);
+        // Those behind the last one wait for the next chunk.
+        if let Some(first_left) = contacts.get(count as usize).and_then(|contact| contact.id.place()) {
+            next = first_left;
+            contacts.truncate(count as usize);
+        }
+        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
+        let gone = table.missing_contacts(&invited).await?;
+        for contact in contacts.iter().filter(|contact| gone.contains(&contact.contact_id)) {
+            table.fail_contact(campaign, contact, "the contact is gone", clock.now()).await?;
+        }
+        contacts.retain(|contact| !gone.contains(&contact.contact_id));
     }
-    let mut contacts = table.contacts_at(campaign.id.run(), places.start..places.start + count).await?;
-    contacts.retain(|contact| contact.status == ContactStatus::Queued && contact.conversation_id.is_none());
-    Ok((slots, contacts))
+    let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
+    let limited = (campaign.widget_id, Limited::Dispatch);
+    let slots = match wanted {
+        0 => Vec::new(),
+        _ => table.reserve_sends(limited, wanted, rate, clock.now(), deadline).await?,
+    };
+    Ok((slots.len() == contacts.len()).then_some(Chunk { contacts, slots, next }))
 }
 
 /// Dispatches contacts, so many `together`, each not before its time.
@@ -162,7 +198,7 @@ async fn dispatch(
         Ok(channel) => channel,
         Err(reason) => {
             for contact in contacts {
-                table.fail_contact(campaign, contact.id, reason, now).await?;
+                table.fail_contact(campaign, contact, reason, now).await?;
             }
             return Ok(());
         }
@@ -185,7 +221,7 @@ async fn dispatch(
             }
             attempts -= 1;
             if attempts == 0 {
-                table.fail_contact(campaign, contact[0].id, "the conversation kept changing", now).await?;
+                table.fail_contact(campaign, &contact[0], "the conversation kept changing", now).await?;
                 break;
             }
         }
@@ -227,7 +263,8 @@ async fn prepare_one(
         let message = campaign.message.as_deref().unwrap_or_default();
         table.open_thread(widget.id, contact.contact_id, message).await?
     };
-    let delivery = || NewDelivery::of_campaign(campaign.id, contact.id, widget.widget_type.calls(), now);
+    let calls = widget.widget_type.calls();
+    let delivery = || NewDelivery::of_campaign(campaign, contact.id, ids.fresh(now), calls, now);
     Ok(Dispatch {
         contact: contact.clone(),
         thread,

@@ -85,17 +85,20 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn complete_campaign(&self, id: CampaignId) -> Result<(), TableError> {
-        let dispatched = self.find::<Campaign>(id).await?.is_some_and(|campaign| campaign.is_dispatched());
-        if !dispatched || self.campaign(id).await?.status != CampaignStatus::Completed {
+        let dispatched = self.find::<Campaign>(id).await?.filter(Campaign::is_dispatched);
+        let Some(Campaign { round, .. }) = dispatched else { return Ok(()) };
+        if self.campaign(id).await?.status != CampaignStatus::Completed {
             return Ok(());
         }
         let values = values([
+            (":round", number(round)),
             (":id", text(id)),
             (":completed", text(CampaignStatus::Completed.as_str())),
             (":in_progress", text(CampaignStatus::InProgress.as_str())),
             (":one", number(1)),
         ]);
-        let condition = "id = :id AND #status = :in_progress AND attribute_not_exists(due_at)";
+        let condition = "id = :id AND #status = :in_progress AND attribute_not_exists(due_at) \
+            AND (attribute_not_exists(#round) OR #round = :round)";
         let expression = "SET #status = :completed ADD version :one";
         match self.store.update(&self.key::<Campaign>(id), expression, Some(condition), &values).await {
             Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
@@ -112,7 +115,7 @@ impl Table {
         let completed = seen.status == CampaignStatus::Completed;
         // What is stored may lag behind what became of the last contact, but not while there is more to dispatch.
         let check = |stored: &Campaign| match stored.status {
-            CampaignStatus::Queued => Err(()),
+            CampaignStatus::Queued | CampaignStatus::Paused => Err(()),
             CampaignStatus::InProgress if !(completed && stored.is_dispatched()) => Err(()),
             _ => Ok(()),
         };

@@ -1,27 +1,25 @@
 //! The states of a campaign's contacts: each change of one is a transaction that also counts what became of it.
 
-use std::collections::BTreeMap;
-
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::storage::outcomes;
+use super::storage::{SENT, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::conversation::{Conversation, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryState, NewDelivery};
-use crate::table::item::{null, number, text, values};
+use crate::table::item::{Item, null, number, text, values};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::id::{CampaignContactId, EndpointId, MessageId};
+use crate::values::id::{CampaignContactId, CampaignId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
 
 /// Items that count what became of a campaign's contacts: as many deliveries may end at the same time without meeting.
 const SHARDS: u32 = 32;
 /// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions.
 const TOGETHER: u32 = 16;
-/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and up to four for all of them.
+/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and two for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
 /// How many contacts may be dispatched together, with or without a delivery to a connector.
@@ -49,6 +47,27 @@ pub struct Dispatch {
 pub struct Places {
     conversations: Option<Reservation>,
     deliveries: Option<Reservation>,
+}
+
+/// A contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
+pub(super) const AS_READ: &str =
+    "#status = :was AND conversation_id = :had AND (attribute_not_exists(#round) OR #round = :in_round)";
+
+/// A contact has its conversation, and is in the round of its campaign.
+const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
+    #round = :round, delivery_id = :delivery";
+
+/// A contact has failed without a conversation, in the round of its campaign.
+const FAILED: &str =
+    "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round";
+
+/// The values of [`AS_READ`].
+pub(super) fn as_read(contact: &CampaignContact) -> Item {
+    values([
+        (":was", text(contact.status.as_str())),
+        (":had", contact.conversation_id.map_or_else(null, text)),
+        (":in_round", number(contact.round)),
+    ])
 }
 
 /// How the dispatch of contacts ended.
@@ -81,36 +100,37 @@ pub fn fail_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture
 }
 
 impl Table {
-    /// The actions that count contacts which became `status`, or, with `-1`, no longer are.
+    /// The action that counts contacts, of which this is the first, as sent or as failed in a round; with a negative number they no longer are.
+    /// A contact that fails in a round has failed in all rounds before, which no longer count.
     pub(super) fn tally(
         &self,
-        contacts: impl IntoIterator<Item = CampaignContactId>,
-        status: ContactStatus,
-        sign: i64,
-    ) -> Vec<Write> {
-        let mut shards: BTreeMap<_, i64> = BTreeMap::new();
-        if matches!(status, ContactStatus::Sent | ContactStatus::Failed) {
-            for id in contacts {
-                // Contacts that are dispatched together share a shard.
-                let shard = id.place().unwrap_or_default() / TOGETHER % SHARDS;
-                *shards.entry((id.run(), shard)).or_default() += sign;
-            }
-        }
-        let count = |((run, shard), count)| Write::Update {
-            key: outcomes(&self.tenant, run, shard),
-            expression: format!("ADD {} :count", status.as_str()).into(),
-            condition: None,
-            values: values([(":count", number(count))]),
+        first: CampaignContactId,
+        (status, round): (ContactStatus, u32),
+        by: i64,
+    ) -> Option<Write> {
+        let expression = match (status, round) {
+            (ContactStatus::Sent, _) => format!("ADD {SENT} :count"),
+            (ContactStatus::Failed, 0) => format!("ADD {} :count", failed_in(0)),
+            (ContactStatus::Failed, _) => format!("ADD {} :count REMOVE {}", failed_in(round), failed_in(round - 1)),
+            (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
         };
-        shards.into_iter().map(count).collect()
+        Some(Write::Update {
+            key: outcomes(&self.tenant, first.run(), first.place().unwrap_or_default() / TOGETHER % SHARDS),
+            expression: expression.into(),
+            condition: None,
+            values: values([(":count", number(by))]),
+        })
     }
 
-    /// Requires that a campaign is not cancelled.
+    /// Requires that a campaign is being sent: it is neither cancelled nor paused.
     fn under_way(&self, campaign: &Campaign) -> Write {
         Write::Check {
             key: self.key::<Campaign>(campaign.id),
-            condition: "#status <> :cancelled",
-            values: values([(":cancelled", text(CampaignStatus::Cancelled.as_str()))]),
+            condition: "#status IN (:queued, :in_progress)",
+            values: values([
+                (":queued", text(CampaignStatus::Queued.as_str())),
+                (":in_progress", text(CampaignStatus::InProgress.as_str())),
+            ]),
         }
     }
 
@@ -153,9 +173,11 @@ impl Table {
 
         let mut transaction = Transaction::new(self);
         transaction.write(self.under_way(campaign));
-        let sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
-        for write in self.tally(sent.map(|dispatch| dispatch.contact.id), ContactStatus::Sent, 1) {
-            transaction.write(write);
+        // What has no delivery is sent by this.
+        let sent: Vec<&Dispatch> = dispatches.iter().filter(|dispatch| dispatch.connector.is_none()).collect();
+        if let [first, ..] = sent[..] {
+            let count = i64::try_from(sent.len()).unwrap_or(i64::MAX);
+            transaction.writes.extend(self.tally(first.contact.id, (ContactStatus::Sent, campaign.round), count));
         }
         let counted = transaction.writes.len();
         // The contacts first: of several conditions that fail, theirs are told first.
@@ -164,22 +186,27 @@ impl Table {
             let opening = dispatch.thread.is_none().then(|| dispatch.opening.at(places.next().unwrap_or_default()));
             let spoken = dispatch.thread.clone().or(opening).unwrap_or_else(|| dispatch.opening.clone());
             let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
+            let place = delivery_places.next().unwrap_or_default();
+            let delivery = dispatch.connector.map(|(_, new)| new.id(place));
+            let mut values = values([
+                (":conversation", text(spoken.id)),
+                (":status", text(status.as_str())),
+                (":none", null()),
+                (":round", number(campaign.round)),
+                (":delivery", delivery.map_or_else(null, text)),
+                (":now", text(now)),
+            ]);
+            values.extend(as_read(&dispatch.contact));
             transaction.write(Write::Update {
                 key: self.key::<CampaignContact>(dispatch.contact.id),
-                expression: "SET conversation_id = :conversation, #status = :status, updated_at = :now".into(),
-                condition: Some("#status = :queued AND conversation_id = :none".into()),
-                values: values([
-                    (":conversation", text(spoken.id)),
-                    (":status", text(status.as_str())),
-                    (":queued", text(ContactStatus::Queued.as_str())),
-                    (":none", null()),
-                    (":now", text(now)),
-                ]),
+                expression: DISPATCHED.into(),
+                condition: Some(AS_READ.into()),
+                values,
             });
-            said.push(spoken);
+            said.push((spoken, place));
         }
         let contacts = transaction.writes.len();
-        for (dispatch, spoken) in dispatches.iter().zip(&said) {
+        for (dispatch, (spoken, place)) in dispatches.iter().zip(&said) {
             let before = u32::try_from(spoken.chat_count).unwrap_or(u32::MAX);
             let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
             let run = Some(campaign.id.run());
@@ -191,7 +218,7 @@ impl Table {
             if let Some((endpoint, new)) = dispatch.connector {
                 let message_id = message.map(|message| message.id);
                 let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new };
-                transaction.deliver(endpoint, delivery_places.next().unwrap_or_default(), new, now)?;
+                transaction.deliver(endpoint, *place, new, now)?;
             }
         }
         drop((places, delivery_places));
@@ -203,42 +230,42 @@ impl Table {
         }
     }
 
-    /// Sets the final status of a queued contact that has no delivery.
+    /// Notes that a contact has failed without a delivery, unless it has changed since it was read.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn fail_contact(
         &self,
         campaign: &Campaign,
-        contact: CampaignContactId,
+        contact: &CampaignContact,
         error: &str,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        let mut writes = vec![self.outcome(contact, ContactStatus::Failed, Some(error), now), self.under_way(campaign)];
-        writes.extend(self.tally([contact], ContactStatus::Failed, 1));
+        let mut values = values([
+            (":failed", text(ContactStatus::Failed.as_str())),
+            (":error", text(error)),
+            (":none", null()),
+            (":round", number(campaign.round)),
+            (":now", text(now)),
+        ]);
+        values.extend(as_read(contact));
+        let failed = Write::Update {
+            key: self.key::<CampaignContact>(contact.id),
+            expression: FAILED.into(),
+            condition: Some(AS_READ.into()),
+            values,
+        };
+        let mut writes = vec![failed, self.under_way(campaign)];
+        writes.extend(self.tally(contact.id, (ContactStatus::Failed, campaign.round), 1));
         match self.store.transact(&writes).await {
-            // Deleted or cancelled since it was read.
+            // Deleted, or the campaign is stopped, since it was read.
             Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
             Err(cancelled) => Err(cancelled.into()),
         }
     }
 
-    fn outcome(&self, id: CampaignContactId, to: ContactStatus, error: Option<&str>, now: Timestamp) -> Write {
-        Write::Update {
-            key: self.key::<CampaignContact>(id),
-            expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
-            condition: Some("#status = :queued".into()),
-            values: values([
-                (":status", text(to.as_str())),
-                (":queued", text(ContactStatus::Queued.as_str())),
-                (":error", error.map_or_else(null, text)),
-                (":now", text(now)),
-            ]),
-        }
-    }
-
     /// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A message that was sent
-    /// counts as sent, also where the campaign was cancelled meanwhile. Returns whether the delivery was replaced.
+    /// counts as sent, also where the campaign was stopped meanwhile. Returns whether the delivery was replaced.
     ///
     /// # Errors
     /// [`TableError`].
@@ -251,9 +278,20 @@ impl Table {
         to: ContactStatus,
         now: Timestamp,
     ) -> Result<bool, TableError> {
-        let mut writes =
-            vec![self.replacing_delivery(endpoint, was, is)?, self.outcome(contact, to, is.failure().as_deref(), now)];
-        writes.extend(self.tally([contact], to, 1));
+        let outcome = Write::Update {
+            key: self.key::<CampaignContact>(contact),
+            expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
+            condition: Some("#status = :queued AND (attribute_not_exists(#round) OR #round = :round)".into()),
+            values: values([
+                (":status", text(to.as_str())),
+                (":queued", text(ContactStatus::Queued.as_str())),
+                (":error", is.failure().map_or_else(null, text)),
+                (":round", number(was.round)),
+                (":now", text(now)),
+            ]),
+        };
+        let mut writes = vec![self.replacing_delivery(endpoint, was, is)?, outcome];
+        writes.extend(self.tally(contact, (to, was.round), 1));
         match self.store.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Cancelled::Condition(0, _)) => Ok(false),
@@ -261,5 +299,50 @@ impl Table {
             Err(Cancelled::Condition(..)) => self.replace_delivery(endpoint, was, is).await,
             Err(cancelled) => Err(cancelled.into()),
         }
+    }
+
+    /// Parks a delivery while its campaign is paused: it is not due, until the dispatch of the resumed campaign comes by its contact. Returns
+    /// false where the campaign is paused no more, or the delivery has changed since it was read.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn park_delivery(
+        &self,
+        endpoint: EndpointId,
+        was: &Delivery,
+        campaign: CampaignId,
+        now: Timestamp,
+    ) -> Result<bool, TableError> {
+        let is_paused = Write::Check {
+            key: self.key::<Campaign>(campaign),
+            condition: "#status = :paused",
+            values: values([(":paused", text(CampaignStatus::Paused.as_str()))]),
+        };
+        let parked = self.replacing_delivery(endpoint, was, &was.clone().parked(now))?;
+        match self.store.transact(&[parked, is_paused]).await {
+            Ok(()) => Ok(true),
+            Err(Cancelled::Condition(..)) => Ok(false),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Makes the delivery of a dispatched contact ready, where it was parked.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn unpark_delivery(
+        &self,
+        campaign: &Campaign,
+        contact: &CampaignContact,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
+        let Some(id) = contact.delivery_id else { return Ok(()) };
+        let endpoint = campaign.widget_id.into();
+        let parked = self.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
+        if let Some(was) = parked {
+            // Where it has changed, another process has done this.
+            self.replace_delivery(endpoint, &was, &was.clone().ready(now)).await?;
+        }
+        Ok(())
     }
 }

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::{
-    Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts, MAX_CONTACTS, Outcomes, RunId, RunMarker,
-};
+use super::progress::{AS_READ, as_read};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_CONTACTS, Outcomes, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
@@ -24,7 +23,7 @@ use crate::table::reservation::{Origin, Reservation};
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, key_of, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError, is_proven, readable};
+use crate::table::{Table, TableError, readable};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
@@ -55,13 +54,21 @@ pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
 }
 
 /// The key of a campaign's message. It has the partition key of the run's pointer, as all of the following have.
-fn message_text(tenant: &Tenant, run: RunId) -> Key {
+pub(super) fn message_text(tenant: &Tenant, run: RunId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN_TEXT")
 }
 
 /// The key of a count of what became of a campaign's contacts.
 pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES#{shard:02}"))
+}
+
+/// The attribute that counts sent contacts.
+pub(super) const SENT: &str = "sent";
+
+/// The attribute that counts the contacts that failed in `round`.
+pub(super) fn failed_in(round: u32) -> String {
+    if round == 0 { "failed".to_owned() } else { format!("failed_{round}") }
 }
 
 /// The key of the deleted places of a partition of contacts.
@@ -146,7 +153,7 @@ impl Table {
     }
 
     /// The contacts of `wanted` that do not exist.
-    async fn missing_contacts(&self, wanted: &[ContactId]) -> Result<HashSet<ContactId>, TableError> {
+    pub(super) async fn missing_contacts(&self, wanted: &[ContactId]) -> Result<HashSet<ContactId>, TableError> {
         let missing = self.absent(wanted, false).await?;
         // An eventually consistent read has half the price and may miss a recent write. Only what it missed is read again.
         self.absent(&missing, true).await.map(HashSet::from_iter)
@@ -326,14 +333,12 @@ impl Table {
             let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
             let (contact, pointer) = contact?.zip(pointer?).ok_or(TableError::Missing)?;
             let campaign: Campaign = self.get(CampaignId(made_id(&pointer)?)).await?;
-            let stored = contact.status;
-            let seen = contact.seen_in(&campaign);
             let place = id.place().unwrap_or_default();
             let mut writes = vec![
                 Write::Delete {
                     key: self.key::<CampaignContact>(id),
-                    condition: Some("#status = :status"),
-                    values: values([(":status", text(stored.as_str()))]),
+                    condition: Some(AS_READ),
+                    values: as_read(&contact),
                 },
                 Write::Update {
                     key: deleted_contacts(&self.tenant, id),
@@ -342,9 +347,12 @@ impl Table {
                     values: values([(":places", numbers([place]))]),
                 },
             ];
-            writes.extend(self.tally([id], stored, -1));
+            // What failed in an earlier round is no longer counted.
+            if contact.status != ContactStatus::Failed || contact.round == campaign.round {
+                writes.extend(self.tally(id, (contact.status, contact.round), -1));
+            }
             match self.store.transact(&writes).await {
-                Ok(()) => return Ok(seen),
+                Ok(()) => return Ok(contact.seen_in(&campaign)),
                 Err(Cancelled::Condition(..)) if round.wait().await => {}
                 Err(Cancelled::Condition(..)) => {
                     return Err(TableError::Unavailable("others kept changing the campaign".into()));
@@ -352,46 +360,6 @@ impl Table {
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }
-    }
-
-    /// Cancels a campaign and its queued contacts, in one write, where one of them is left.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such campaign. The inner error is the campaign, where nothing is left to cancel.
-    pub async fn cancel_campaign(
-        &self,
-        id: CampaignId,
-        by: Uuid,
-        now: Timestamp,
-    ) -> Result<Result<Campaign, Campaign>, TableError> {
-        let campaign = self.campaign(id).await?;
-        if campaign.counts.queued == 0 && campaign.status != CampaignStatus::Cancelled {
-            return Ok(Err(campaign));
-        }
-        let values = values([
-            (":id", text(id)),
-            (":cancelled", text(CampaignStatus::Cancelled.as_str())),
-            (":now", text(now)),
-            (":by", text(by)),
-            (":one", number(1)),
-        ]);
-        let expression =
-            "SET #status = :cancelled, updated_at = :now, cancelled_by = :by REMOVE due_pk, due_at ADD version :one";
-        let condition = "id = :id AND #status <> :cancelled";
-        let (item, by_this) =
-            match self.store.update(&self.key::<Campaign>(id), expression, Some(condition), &values).await {
-                Ok(item) => (item, true),
-                Err(Cancelled::Condition(_, stands)) => {
-                    let item = stands.filter(|item| is_proven::<Campaign>(item, id)).ok_or(TableError::Missing)?;
-                    let by_this = item.get("cancelled_by") == Some(&text(by));
-                    (item, by_this)
-                }
-                Err(cancelled) => return Err(cancelled.into()),
-            };
-        let Counts { queued, sent, failed, cancelled } = campaign.counts;
-        let counts = Counts { queued: 0, sent, failed, cancelled: queued + cancelled };
-        let cancelled = Campaign { message: campaign.message, counts, ..from_item(item)? };
-        Ok(if by_this { Ok(cancelled) } else { Err(cancelled) })
     }
 
     /// The contacts of a campaign at these places, without the deleted ones.
@@ -442,8 +410,9 @@ fn places_of(campaign: &Campaign) -> u32 {
 }
 
 /// A campaign as it is answered, with its message and what became of its contacts, which `items` hold.
-fn complete(campaign: Campaign, items: &[Item]) -> Campaign {
-    Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes_in(items)).seen()
+pub(super) fn complete(campaign: Campaign, items: &[Item]) -> Campaign {
+    let outcomes = outcomes_in(items, campaign.round);
+    Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes).seen()
 }
 
 /// The message in the item of one.
@@ -451,14 +420,15 @@ fn text_in(item: &Item) -> Option<String> {
     item.get("text").and_then(|text| text.as_s().ok()).cloned()
 }
 
-/// What became of a campaign's contacts, in the items that count it.
-fn outcomes_in(items: &[Item]) -> Outcomes {
-    let count = |item: &Item, status: ContactStatus| -> u64 {
-        item.get(status.as_str()).and_then(|count| count.as_n().ok()?.parse().ok()).unwrap_or_default()
+/// What became of a campaign's contacts in this `round`, in the items that count it.
+fn outcomes_in(items: &[Item], round: u32) -> Outcomes {
+    let count = |item: &Item, name: &str| -> i64 {
+        item.get(name).and_then(|count| count.as_n().ok()?.parse().ok()).unwrap_or_default()
     };
-    let all = |status| items.iter().map(|item| count(item, status)).sum();
+    // A single item may count less than none: a contact may be counted in one of them, and no longer be in another.
+    let all = |name: &str| items.iter().map(|item| count(item, name)).sum::<i64>().max(0).unsigned_abs();
     let deleted = items.iter().map(|item| places(item).len() as u64).sum();
-    Outcomes { sent: all(ContactStatus::Sent), failed: all(ContactStatus::Failed), deleted }
+    Outcomes { sent: all(SENT), failed: all(&failed_in(round)), deleted }
 }
 
 /// The deleted places in an item.

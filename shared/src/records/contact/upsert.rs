@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::Contact;
 use crate::request::context::Context;
-use crate::request::error::{Error, Location, Result};
-use crate::request::input::words;
+use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::input::{Parse, Raw, words};
 use crate::request::response::Upserted;
 use crate::table::filters::Term;
 use crate::table::reservation::Origin;
@@ -14,6 +14,7 @@ use crate::table::{Table, TableError};
 use crate::values::contact_point::{Email, PhoneNumber};
 use crate::values::id::{ContactId, OrgId, ordinal, with_ordinal};
 use crate::values::json::JsonObject;
+use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
 crate::input! {
@@ -34,6 +35,26 @@ crate::input! {
     }
 }
 
+/// A value of a query, where an empty text is none.
+#[derive(Debug)]
+pub struct Filled<T>(Option<T>);
+
+impl<T: Parse> Parse for Filled<T> {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        if let Raw::Text("") = raw {
+            Some(Self(None))
+        } else {
+            T::parse(raw, at, issues).map(|value| Self(Some(value)))
+        }
+    }
+}
+
+impl<T: Schema> Schema for Filled<T> {
+    fn schema() -> Value {
+        Option::<T>::schema()
+    }
+}
+
 crate::input! {
     /// The fields that an upsert may send in the query.
     pub struct ContactQuery {
@@ -42,16 +63,16 @@ crate::input! {
         /// Last name.
         pub last_name: Option<String> = None,
         /// E-mail address.
-        pub email: Option<Email> = None,
+        pub email: Filled<Email> = Filled(None),
         /// Telephone number.
-        pub phone_number: Option<PhoneNumber> = None,
+        pub phone_number: Filled<PhoneNumber> = Filled(None),
     }
 }
 
 impl ContactQuery {
     /// The fields of the query and of the body. Of a field that both have, that of the body counts.
     pub fn with(self, body: Option<ContactFields>) -> ContactFields {
-        let Self { first_name, last_name, email, phone_number } = self;
+        let Self { first_name, last_name, email: Filled(email), phone_number: Filled(phone_number) } = self;
         let query = ContactFields { first_name, last_name, email, phone_number, attributes: None, org_id: None };
         let Some(body) = body else { return query };
         ContactFields {

@@ -128,6 +128,14 @@ macro_rules! record {
                     terms.into_iter().flatten().collect()
                 }
 
+                const DATED: bool = false $($(|| $crate::record!(@is_dated ($($mark)*)))?)*;
+
+                fn dated(&self) -> Option<$crate::values::time::Timestamp> {
+                    let times: Vec<Option<$crate::values::time::Timestamp>> =
+                        vec![$($($crate::record!(@dated ($($mark)*) self.$field),)?)*];
+                    times.into_iter().flatten().next()
+                }
+
                 fn read_terms(
                     source: &$crate::request::input::Source<'_>,
                     issues: &mut $crate::request::error::Issues,
@@ -297,6 +305,12 @@ macro_rules! record {
         $crate::table::filters::Term::of::<$Type>(stringify!($field), $value)
     };
     (@term ($($mark:tt)*) $Type:ty, $field:ident, $value:expr) => { None };
+
+    (@is_dated (dates)) => { true };
+    (@is_dated ($($mark:tt)*)) => { false };
+
+    (@dated (dates) $value:expr) => { Some($value) };
+    (@dated ($($mark:tt)*) $value:expr) => { None };
 
     (@unique (unique $($filter:tt)?) $Type:ty, $field:ident, $value:expr) => {
         $crate::table::unique::UniqueValue::of::<$Type>(stringify!($field), $value)

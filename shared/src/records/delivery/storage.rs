@@ -17,7 +17,7 @@ use crate::table::store::{Item, Store, from_item, made_id, number, text, values}
 use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, with_ordinal};
+use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId};
 use crate::values::time::Timestamp;
 
 /// What becomes due, each kind with partitions of its own in the index.
@@ -103,7 +103,7 @@ impl Transaction<'_> {
         new: NewDelivery,
         now: Timestamp,
     ) -> Result<DeliveryId, TableError> {
-        let id = DeliveryId(with_ordinal(new.event_id.0, ordinal));
+        let id = new.id(ordinal);
         self.made_by(new.event_id.0, id.0, now);
         self.insert((endpoint, id), &Delivery::new(id, new, now))?;
         Ok(id)

@@ -34,6 +34,11 @@ pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
 pub const LIST: Words = ("list_type", "Input should be a valid list");
 /// A point in time was expected; the value is other text.
 pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
+/// A date or a point in time was expected; the value is other text.
+pub const DATE_OR_TIME: Words = (
+    "datetime_from_date_parsing",
+    "Input should be a valid datetime or date, such as 2030-01-31 or 2030-01-31T12:00:00Z",
+);
 /// No e-mail address.
 pub const EMAIL: Words = ("value_error", "value is not a valid email address");
 /// No telephone number.

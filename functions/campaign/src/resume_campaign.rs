@@ -1,0 +1,17 @@
+//! `POST /api/v1/campaign/{campaign_id}/resume`: resumes a paused campaign; it goes on where it stopped.
+
+use shared::prelude::*;
+
+pub struct ResumeCampaign;
+
+impl Operation for ResumeCampaign {
+    type Path = CampaignId;
+    type Query = ();
+    type Body = ();
+    type Reply = Updated<Campaign>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let steered = cx.table.steer_campaign(request.path, Campaign::resume, cx.new_id(), cx.now()).await;
+        steered.on_missing("campaign_id")?.map(Updated)
+    }
+}

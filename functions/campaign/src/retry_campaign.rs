@@ -1,0 +1,17 @@
+//! `POST /api/v1/campaign/{campaign_id}/retry`: queues the failed contacts of a campaign again, each once.
+
+use shared::prelude::*;
+
+pub struct RetryCampaign;
+
+impl Operation for RetryCampaign {
+    type Path = CampaignId;
+    type Query = ();
+    type Body = ();
+    type Reply = Updated<Campaign>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let steered = cx.table.steer_campaign(request.path, Campaign::retry, cx.new_id(), cx.now()).await;
+        steered.on_missing("campaign_id")?.map(Updated)
+    }
+}

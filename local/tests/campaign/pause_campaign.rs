@@ -1,0 +1,209 @@
+//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: what is paused is not sent, and is sent once after it is resumed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use local::receiver::Behaviour;
+use serde_json::json;
+
+use crate::campaigns::{Sender, all};
+use crate::fixture::{ACME, call, id, kind, stack};
+use crate::records::{NOBODYS, detail, not_found};
+use crate::sending::{events, killed_everywhere};
+
+const DAY: i64 = 86_400;
+
+/// A campaign of three contacts in a state.
+async fn campaign_that_is(state: &str) -> (Sender, String) {
+    let sender = Sender::new(true, 3).await;
+    let behaviour = match state {
+        "failed" => Behaviour::Answer(410),
+        "waiting" => Behaviour::Answer(500),
+        _ => Behaviour::Answer(200),
+    };
+    sender.world.receiver.behave("/connector", behaviour);
+    let id = sender.run(json!({})).await;
+    match state {
+        "queued" => {}
+        "paused" | "cancelled" => {
+            let verb = if state == "paused" { "pause" } else { "cancel" };
+            assert_eq!(sender.steer(&id, verb).await.0, 200);
+        }
+        _ => sender.minute(&[&id]).await,
+    }
+    (sender, id)
+}
+
+#[tokio::test]
+async fn what_can_be_done_follows_from_the_state() {
+    let (over, cancelled, under_way) = ("campaign_completed", "campaign_cancelled", "campaign_in_progress");
+    for (state, wanted) in [
+        ("queued", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
+        ("waiting", [("pause", "paused"), ("resume", "in_progress"), ("retry", under_way), ("cancel", "cancelled")]),
+        ("paused", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
+        ("completed", [("pause", over), ("resume", over), ("retry", "completed"), ("cancel", over)]),
+        ("failed", [("pause", over), ("resume", over), ("retry", "queued"), ("cancel", over)]),
+        ("cancelled", [("pause", cancelled), ("resume", cancelled), ("retry", cancelled), ("cancel", cancelled)]),
+    ] {
+        for (verb, wanted) in wanted {
+            let (sender, id) = campaign_that_is(state).await;
+            let before = sender.campaign(&id).await.0;
+            let (status, told) = sender.steer(&id, verb).await;
+            let what = format!("{state} {verb}: {told}");
+            if status == 409 {
+                assert_eq!(told, wanted, "{what}");
+                assert_eq!(sender.campaign(&id).await.0, before, "{what}");
+                continue;
+            }
+            // The answer is the campaign as it is read, and what is done again has the same answer, or is over.
+            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+            sender.world.pass(1);
+            let again = sender.steer(&id, verb).await;
+            let wanted = match verb {
+                "cancel" => (409, json!(cancelled)),
+                "retry" if state == "failed" => (409, json!(under_way)),
+                _ => (200, told.clone()),
+            };
+            assert_eq!(again, wanted, "{what}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
+    // How far it is: not dispatched, dispatched and about to be handed over, or tried in vain.
+    for moment in ["queued", "ready", "waiting"] {
+        for connected in [true, false] {
+            let sender = Sender::new(connected, 5).await;
+            sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+            let id = sender.run(json!({})).await;
+            if moment != "queued" && connected {
+                sender.world.stack.minute().await.unwrap();
+            }
+            if moment == "waiting" && connected {
+                sender.world.settle().await;
+            }
+            sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+            let (what, tries) = (format!("{moment}, {connected}"), sender.received().len());
+            assert_eq!(sender.steer(&id, "pause").await.1["status"], "paused", "{what}");
+            for _ in 0..3 {
+                sender.minute(&[&id]).await;
+                sender.world.pass(DAY);
+            }
+            assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
+            assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
+            assert_eq!(sender.world.due().await, BTreeMap::new(), "nothing is looked at in vain: {what}");
+            assert_eq!(sender.steer(&id, "resume").await.1["status"], "queued", "{what}");
+            sender.until_the_end(&id).await;
+            assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
+            let sent = if connected { 5 } else { 0 };
+            assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{what}");
+            assert_eq!(sender.conversations().await.len(), 5, "{what}");
+            let outbox = sender.world.outbox(&sender.org, &json!({"id": sender.widget.id})).await;
+            let wanted = if moment == "waiting" { 2 } else { 1 };
+            assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{what}: {outbox:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn others_of_the_same_connector_are_not_held_up() {
+    let sender = Sender::new(true, 30).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    let paused = sender.run(json!({"message": "Paused"})).await;
+    sender.minute(&[&paused]).await;
+    sender.steer(&paused, "pause").await;
+    let other = sender.run(json!({"message": "Other"})).await;
+    sender.minute(&[&other]).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.world.pass(DAY);
+    for _ in 0..10 {
+        sender.minute(&[&paused, &other]).await;
+    }
+    assert_eq!((sender.outcome(&paused).await, sender.outcome(&other).await), (all("queued", 30), all("sent", 30)));
+    assert_eq!(sender.steer(&paused, "cancel").await.1["status"], "cancelled");
+    assert_eq!(sender.outcome(&paused).await, all("cancelled", 30));
+}
+
+#[tokio::test]
+async fn what_is_paused_while_it_is_sent_stops_there() {
+    for connected in [false, true] {
+        let sender = Sender::new(connected, 100).await;
+        let (world, id) = (&sender.world, sender.run(json!({})).await);
+        let work = async {
+            world.stack.minute().await.unwrap();
+            world.settle().await;
+        };
+        let pause = async {
+            while world.get(&sender.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}
+            assert_eq!(sender.steer(&id, "pause").await.0, 200);
+        };
+        tokio::join!(pause, work);
+        let (received, outcome) = (sender.received().len(), sender.outcome(&id).await);
+        assert!(outcome["queued"] > 0, "{outcome:?}");
+        world.pass(DAY);
+        world.minutes(3).await;
+        assert_eq!((sender.received().len(), sender.outcome(&id).await), (received, outcome));
+        sender.steer(&id, "resume").await;
+        sender.until_the_end(&id).await;
+        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all("sent", 100), 100));
+        assert_eq!(events(&sender.received()).len(), if connected { 100 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
+    // The connector fails first, so that something waits when the campaign is paused.
+    let waiting = async || {
+        let (sender, id) = campaign_that_is("waiting").await;
+        sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+        sender.world.receiver.forget();
+        (sender, id)
+    };
+    let minutes = async |sender: &Sender| {
+        for _ in 0..2 {
+            sender.world.pass(600);
+            sender.world.stack.minute().await.unwrap();
+            sender.world.settle().await;
+        }
+    };
+    let pause = async |(sender, id): &(Sender, String)| {
+        sender.steer(id, "pause").await;
+        minutes(sender).await;
+    };
+    let resume = async |(sender, id): &(Sender, String)| {
+        sender.steer(id, "resume").await;
+        minutes(sender).await;
+    };
+    let once = async |(sender, id): &(Sender, String), what: String| {
+        sender.world.settle().await;
+        // Where it is over already, this is refused.
+        sender.steer(id, "resume").await;
+        sender.until_the_end(id).await;
+        assert_eq!(sender.outcome(id).await, all("sent", 3), "{what}");
+        assert_eq!(events(&sender.received()).len(), 3, "{what}");
+        let conversations = sender.conversations().await;
+        let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
+        assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
+    };
+    killed_everywhere(&waiting, |(sender, _)| &sender.world, pause, once).await;
+    let paused = async || {
+        let campaign = waiting().await;
+        pause(&campaign).await;
+        assert_eq!(campaign.0.received(), []);
+        campaign
+    };
+    killed_everywhere(paused, |(sender, _)| &sender.world, resume, once).await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let stack = stack().await;
+    for verb in ["pause", "resume", "retry"] {
+        for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
+            let answer = stack.answer(&call("POST", &format!("/api/v1/campaign/{other}/{verb}"), ACME)).await;
+            assert_eq!(detail(&answer), not_found("campaign_id"), "{verb} {other}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `POST /api/v1/campaign/{campaign_id}/retry`: queues the failed contacts again, each once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use local::Settings;
+use local::receiver::Behaviour;
+use serde_json::{Value, json};
+use shared::records::widget::WidgetType;
+
+use crate::campaigns::{Sender, all};
+use crate::fixture::data;
+use crate::sending::{World, events, id_of, killed_everywhere};
+
+/// A campaign to so many contacts, all of which have failed.
+async fn failed(contacts: usize, body: Value) -> (Sender, String) {
+    let sender = Sender::new(true, contacts).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+    let id = sender.run(body).await;
+    sender.until_the_end(&id).await;
+    assert_eq!(sender.outcome(&id).await, all("failed", contacts));
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    (sender, id)
+}
+
+#[tokio::test]
+async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
+    for anew in [false, true] {
+        let (sender, id) = failed(3, json!({"message": "Sale!", "start_new_conversation": anew})).await;
+        let (_, before) = sender.campaign(&id).await;
+        assert!(before.iter().all(|contact| contact["error"] == "the connector answered 410"));
+        let first: BTreeSet<String> = events(&sender.received()).into_keys().map(str::to_owned).collect();
+        sender.world.receiver.forget();
+        let (status, retried) = sender.steer(&id, "retry").await;
+        let (campaign, contacts) = sender.campaign(&id).await;
+        assert_eq!((status, &retried, &retried["status"]), (200, &campaign, &json!("queued")));
+        let blank = |contact: &Value| (contact["error"].clone(), contact["conversation_id"].clone());
+        assert!(contacts.iter().all(|contact| blank(contact) == (Value::Null, Value::Null)), "{contacts:?}");
+        assert_eq!(sender.outcome(&id).await, all("queued", 3));
+        sender.until_the_end(&id).await;
+        let (campaign, contacts) = sender.campaign(&id).await;
+        assert_eq!((&campaign["status"], sender.outcome(&id).await), (&json!("completed"), all("sent", 3)));
+        assert!(contacts.iter().all(|contact| contact["error"].is_null()), "{contacts:?}");
+        let received = sender.received();
+        assert_eq!((received.len(), events(&received).len()), (3, 3));
+        assert!(events(&received).keys().all(|event| !first.contains(*event)));
+        // An open conversation goes on, or a new one begins, as in the first dispatch.
+        for (was, is) in before.iter().zip(&contacts) {
+            assert_eq!(was["conversation_id"] == is["conversation_id"], !anew);
+            assert_eq!(sender.transcript(&is["conversation_id"]).await.len(), if anew { 1 } else { 2 });
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_failed_is_sent_and_the_others_take_no_time() {
+    let change = |settings| Settings { sends_per_second: 1, ..settings };
+    let sender = Sender::of(World::with(change).await, WidgetType::Chat, true, 120).await;
+    let replies = [(117, 200), (3, 410), (1, 200)].into_iter().flat_map(|(count, status)| vec![status; count]);
+    sender.world.receiver.behave("/connector", Behaviour::Sequence(replies.map(Behaviour::Answer).collect()));
+    let id = sender.run(json!({})).await;
+    sender.until_the_end(&id).await;
+    let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 117)]);
+    assert_eq!(sender.outcome(&id).await, counts);
+    sender.world.receiver.forget();
+    let retried = sender.steer(&id, "retry").await.1;
+    assert_eq!(retried["counts"], json!({"queued": 3, "sent": 117, "failed": 0, "cancelled": 0}));
+    // At this rate all of them would take three minutes.
+    for _ in 0..2 {
+        sender.minute(&[&id]).await;
+    }
+    assert_eq!((sender.outcome(&id).await, sender.received().len()), (all("sent", 120), 3));
+    // Nothing is left to retry.
+    let before = sender.campaign(&id).await.0;
+    assert_eq!(sender.steer(&id, "retry").await, (200, before.clone()));
+    assert_eq!(sender.campaign(&id).await.0, before);
+}
+
+#[tokio::test]
+async fn it_can_be_retried_again_and_again() {
+    let (sender, id) = failed(4, json!({})).await;
+    for round in 0..4 {
+        let reply = Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(410)]);
+        sender.world.receiver.behave("/connector", reply);
+        assert_eq!(sender.steer(&id, "retry").await.0, 200);
+        // One is deleted while it waits to be sent again: it counts as nothing any more.
+        if round == 2 {
+            let contacts = sender.campaign(&id).await.1;
+            let last = contacts.iter().find(|contact| contact["status"] == "queued").unwrap();
+            let path = format!("/api/v1/campaign_contact/{}", id_of(last));
+            let deleted = data(&sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            assert_eq!(deleted["status"], "queued");
+        }
+        sender.until_the_end(&id).await;
+        let (sent, left) = if round < 2 { (round + 1, 3 - round) } else { (3, 0) };
+        let wanted = [("failed", left), ("sent", sent)].into_iter().filter(|(_, count)| *count > 0);
+        let wanted: BTreeMap<_, _> = wanted.map(|(status, count)| (status.to_owned(), count)).collect();
+        assert_eq!(sender.outcome(&id).await, wanted, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn where_it_fails_before_it_is_sent_it_says_why() {
+    let (sender, id) = failed(2, json!({})).await;
+    sender.steer(&id, "retry").await;
+    data(&sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
+    sender.until_the_end(&id).await;
+    let (_, contacts) = sender.campaign(&id).await;
+    assert_eq!(sender.outcome(&id).await, all("failed", 2));
+    assert!(contacts.iter().all(|contact| contact["error"] == "the widget is gone"), "{contacts:?}");
+    assert!(contacts.iter().all(|contact| contact["conversation_id"].is_null()), "{contacts:?}");
+    assert_eq!(sender.steer(&id, "retry").await.1["counts"]["queued"], 2);
+}
+
+#[tokio::test]
+async fn what_is_queued_again_can_be_paused_and_cancelled() {
+    let (sender, id) = failed(3, json!({})).await;
+    sender.steer(&id, "retry").await;
+    sender.world.receiver.forget();
+    assert_eq!(sender.steer(&id, "pause").await.1["status"], "paused");
+    sender.minute(&[&id]).await;
+    assert_eq!(sender.outcome(&id).await, all("queued", 3));
+    assert_eq!(sender.steer(&id, "cancel").await.1["status"], "cancelled");
+    sender.minute(&[&id]).await;
+    assert_eq!((sender.outcome(&id).await, sender.received()), (all("cancelled", 3), Vec::new()));
+    assert_eq!(sender.steer(&id, "retry").await, (409, json!("campaign_cancelled")));
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
+    let prepare = async || {
+        let (sender, id) = failed(2, json!({"start_new_conversation": true})).await;
+        sender.world.receiver.forget();
+        (sender, id)
+    };
+    let work = async |(sender, id): &(Sender, String)| {
+        sender.steer(id, "retry").await;
+        sender.world.stack.minute().await.unwrap();
+        sender.world.settle().await;
+    };
+    let once = async |(sender, id): &(Sender, String), what: String| {
+        let outcome = sender.outcome(id).await;
+        assert_eq!(outcome.values().sum::<usize>(), 2, "{what}");
+        sender.world.settle().await;
+        // Where the first request was lost, this one does it; else it has been done.
+        if sender.outcome(id).await == all("failed", 2) {
+            assert_eq!(sender.steer(id, "retry").await.0, 200, "{what}");
+        }
+        for _ in 0..8 {
+            sender.minute(&[id]).await;
+        }
+        assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
+        let events = events(&sender.received()).len();
+        assert_eq!((events, sender.conversations().await.len()), (2, 4), "{what}");
+    };
+    killed_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+}

@@ -1,0 +1,227 @@
+//! Filters of lists by date: what they select, against a plain filter of all rows, and what they take in a long list.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
+use serde_json::{Value, json};
+use shared::records::conversation::{Conversation, ConversationStatus};
+use shared::table::keys::{filter_block, filter_section, list_head, list_row};
+use shared::table::rows::INSERT_LIMIT;
+use shared::table::store::{Item, number, to_item};
+use shared::table::stored::Listed as _;
+use shared::values::id::{ConversationId, with_ordinal};
+use shared::values::time::Timestamp;
+use uuid::Uuid;
+
+use crate::fixture::{ACME, acme, call, data, id, json, kind, put_items, stack, streaming, tenant};
+
+const BLOCK: u32 = 1024;
+const DAY: i64 = 86_400_000;
+/// When the first rows are made: 2026-03-01.
+const BEGIN: i64 = 1_772_323_200_000;
+
+fn conversation(id: ConversationId, assistant: &str, made_at: i64) -> Conversation {
+    let now = Timestamp::from_unix_millis(made_at);
+    let stored = json!({"id": id, "assistant_id": assistant, "created_at": now, "updated_at": now});
+    serde_json::from_value(stored).unwrap()
+}
+
+/// A page as it is answered: the ids, and the total.
+async fn page(stack: &Stack, query: &str) -> (Vec<String>, Value) {
+    let mut call = call("GET", "/api/v1/conversation", ACME);
+    call.query += query;
+    let page = data(&stack.answer(&call).await);
+    let ids = page["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
+    (ids.collect(), page["total"].clone())
+}
+
+/// The rows of a plain list.
+#[derive(Debug)]
+struct Plain {
+    id: ConversationId,
+    made_at: i64,
+    assistant: usize,
+    closed: bool,
+}
+
+#[tokio::test]
+async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
+    const ROWS: usize = 3300;
+    let mut random = fastrand::Rng::with_seed(7);
+    let stack = Stack::start(streaming()).await.unwrap();
+    let table = acme(&stack);
+    let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
+    // Those of the demo set were made before.
+    let mut plain = Vec::new();
+    while plain.len() < ROWS {
+        let count = INSERT_LIMIT.min(ROWS - plain.len());
+        let ids: Vec<Uuid> = (0..count).map(|_| Uuid::from_u128(random.u128(..))).collect();
+        let mut made = Vec::new();
+        for place in plain.len()..plain.len() + count {
+            // Nearly in order; and one in two hundred is a day late, as that of a request that is executed again.
+            let late = if random.u32(..200) == 0 { DAY } else { 0 };
+            let at = BEGIN + i64::try_from(place).unwrap() * 60_000 + random.i64(-180_000..180_000) - late;
+            made.push((at, random.usize(..2)));
+        }
+        let make = |index: usize, id| conversation(id, &assistants[made[index].1], made[index].0);
+        let rows = table.insert_all::<Conversation>((), &ids, make).await.unwrap();
+        let rows = rows.iter().zip(&made).map(|(row, (made_at, assistant))| Plain {
+            id: row.id,
+            made_at: *made_at,
+            assistant: *assistant,
+            closed: false,
+        });
+        plain.extend(rows);
+        if random.bool() {
+            stack.settle().await.unwrap();
+        }
+    }
+    for _ in 0..60 {
+        let place = random.usize(..plain.len());
+        let now = Timestamp::from_unix_millis(BEGIN + 30 * DAY);
+        if random.bool() {
+            table.remove::<Conversation>(plain.remove(place).id).await.unwrap();
+        } else if !plain[place].closed {
+            let close = |open: &mut Conversation| open.close(now);
+            table.try_change(plain[place].id, Uuid::from_u128(random.u128(..)), close).await.unwrap().unwrap();
+            plain[place].closed = true;
+        }
+    }
+    stack.settle().await.unwrap();
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+
+    let whole = ROWS as i64 * 60_000;
+    for number in 0..80 {
+        // Most are exactly when a row was made, or a millisecond beside it.
+        let mut time = || match random.u32(..4) {
+            0 => BEGIN + random.i64(-DAY..whole + DAY),
+            _ => plain[random.usize(..plain.len())].made_at + random.i64(-1..=1),
+        };
+        let (from, to) = (time(), time());
+        // Those of the demo set are older than any of these.
+        let from = if number % 5 == 0 { BEGIN - 2 * DAY } else { from };
+        let to = Some(to).filter(|_| number % 7 > 0);
+        let closed = (number % 3 == 0).then(|| random.bool());
+        let assistant = (number % 4 == 0).then(|| random.usize(..2));
+        let chosen = plain.iter().filter(|row| {
+            (from..to.unwrap_or(i64::MAX)).contains(&row.made_at)
+                && closed.is_none_or(|closed| row.closed == closed)
+                && assistant.is_none_or(|assistant| row.assistant == assistant)
+        });
+        let chosen: Vec<String> = chosen.map(|row| row.id.to_string()).collect();
+        let mut query = format!("&date_from={}", Timestamp::from_unix_millis(from));
+        query.extend(to.map(|to| format!("&date_to={}", Timestamp::from_unix_millis(to))));
+        query.extend(closed.map(|closed| format!("&status={}", if closed { "closed" } else { "open" })));
+        query.extend(assistant.map(|assistant| format!("&assistant_id={}", assistants[assistant])));
+        let size = [1, 10, 100][random.usize(..3)];
+        let pages = chosen.len().div_ceil(size);
+        for number in [1, random.usize(..=pages) + 1, pages.max(1), pages + 1] {
+            let wanted: Vec<String> = chosen.iter().skip((number - 1) * size).take(size).cloned().collect();
+            let query = format!("{query}&page={number}&size={size}");
+            assert_eq!(page(&stack, &query).await, (wanted, json!(chosen.len())), "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_day_of_the_demo_set_has_its_conversations() {
+    let stack = stack().await;
+    for (query, total) in [
+        ("&date_from=2026-01-01&date_to=2026-01-02", 2),
+        ("&date_from=2026-01-01T00:00:00Z", 2),
+        ("&date_to=2026-01-01", 0),
+        ("&date_from=2026-01-01T00:00:00.001Z", 0),
+        ("&date_from=2026-01-01&status=open", 1),
+        ("&date_from=2025-12-31T23:00:00-01:00&date_to=2026-01-01T00:00:00.001", 2),
+        ("&date_from=2026-01-02&date_to=2026-01-01", 0),
+        ("&date_from=0001-01-01&date_to=9999-12-31", 2),
+    ] {
+        let (ids, found) = page(&stack, query).await;
+        assert_eq!((ids.len(), found), (total, json!(total)), "{query}");
+    }
+}
+
+/// The items of a set of those `members` of a list of `count` rows.
+fn set_of(set: &str, count: u32, members: impl Fn(u32) -> bool, made_at: impl Fn(u32) -> i64) -> Vec<Item> {
+    let (tenant, mut items) = (tenant(), Vec::new());
+    let mut sections: BTreeMap<u32, Item> = BTreeMap::new();
+    for block in 0..count.div_ceil(BLOCK) {
+        let (mut words, mut times) = ([0_u64; 16], Vec::new());
+        for ordinal in (block * BLOCK..count.min((block + 1) * BLOCK)).filter(|ordinal| members(*ordinal)) {
+            words[(ordinal % BLOCK / 64) as usize] |= 1 << (ordinal % 64);
+            times.push(made_at(ordinal));
+        }
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { continue };
+        let mut item = filter_block(&tenant, set, block).attributes();
+        item.extend(words.iter().enumerate().map(|(place, word)| (format!("w{place}"), number(word))));
+        items.push(item);
+        let key = filter_section(&tenant, set, block / 32);
+        let section = sections.entry(block / 32).or_insert_with(|| key.attributes());
+        let place = block % 32;
+        section.insert(format!("b{place}"), number(times.len()));
+        section.extend([(format!("f{place}"), number(first)), (format!("l{place}"), number(last))]);
+    }
+    items.extend(sections.into_values());
+    items
+}
+
+#[tokio::test]
+async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
+    const ROWS: u32 = 1_000_000;
+    let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
+    let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
+    // A second from each to the next, and up to a minute out of order.
+    let made_at =
+        |ordinal: u32| BEGIN + i64::from(ordinal) * 1000 + i64::from(ordinal.wrapping_mul(2_654_435_761) % 60_000);
+    let closed = |ordinal: u32| ordinal % 3 == 1;
+    let (from, to) = (BEGIN + 300_500_000, BEGIN + 700_500_000);
+    let within: Vec<u32> = (0..ROWS).filter(|ordinal| (from..to).contains(&made_at(*ordinal))).collect();
+    let within_and_closed: Vec<u32> = within.iter().copied().filter(|ordinal| closed(*ordinal)).collect();
+    let mut head = list_head(&tenant, &list).attributes();
+    head.insert("next_ordinal".into(), AttributeValue::N(ROWS.to_string()));
+    put_items(&stack, [head]).await;
+    put_items(&stack, set_of("CONVERSATION#", ROWS, |_| true, made_at)).await;
+    put_items(&stack, set_of("CONVERSATION#status=closed", ROWS, closed, made_at)).await;
+    // Rows that nothing asks for need not be there.
+    let pages = |chosen: &[u32]| [0, chosen.len() / 200, chosen.len().div_ceil(100) - 1];
+    let asked = [&within, &within_and_closed].into_iter().flat_map(|chosen| {
+        pages(chosen).into_iter().flat_map(|page| chosen.iter().skip(page * 100).take(100).copied())
+    });
+    let edges = (299_000..302_000).chain(698_000..702_000).chain(0..100).chain(499_900..500_100);
+    let rows: std::collections::BTreeSet<u32> = asked.chain(edges).collect();
+    let row = |ordinal: u32| {
+        let mut row = conversation(with_ordinal(seed, ordinal).into(), &id('a', kind::ASSISTANT, 1), made_at(ordinal));
+        if closed(ordinal) {
+            row.status = ConversationStatus::Closed;
+        }
+        to_item(&list_row(&tenant, &list, ordinal), &row).unwrap()
+    };
+    put_items(&stack, rows.into_iter().map(row)).await;
+
+    let dates = format!("&date_from={}&date_to={}", Timestamp::from_unix_millis(from), Timestamp::from_unix_millis(to));
+    for (filter, chosen) in [("", &within), ("&status=closed", &within_and_closed)] {
+        for number in pages(chosen) {
+            let answer = async |dates: &str| {
+                let mut call = call("GET", "/api/v1/conversation", ACME);
+                call.query += &format!("{filter}{dates}&size=100&page={}", number + 1);
+                stack.answer(&call).await
+            };
+            // The key is known from here on.
+            answer("").await;
+            let (without, with) = (answer("").await.cost, answer(&dates).await);
+            assert!(with.cost.depth <= without.depth + 2, "{filter} {number}: {:?}, {without:?}", with.cost);
+            assert!(with.cost.read_units < 300.0, "{filter} {number}: {:?}", with.cost);
+            let found = json(&with)["data"].clone();
+            let ids: Vec<&str> =
+                found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+            let wanted: Vec<String> = chosen
+                .iter()
+                .skip(number * 100)
+                .take(100)
+                .map(|ordinal| with_ordinal(seed, *ordinal).to_string())
+                .collect();
+            assert_eq!((ids, &found["total"]), (wanted.iter().map(String::as_str).collect(), &json!(chosen.len())));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `PUT /api/v1/widget/{widget_id}`: changes a widget.
+
+use serde_json::json;
+use shared::records::delivery::EndpointHealth;
+use shared::values::id::EndpointId;
+use shared::values::time::Timestamp;
+
+use crate::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
+
+const CONNECTOR: &str = "https://93.184.215.14/connector";
+
+#[tokio::test]
+async fn another_address_of_the_connector_closes_the_circuit() {
+    let now = Timestamp::from_unix_millis(NOW);
+    for (body, closes) in [
+        (json!({"connector_url": "https://93.184.215.14/elsewhere"}), true),
+        (json!({"connector_url": CONNECTOR, "name": "Renamed"}), false),
+        (json!({"connector_url": null}), false),
+        (json!({"name": "Renamed"}), false),
+    ] {
+        let stack = stack().await;
+        let (table, widget) = (acme(&stack), EndpointId(id('a', kind::WIDGET, 1).parse().unwrap()));
+        let update = async |body: &serde_json::Value| {
+            let put = call("PUT", &format!("/api/v1/widget/{widget}"), ACME);
+            data(&stack.answer(&local::gateway::Call { body: body.to_string().into(), ..put }).await)
+        };
+        update(&json!({"connector_url": CONNECTOR})).await;
+        let healthy = EndpointHealth { connector: true, deferred_at: Some(now), ..EndpointHealth::healthy(widget) };
+        let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
+        table.put_single(widget, &bad).await.unwrap();
+        update(&body).await;
+        // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+        let wanted = if closes { healthy } else { bad };
+        assert_eq!(table.endpoint_health(widget).await.unwrap(), wanted, "{body}");
+    }
+}

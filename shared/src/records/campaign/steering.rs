@@ -1,0 +1,147 @@
+//! What a caller does with a campaign that runs: pauses, resumes or cancels it, or has its failed contacts sent again. Each is one write of the
+//! campaign alone, however many contacts it has; the dispatch and the deliveries look at the campaign before they send.
+
+use uuid::Uuid;
+
+use super::storage::{complete, message_text};
+use super::{Campaign, CampaignStatus, Counts};
+use crate::records::declaration::Declared as _;
+use crate::request::error::{Error, Location, Result};
+use crate::table::{Table, TableError};
+use crate::values::id::CampaignId;
+use crate::values::time::Timestamp;
+
+/// Why a campaign is not changed.
+enum Unchanged {
+    /// It is as it is asked to be.
+    Already(Box<Campaign>),
+    /// Its status forbids it.
+    Refused(Error),
+}
+
+impl Campaign {
+    /// Stops it: what is queued is never sent.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where nothing is left to send.
+    pub fn cancel(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+        if self.is_over(counts) {
+            return Err(self.has_nothing_to_send());
+        }
+        self.stop(CampaignStatus::Cancelled, now);
+        Ok(())
+    }
+
+    /// Stops it until it is resumed.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where nothing is left to send.
+    pub fn pause(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+        if self.status == CampaignStatus::Paused {
+            return Ok(());
+        }
+        if self.is_over(counts) {
+            return Err(self.has_nothing_to_send());
+        }
+        self.stop(CampaignStatus::Paused, now);
+        Ok(())
+    }
+
+    /// Continues it after a pause.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it is not paused and nothing is left to send.
+    pub fn resume(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+        if self.status == CampaignStatus::Paused {
+            self.queue(now);
+        } else if self.is_over(counts) {
+            return Err(self.has_nothing_to_send());
+        }
+        Ok(())
+    }
+
+    /// Queues the failed contacts again.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it is cancelled, or being sent.
+    pub fn retry(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+        match self.status {
+            CampaignStatus::Cancelled => return Err(self.has_nothing_to_send()),
+            CampaignStatus::Paused => return Err(Self::is_in_progress()),
+            _ if counts.queued > 0 => return Err(Self::is_in_progress()),
+            _ if counts.failed == 0 => {}
+            _ => {
+                self.round += 1;
+                self.queue(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left to send, and nothing ever will be without a retry.
+    fn is_over(&self, counts: Counts) -> bool {
+        matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || counts.queued == 0
+    }
+
+    /// Due at once, from its first contact on: those before the last one dispatched may have a delivery that was parked.
+    fn queue(&mut self, now: Timestamp) {
+        (self.status, self.due_at, self.next_place) = (CampaignStatus::Queued, Some(now), 0);
+        self.touch(now);
+    }
+
+    fn stop(&mut self, status: CampaignStatus, now: Timestamp) {
+        (self.status, self.due_at) = (status, None);
+        self.touch(now);
+    }
+
+    /// The answer to a request that waits for the end of a campaign.
+    pub fn is_in_progress() -> Error {
+        Error::Conflict {
+            at: Location::path().name("campaign_id"),
+            kind: "campaign_in_progress",
+            message: "The campaign is being sent",
+        }
+    }
+
+    /// The answer to a request that needs a campaign with something left to send.
+    fn has_nothing_to_send(&self) -> Error {
+        let at = Location::path().name("campaign_id");
+        if self.status == CampaignStatus::Cancelled {
+            return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
+        }
+        Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
+    }
+}
+
+impl Table {
+    /// Changes a campaign by `steer`, which also gets how many of its contacts are in each state, for the request `by`, whose repeat changes it no
+    /// more. Returns the campaign as it is answered.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such campaign. The inner error is that of `steer`.
+    pub async fn steer_campaign(
+        &self,
+        id: CampaignId,
+        steer: fn(&mut Campaign, Counts, Timestamp) -> Result<()>,
+        by: Uuid,
+        now: Timestamp,
+    ) -> Result<Result<Campaign>, TableError> {
+        let first = message_text(&self.tenant, id.run());
+        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
+        let (item, beside) =
+            futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
+        let (item, beside) = (item?.ok_or(TableError::Missing)?, beside?);
+        let change = |campaign: &mut Campaign| {
+            let was = campaign.clone();
+            let counts = complete(was.clone(), &beside).counts;
+            steer(campaign, counts, now).map_err(Unchanged::Refused)?;
+            if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
+        };
+        let steered = match self.try_change_item(item, id, by, change).await? {
+            Ok(changed) => changed,
+            Err(Unchanged::Already(campaign)) => *campaign,
+            Err(Unchanged::Refused(error)) => return Ok(Err(error)),
+        };
+        Ok(Ok(complete(steered, &beside)))
+    }
+}

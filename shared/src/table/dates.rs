@@ -1,0 +1,194 @@
+//! Filters of lists by the time at which rows were made: `date_from` and `date_to`.
+//!
+//! Rows stand in the order of their ordinals, and the times at which they were made are nearly in that order, but not quite: a request takes
+//! its time, and its ordinal a moment later; a request that is executed again keeps its time. So each block of a set has a *span*, the
+//! earliest and the latest time of all rows that were ever in it, and its section repeats the span beside the count. A block whose span
+//! lies within the dates counts as a whole, and one whose span lies outside not at all. Of the others, hardly more than the two at the
+//! edges, the times of the rows themselves are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::Deserialize;
+
+use crate::request::error::Issues;
+use crate::request::input::{Source, member};
+use crate::runtime::meter::Unit;
+use crate::table::item::{Item, number, text};
+use crate::table::keys::{Key, list_row};
+use crate::table::list::{BLOCK, numbers_of};
+use crate::table::retry::failure;
+use crate::table::store::{Store, units};
+use crate::table::{Table, TableError, readable};
+use crate::values::schema::Member;
+use crate::values::time::{DateOrTime, Timestamp};
+
+/// Rows of a block that one query reads: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
+const PART: u32 = 128;
+/// Parts that are read at the same time: those of two blocks.
+const CONCURRENT_PARTS: usize = 16;
+
+/// The times at which the wanted rows were made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dates {
+    /// The first of them.
+    pub from: Option<Timestamp>,
+    /// The time behind the last of them.
+    pub to: Option<Timestamp>,
+}
+
+impl Dates {
+    /// Reads the dates from a query. None after an issue.
+    pub fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let from = source.optional::<Option<DateOrTime>>("date_from", issues, || None);
+        let to = source.optional::<Option<DateOrTime>>("date_to", issues, || None);
+        Some(Self { from: from?.map(|from| from.0), to: to?.map(|to| to.0) })
+    }
+
+    /// The members of a query's schema.
+    pub fn members() -> [Member; 2] {
+        [
+            member::<DateOrTime>(
+                "date_from",
+                false,
+                "Those made at this time or later only; a date means its beginning, in UTC.",
+            ),
+            member::<DateOrTime>(
+                "date_to",
+                false,
+                "Those made before this time only; a date means its beginning, in UTC.",
+            ),
+        ]
+    }
+
+    /// Whether they are those of all rows.
+    pub const fn are_open(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    /// Whether `time` is among them.
+    pub fn contain(&self, time: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to)
+    }
+
+    /// Whether they may contain a time of `span`.
+    fn meet(&self, span: Span) -> bool {
+        self.from.is_none_or(|from| from <= span.last) && self.to.is_none_or(|to| span.first < to)
+    }
+}
+
+/// The earliest and the latest of some times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl Span {
+    /// Of one time.
+    pub(super) const fn of(time: Timestamp) -> Self {
+        Self { first: time, last: time }
+    }
+
+    /// Of the times of both.
+    pub(super) fn around(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
+        Some(Self { first: a.first.min(b.first), last: a.last.max(b.last) })
+    }
+
+    /// The span in the attributes `first` and `last` of an item, in milliseconds since 1970 began.
+    pub(super) fn read(item: &Item, first: &str, last: &str) -> Option<Self> {
+        let time = |name: &str| item.get(name)?.as_n().ok()?.parse().ok().map(Timestamp::from_unix_millis);
+        Some(Self { first: time(first)?, last: time(last)? })
+    }
+
+    /// The two attributes.
+    pub(super) fn attributes(&self, first: &str, last: &str) -> [(String, AttributeValue); 2] {
+        let attribute = |name: &str, time: Timestamp| (name.to_owned(), number(time.unix_millis()));
+        [attribute(first, self.first), attribute(last, self.last)]
+    }
+}
+
+impl Dates {
+    /// Takes the blocks from `counts`, those of a set, that have no row made within the dates. Returns those that have such rows, and perhaps
+    /// others too.
+    pub(super) fn narrow(&self, sections: &[Item], counts: &mut BTreeMap<u32, u32>) -> BTreeSet<u32> {
+        if self.are_open() {
+            return BTreeSet::new();
+        }
+        let (firsts, lasts) = (numbers_of::<i64>(sections, 'f'), numbers_of::<i64>(sections, 'l'));
+        let span = |block: &u32| {
+            let time = |times: &BTreeMap<u32, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
+            Some(Span { first: time(&firsts)?, last: time(&lasts)? })
+        };
+        counts.retain(|block, count| *count > 0 && span(block).is_none_or(|span| self.meet(span)));
+        let whole = |block: &u32| span(block).is_some_and(|span| self.contain(span.first) && self.contain(span.last));
+        counts.keys().copied().filter(|block| !whole(block)).collect()
+    }
+}
+
+impl Table {
+    /// The ordinals of the rows in these blocks of `list` that were made within `dates`, block by block.
+    pub(super) async fn made_within(
+        &self,
+        list: &str,
+        blocks: &BTreeSet<u32>,
+        dates: &Dates,
+    ) -> Result<BTreeMap<u32, BTreeSet<u32>>, TableError> {
+        let parts = blocks.iter().flat_map(|block| (0..BLOCK / PART).map(move |part| (*block, part * PART)));
+        // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
+        let parts: Vec<_> = parts.map(|(block, first)| self.part_made_within(list, block, first, dates)).collect();
+        let mut within: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut parts = stream::iter(parts).buffer_unordered(CONCURRENT_PARTS);
+        while let Some((block, ordinals)) = parts.try_next().await? {
+            within.entry(block).or_default().extend(ordinals);
+        }
+        Ok(within)
+    }
+
+    /// The same of the rows of a part of a block.
+    async fn part_made_within(
+        &self,
+        list: &str,
+        block: u32,
+        first: u32,
+        dates: &Dates,
+    ) -> Result<(u32, Vec<u32>), TableError> {
+        #[derive(Deserialize)]
+        struct Made {
+            sk: String,
+            created_at: Timestamp,
+        }
+        let key = |offset: u32| list_row(&self.tenant, list, block * BLOCK + offset);
+        let rows = self.store.query_attributes(&key(first), &key(first + PART - 1), "sk, created_at").await?;
+        let made: Vec<Made> = readable(rows);
+        let within = made.into_iter().filter(|made| dates.contain(made.created_at));
+        Ok((block, within.filter_map(|made| made.sk.parse().ok()).collect()))
+    }
+}
+
+impl Store {
+    /// These attributes of the items of a partition from one key to another. An item that was written in the last second may be missing, at half the
+    /// price.
+    async fn query_attributes(&self, from: &Key, to: &Key, attributes: &'static str) -> Result<Vec<Item>, TableError> {
+        let (mut items, mut start) = (Vec::new(), None);
+        loop {
+            let call = self.client.query().table_name(&*self.table_name).projection_expression(attributes);
+            let call = call.key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to");
+            let call = call.expression_attribute_values(":pk", text(&from.pk));
+            let call = call.expression_attribute_values(":from", text(&from.sk));
+            let call = call.expression_attribute_values(":to", text(&to.sk)).set_exclusive_start_key(start.take());
+            let under_way = self.calls.begin(&self.meter).await;
+            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
+            under_way.end(Unit::Read, units(consumed));
+            let output = result.map_err(|error| failure(&error))?;
+            items.extend(output.items.unwrap_or_default());
+            start = output.last_evaluated_key;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+}
