@@ -64,8 +64,8 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
             let at = BEGIN + i64::try_from(place).unwrap() * 60_000 + random.i64(-180_000..180_000) - late;
             made.push((at, random.usize(..2)));
         }
-        let make = |index: usize, id| conversation(id, &assistants[made[index].1], made[index].0);
-        let rows = table.insert_all::<Conversation>((), &ids, make).await.unwrap();
+        let open = |index: usize, id| conversation(id, &assistants[made[index].1], made[index].0);
+        let rows = table.insert_all::<Conversation>((), &ids, open).await.unwrap();
         let rows = rows.iter().zip(&made).map(|(row, (made_at, assistant))| Plain {
             id: row.id,
             made_at: *made_at,
@@ -91,7 +91,7 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
     stack.settle().await.unwrap();
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
 
-    let whole = ROWS as i64 * 60_000;
+    let whole = i64::try_from(ROWS).unwrap() * 60_000;
     for number in 0..80 {
         // Most are exactly when a row was made, or a millisecond beside it.
         let mut time = || match random.u32(..4) {

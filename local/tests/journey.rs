@@ -166,7 +166,8 @@ async fn prepare(journey: &mut Journey) {
     assert_eq!(status, 200);
     let headers = upload["headers"].as_object().unwrap().iter();
     let headers: String = headers.map(|(name, value)| format!(" -H \"{name}: {}\"", value.as_str().unwrap())).collect();
-    journey.write(&format!("```sh\nprintf 'wash;12,50\\r\\n' | curl -X PUT \"$UPLOAD\" --data-binary @-{headers}\n```"));
+    journey
+        .write(&format!("```sh\nprintf 'wash;12,50\\r\\n' | curl -X PUT \"$UPLOAD\" --data-binary @-{headers}\n```"));
     let path = "/api/v1/datasource/datasourcefile/$FILE";
     let read = journey.step("Now it can be downloaded.", ("GET", path), Value::Null, &[]).await;
     let (_, _, bytes) = send("GET", read["download_url"].as_str().unwrap(), &json!({}), b"").await;
@@ -199,7 +200,8 @@ async fn converse(journey: &mut Journey) {
     journey.step("A tag marks one of them.", ("POST", "/api/v1/tag"), tag, &[("TAG", "/id")]).await;
     let link = json!({"tag_id": "$TAG", "entity_type": "contact", "entity_id": "$ADA"});
     journey.step("It is linked to her.", ("POST", "/api/v1/link_tag_entity"), link, &[("LINK", "/id")]).await;
-    let open = json!({"assistant_id": "$ASSISTANT", "widget_id": "$WIDGET", "contact_id": "$ADA", "device_type": "mobile"});
+    let open =
+        json!({"assistant_id": "$ASSISTANT", "widget_id": "$WIDGET", "contact_id": "$ADA", "device_type": "mobile"});
     journey.step("She opens a conversation.", ("POST", "/api/v1/conversation"), open, &[("TALK", "/id")]).await;
     let says = "She asks, and the assistant answers.";
     let path = "/api/v1/conversation/$TALK/message";
@@ -324,7 +326,9 @@ async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api(
     campaign(&mut journey).await;
     sell(&mut journey).await;
     clean_up(&mut journey).await;
-    journey.write("Within seconds nothing of the organisation is left but its keys, and the numbers that its lists go on from.");
+    journey.write(
+        "Within seconds nothing of the organisation is left but its keys, and the numbers that its lists go on from.",
+    );
     let page = journey.page().trim_end().to_owned() + "\n";
 
     let Journey { world, org, .. } = journey;

@@ -77,11 +77,11 @@ impl<R: Listed> React for SelectRows<R> {
 
     async fn react(cx: &Reacting<'_>, rows: &[RowChange<R>]) -> Result<()> {
         let terms = |row: &Option<R>| row.as_ref().map(R::terms);
-        let moved = |row: &RowChange<R>| {
+        let change = |row: &RowChange<R>| {
             let made_at = row.is.as_ref().or(row.was.as_ref()).and_then(R::dated);
             Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is), made_at }
         };
-        let moves: Vec<Move> = rows.iter().map(moved).collect();
+        let moves: Vec<Move> = rows.iter().map(change).collect();
         Ok(cx.table.follow(&moves, cx.now).await?)
     }
 }

@@ -234,7 +234,7 @@ async fn counts_always_add_up_to_the_contacts() {
                     } else if matches!(step, Step::Retry) {
                         (paused || queued > 0).then_some("campaign_in_progress")
                     } else {
-                        let idle = queued == 0 && !(paused && !matches!(step, Step::Cancel));
+                        let idle = queued == 0 && (!paused || matches!(step, Step::Cancel));
                         idle.then_some("campaign_completed")
                     };
                     if let Some(refused) = refused {

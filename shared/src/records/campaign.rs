@@ -100,7 +100,7 @@ crate::input! {
 
 crate::object! {
     /// How many of a campaign's contacts are in each state.
-    #[derive(Default)]
+    #[derive(Default, Copy)]
     pub struct Counts {
         /// Not sent yet.
         pub queued: u64,

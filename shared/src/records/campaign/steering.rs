@@ -133,7 +133,7 @@ impl Table {
         let (item, beside) = (item?.ok_or(TableError::Missing)?, beside?);
         let change = |campaign: &mut Campaign| {
             let was = campaign.clone();
-            let counts = complete(was.clone(), &beside).counts;
+            let counts = complete(&was, &beside).counts;
             steer(campaign, counts, now).map_err(Unchanged::Refused)?;
             if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
         };
@@ -142,6 +142,6 @@ impl Table {
             Err(Unchanged::Already(campaign)) => *campaign,
             Err(Unchanged::Refused(error)) => return Ok(Err(error)),
         };
-        Ok(Ok(complete(steered, &beside)))
+        Ok(Ok(complete(&steered, &beside)))
     }
 }

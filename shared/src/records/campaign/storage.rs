@@ -220,7 +220,7 @@ impl Table {
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (campaign, items) =
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        Ok(complete(campaign?, &items?))
+        Ok(complete(&campaign?, &items?))
     }
 
     /// A page of the campaigns as they are answered.
@@ -229,10 +229,10 @@ impl Table {
     /// [`TableError`].
     pub async fn campaigns(&self, query: &ListQuery<Campaign>) -> Result<Page<Campaign>, TableError> {
         let page = self.list((), query).await?;
-        let complete = |campaign: Campaign| async {
+        let complete = async |campaign: Campaign| {
             let first = message_text(&self.tenant, campaign.id.run());
             let items = self.store.query(&first.pk, &first.sk, None).await?;
-            Ok::<_, TableError>(complete(campaign, &items))
+            Ok::<_, TableError>(complete(&campaign, &items))
         };
         let campaigns: Vec<_> = page.items.into_iter().map(complete).collect();
         let mut campaigns: Vec<Campaign> = stream::iter(campaigns).buffered(CONCURRENT_BATCHES).try_collect().await?;
@@ -410,9 +410,9 @@ fn places_of(campaign: &Campaign) -> u32 {
 }
 
 /// A campaign as it is answered, with its message and what became of its contacts, which `items` hold.
-pub(super) fn complete(campaign: Campaign, items: &[Item]) -> Campaign {
+pub(super) fn complete(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
-    Campaign { message: items.iter().find_map(text_in), ..campaign }.counted(outcomes).seen()
+    Campaign { message: items.iter().find_map(text_in), ..campaign.clone() }.counted(outcomes).seen()
 }
 
 /// The message in the item of one.
