@@ -29,7 +29,12 @@ BUILD = WORK / "build"
 STAGE, STACK = "dev", "assistants-dev"
 # A megabyte is milliseconds of a cold start. The others are those that bring an HTTP client of their own.
 ZIP_LIMIT, ZIP_LIMIT_WITH_CLIENT = 3_200_000, 3_900_000
-WITH_CLIENT = ("SetupPaymentWebhookFunction", "SendDeliveryFunction")
+WITH_CLIENT = (
+    "CheckPaymentWebhookFunction",
+    "RemovePaymentWebhooksFunction",
+    "SendDeliveryFunction",
+    "SetupPaymentWebhookFunction",
+)
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}
 # What the emulator is known not to do: it applies no GatewayResponses, and its events name no domain. Besides, it takes
@@ -313,7 +318,11 @@ def main(architecture: str) -> None:
         step("bucket", tls_only, service)
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
         step("delivery of the closed conversation", delivered, service)
-        step("recorded events that delete", replay, service, local[1], "--only", "delete-")
+        # What belongs to others goes first: it would go with them.
+        of_others = ("delete-agency-", "delete-campaign-", "delete-datasource-", "delete-link")
+        first, then = ([part for name in of_others for part in (option, name)] for option in ("--only", "--skip"))
+        step("recorded events that delete", replay, service, local[1], *first)
+        step("and the others", replay, service, local[1], "--only", "delete-", *then)
         links = "read-link-tag-entity-list"
         step("links of the deleted tag", wait_for, lambda: not service.send(links)[1]["data"]["total"], "they are gone")
         step("files", files, service)
