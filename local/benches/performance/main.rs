@@ -21,6 +21,7 @@ mod contention;
 mod costs;
 mod deliveries;
 mod first;
+mod import;
 mod lists;
 mod memory;
 mod sizes;
@@ -83,6 +84,8 @@ enum Measure {
     Lists,
     /// A campaign to ten thousand contacts
     Campaign,
+    /// An import of contacts, and of a hundred thousand
+    Import,
     /// Many environments of a function at work for one organisation, beside one organisation each
     Contention,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
@@ -164,6 +167,7 @@ impl Measure {
                 | Self::Lists
                 | Self::Campaign
                 | Self::Contention
+                | Self::Import
                 | Self::Deliveries
                 | Self::Build
         )
@@ -184,6 +188,7 @@ impl Measure {
                 campaign::measure(bench, figures).await?;
                 campaign::measure_sending(bench, figures)
             }
+            Self::Import => import::measure(bench, figures),
             Self::Contention => contention::measure(bench, figures),
             Self::Deliveries => {
                 bench.build_sender()?;
