@@ -318,9 +318,8 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
     Exercise {
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 2),
         recorded: || vec![("completed", at(&routes::PAUSE_CAMPAIGN, &id('a', kind::FAILED_CAMPAIGN, 1)))],
-        // That of the demo set is paused.
-        calls_more: || vec![plain(&routes::RESUME_CAMPAIGN), plain(&routes::PAUSE_CAMPAIGN)],
         further: Further::NoEffect,
         ..Exercise::of(&routes::PAUSE_CAMPAIGN)
     },
@@ -502,7 +501,7 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
-    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
         recorded: || {
