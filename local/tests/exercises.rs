@@ -318,9 +318,8 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::DELETE_USER),
     Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },
     Exercise {
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 2),
         recorded: || vec![("completed", at(&routes::PAUSE_CAMPAIGN, &id('a', kind::FAILED_CAMPAIGN, 1)))],
-        // That of the demo set is paused.
-        calls_more: || vec![plain(&routes::RESUME_CAMPAIGN), plain(&routes::PAUSE_CAMPAIGN)],
         further: Further::NoEffect,
         ..Exercise::of(&routes::PAUSE_CAMPAIGN)
     },
@@ -512,7 +511,7 @@ pub const EXERCISES: &[Exercise] = &[
         demo: |organisation, _| id(organisation, kind::CONVERSATION, 0),
         ..Exercise::of(&routes::DELETE_CONVERSATION)
     },
-    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
         recorded: || {

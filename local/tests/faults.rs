@@ -121,7 +121,7 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
     let text = |item: &BTreeMap<String, AttributeValue>, name: &str| {
         item.get(name).and_then(|value| value.as_s().ok()).cloned()
     };
-    let demo = [id('a', kind::CAMPAIGN, 0), id('a', kind::FAILED_CAMPAIGN, 1)];
+    let demo = [id('a', kind::CAMPAIGN, 0), id('a', kind::FAILED_CAMPAIGN, 1), id('a', kind::NEW_CAMPAIGN, 2)];
     let campaigns: Vec<_> = items
         .iter()
         .filter(|item| text(item, "record").as_deref() == Some("Campaign"))

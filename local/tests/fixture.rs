@@ -212,6 +212,7 @@ pub mod kind {
     pub const MESSAGE: u8 = 16;
     pub const BILLING_PLAN: u8 = 17;
     pub const FAILED_CAMPAIGN: u8 = 20;
+    pub const NEW_CAMPAIGN: u8 = 21;
 }
 
 pub fn call(method: &str, path: &str, key: &str) -> Call {

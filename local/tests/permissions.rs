@@ -91,6 +91,14 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             clock.set(clock.now().plus_seconds(7200));
             close_towards_nobody(stack).await;
             stack.stream.drain_for("record-changed").await.unwrap();
+            // And one of a campaign that is paused before it is sent.
+            let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
+            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+            table.change(id, Uuid::max(), connect).await.unwrap();
+            let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+            stack.tick("send-campaigns").await.unwrap();
+            let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
+            data(&stack.answer(&post(&pause, ACME, "")).await);
         }
         "release-deliveries" => {
             close_towards_nobody(stack).await;

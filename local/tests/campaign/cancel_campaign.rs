@@ -81,7 +81,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
 async fn a_cancelled_campaign_is_due_no_more() {
     let stack = stack().await;
     let (campaign, _) = campaign_to(&stack, 3).await;
-    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 2)).unwrap();
+    let item = async || items(&stack).await.remove(&row("CAMPAIGN", 3)).unwrap();
     assert_eq!(item().await["due_at"], TEST_TIME);
     cancel(&stack, &campaign).await;
     let item = item().await;

@@ -20,9 +20,11 @@ async fn a_campaign_is_listed_as_it_is_read() {
     stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{}", contacts[0]), ACME)).await;
     let read = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
     let page = list(&stack, "").await;
-    let failed = format!("/api/v1/campaign/get/{}", id('a', kind::FAILED_CAMPAIGN, 1));
-    let failed = data(&stack.answer(&call("GET", &failed, ACME)).await);
-    assert_eq!((&page["total"], &page["items"]), (&json!(3), &json!([read_campaign::demo(), failed, read])));
+    let of_demo =
+        async |id: String| data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await);
+    let (failed, new) =
+        (of_demo(id('a', kind::FAILED_CAMPAIGN, 1)).await, of_demo(id('a', kind::NEW_CAMPAIGN, 2)).await);
+    assert_eq!((&page["total"], &page["items"]), (&json!(4), &json!([read_campaign::demo(), failed, new, read])));
     assert_eq!(read["counts"]["queued"], 2);
     assert_eq!(read["message"], "Hello, how can we help?");
 }
@@ -47,7 +49,8 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
     stack.tick("send-campaigns").await.unwrap();
     assert_eq!(selected("completed").await, [json!(id('a', kind::FAILED_CAMPAIGN, 1)), json!(sent)]);
     assert_eq!(selected("paused").await, [json!(id('a', kind::CAMPAIGN, 0))]);
-    for none in ["queued", "in_progress", "not_started"] {
+    assert_eq!(selected("not_started").await, [json!(id('a', kind::NEW_CAMPAIGN, 2))]);
+    for none in ["queued", "in_progress", "to_be_run"] {
         assert_eq!(selected(none).await, Vec::<Value>::new(), "{none}");
     }
 }

@@ -48,16 +48,16 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let [a, b, c] = [4, 9, 2].map(contact);
     let body = json!({"contact_ids": [a, b, a.to_uppercase(), c, a.replace('-', "")], "message": "Hi"});
     let answer = run(&stack, CHAT, body).await;
-    let wanted = json!({"campaign_id": fresh(0, 2), "status": "queued", "contacts": 3});
+    let wanted = json!({"campaign_id": fresh(0, 3), "status": "queued", "contacts": 3});
     let wanted = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
 
     let now = TEST_TIME;
-    let (campaign_key, partition) = (row("CAMPAIGN", 2), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
+    let (campaign_key, partition) = (row("CAMPAIGN", 3), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
     // By this the campaign of a contact is found.
     let pointer = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN");
-    let mut wanted = head("CAMPAIGN", 3);
-    wanted.insert(pointer.clone(), json!({"pk": pointer.0, "sk": pointer.1, "id": fresh(0, 2)}));
+    let mut wanted = head("CAMPAIGN", 4);
+    wanted.insert(pointer.clone(), json!({"pk": pointer.0, "sk": pointer.1, "id": fresh(0, 3)}));
     // Beside the campaign, which changes often.
     let text = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN_TEXT");
     wanted.insert(text.clone(), json!({"pk": text.0, "sk": text.1, "text": "Hi"}));
@@ -67,7 +67,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             "pk": campaign_key.0,
             "sk": campaign_key.1,
             "record": "Campaign",
-            "id": fresh(0, 2),
+            "id": fresh(0, 3),
             "widget_id": id('a', kind::WIDGET, CHAT),
             "assistant_id": id('a', kind::ASSISTANT, 1),
             "message": null,
@@ -104,7 +104,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let (gone, mut new) = changes(&stack, &before).await;
     // What remembers the request is no record.
     new.retain(|(pk, _), _| !pk.contains("#RUN#"));
-    assert_eq!((gone, new), (head("CAMPAIGN", 2), wanted));
+    assert_eq!((gone, new), (head("CAMPAIGN", 3), wanted));
 }
 
 #[tokio::test]

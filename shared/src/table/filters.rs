@@ -5,7 +5,7 @@
 //! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
 //! ordinals of 32 blocks, so that a page is found by the counts, then by the bits of the few blocks that it lies in.
 //!
-//! A list that can be asked for the rows of some days has a set of all its rows too, and each block of its sets a [`Span`]: see
+//! A list that can be asked for the rows of some days has a set of all its rows too, and each block of its sets a span: see
 //! [`dates`](crate::table::dates).
 //!
 //! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
