@@ -162,7 +162,7 @@ impl Sender {
     }
 
     /// What a caller does with a campaign: `pause`, `resume`, `cancel` or `retry`. The answer's status, and the campaign or the kind of the refusal.
-    pub async fn steer(&self, id: &str, verb: &str) -> (u16, Value) {
+    pub async fn control(&self, id: &str, verb: &str) -> (u16, Value) {
         let answer = self.world.ask(&self.org, "POST", &format!("/api/v1/campaign/{id}/{verb}"), &Value::Null).await;
         let body = json(&answer);
         let told = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };

@@ -11,7 +11,7 @@ impl Operation for ResumeCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let steered = cx.table.steer_campaign(request.path, Campaign::resume, cx.new_id(), cx.now()).await;
-        steered.on_missing("campaign_id")?.map(Updated)
+        let changed = cx.table.control_campaign(request.path, Campaign::resume, cx.new_id(), cx.now()).await;
+        changed.on_missing("campaign_id")?.map(Updated)
     }
 }

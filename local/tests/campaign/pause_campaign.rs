@@ -26,7 +26,7 @@ async fn campaign_that_is(state: &str) -> (Sender, String) {
         "queued" => {}
         "paused" | "cancelled" => {
             let verb = if state == "paused" { "pause" } else { "cancel" };
-            assert_eq!(sender.steer(&id, verb).await.0, 200);
+            assert_eq!(sender.control(&id, verb).await.0, 200);
         }
         _ => sender.minute(&[&id]).await,
     }
@@ -47,7 +47,7 @@ async fn what_can_be_done_follows_from_the_state() {
         for (verb, wanted) in wanted {
             let (sender, id) = campaign_that_is(state).await;
             let before = sender.campaign(&id).await.0;
-            let (status, told) = sender.steer(&id, verb).await;
+            let (status, told) = sender.control(&id, verb).await;
             let what = format!("{state} {verb}: {told}");
             if status == 409 {
                 assert_eq!(told, wanted, "{what}");
@@ -58,7 +58,7 @@ async fn what_can_be_done_follows_from_the_state() {
             assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
             assert_eq!(sender.campaign(&id).await.0, told, "{what}");
             sender.world.pass(1);
-            let again = sender.steer(&id, verb).await;
+            let again = sender.control(&id, verb).await;
             let wanted = match verb {
                 "cancel" => (409, json!(cancelled)),
                 "retry" if state == "failed" => (409, json!(under_way)),
@@ -86,7 +86,7 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
             }
             sender.world.receiver.behave("/connector", Behaviour::Answer(200));
             let (what, tries) = (format!("{moment}, {connected}"), sender.received().len());
-            assert_eq!(sender.steer(&id, "pause").await.1["status"], "paused", "{what}");
+            assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{what}");
             for _ in 0..3 {
                 sender.minute(&[&id]).await;
                 sender.world.pass(DAY);
@@ -94,7 +94,7 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
             assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
             assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
             assert_eq!(sender.world.due().await, BTreeMap::new(), "nothing is looked at in vain: {what}");
-            assert_eq!(sender.steer(&id, "resume").await.1["status"], "queued", "{what}");
+            assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{what}");
             sender.until_the_end(&id).await;
             assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
             let sent = if connected { 5 } else { 0 };
@@ -113,7 +113,7 @@ async fn others_of_the_same_connector_are_not_held_up() {
     sender.world.receiver.behave("/connector", Behaviour::Answer(500));
     let paused = sender.run(json!({"message": "Paused"})).await;
     sender.minute(&[&paused]).await;
-    sender.steer(&paused, "pause").await;
+    sender.control(&paused, "pause").await;
     let other = sender.run(json!({"message": "Other"})).await;
     sender.minute(&[&other]).await;
     sender.world.receiver.behave("/connector", Behaviour::Answer(200));
@@ -122,7 +122,7 @@ async fn others_of_the_same_connector_are_not_held_up() {
         sender.minute(&[&paused, &other]).await;
     }
     assert_eq!((sender.outcome(&paused).await, sender.outcome(&other).await), (all("queued", 30), all("sent", 30)));
-    assert_eq!(sender.steer(&paused, "cancel").await.1["status"], "cancelled");
+    assert_eq!(sender.control(&paused, "cancel").await.1["status"], "cancelled");
     assert_eq!(sender.outcome(&paused).await, all("cancelled", 30));
 }
 
@@ -137,7 +137,7 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
         };
         let pause = async {
             while world.get(&sender.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}
-            assert_eq!(sender.steer(&id, "pause").await.0, 200);
+            assert_eq!(sender.control(&id, "pause").await.0, 200);
         };
         tokio::join!(pause, work);
         let (received, outcome) = (sender.received().len(), sender.outcome(&id).await);
@@ -145,7 +145,7 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
         world.pass(DAY);
         world.minutes(3).await;
         assert_eq!((sender.received().len(), sender.outcome(&id).await), (received, outcome));
-        sender.steer(&id, "resume").await;
+        sender.control(&id, "resume").await;
         sender.until_the_end(&id).await;
         assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all("sent", 100), 100));
         assert_eq!(events(&sender.received()).len(), if connected { 100 } else { 0 });
@@ -169,17 +169,17 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         }
     };
     let pause = async |(sender, id): &(Sender, String)| {
-        sender.steer(id, "pause").await;
+        sender.control(id, "pause").await;
         minutes(sender).await;
     };
     let resume = async |(sender, id): &(Sender, String)| {
-        sender.steer(id, "resume").await;
+        sender.control(id, "resume").await;
         minutes(sender).await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         sender.world.settle().await;
         // Where it is over already, this is refused.
-        sender.steer(id, "resume").await;
+        sender.control(id, "resume").await;
         sender.until_the_end(id).await;
         assert_eq!(sender.outcome(id).await, all("sent", 3), "{what}");
         assert_eq!(events(&sender.received()).len(), 3, "{what}");

@@ -30,7 +30,7 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
         assert!(before.iter().all(|contact| contact["error"] == "the connector answered 410"));
         let first: BTreeSet<String> = events(&sender.received()).into_keys().map(str::to_owned).collect();
         sender.world.receiver.forget();
-        let (status, retried) = sender.steer(&id, "retry").await;
+        let (status, retried) = sender.control(&id, "retry").await;
         let (campaign, contacts) = sender.campaign(&id).await;
         assert_eq!((status, &retried, &retried["status"]), (200, &campaign, &json!("queued")));
         let blank = |contact: &Value| (contact["error"].clone(), contact["conversation_id"].clone());
@@ -62,7 +62,7 @@ async fn only_what_failed_is_sent_and_the_others_take_no_time() {
     let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 117)]);
     assert_eq!(sender.outcome(&id).await, counts);
     sender.world.receiver.forget();
-    let retried = sender.steer(&id, "retry").await.1;
+    let retried = sender.control(&id, "retry").await.1;
     assert_eq!(retried["counts"], json!({"queued": 3, "sent": 117, "failed": 0, "cancelled": 0}));
     // At this rate all of them would take three minutes.
     for _ in 0..2 {
@@ -71,7 +71,7 @@ async fn only_what_failed_is_sent_and_the_others_take_no_time() {
     assert_eq!((sender.outcome(&id).await, sender.received().len()), (all("sent", 120), 3));
     // Nothing is left to retry.
     let before = sender.campaign(&id).await.0;
-    assert_eq!(sender.steer(&id, "retry").await, (200, before.clone()));
+    assert_eq!(sender.control(&id, "retry").await, (200, before.clone()));
     assert_eq!(sender.campaign(&id).await.0, before);
 }
 
@@ -81,7 +81,7 @@ async fn it_can_be_retried_again_and_again() {
     for round in 0..4 {
         let reply = Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(410)]);
         sender.world.receiver.behave("/connector", reply);
-        assert_eq!(sender.steer(&id, "retry").await.0, 200);
+        assert_eq!(sender.control(&id, "retry").await.0, 200);
         // One is deleted while it waits to be sent again: it counts as nothing any more.
         if round == 2 {
             let contacts = sender.campaign(&id).await.1;
@@ -101,28 +101,28 @@ async fn it_can_be_retried_again_and_again() {
 #[tokio::test]
 async fn where_it_fails_before_it_is_sent_it_says_why() {
     let (sender, id) = failed(2, json!({})).await;
-    sender.steer(&id, "retry").await;
+    sender.control(&id, "retry").await;
     data(&sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
     sender.until_the_end(&id).await;
     let (_, contacts) = sender.campaign(&id).await;
     assert_eq!(sender.outcome(&id).await, all("failed", 2));
     assert!(contacts.iter().all(|contact| contact["error"] == "the widget is gone"), "{contacts:?}");
     assert!(contacts.iter().all(|contact| contact["conversation_id"].is_null()), "{contacts:?}");
-    assert_eq!(sender.steer(&id, "retry").await.1["counts"]["queued"], 2);
+    assert_eq!(sender.control(&id, "retry").await.1["counts"]["queued"], 2);
 }
 
 #[tokio::test]
 async fn what_is_queued_again_can_be_paused_and_cancelled() {
     let (sender, id) = failed(3, json!({})).await;
-    sender.steer(&id, "retry").await;
+    sender.control(&id, "retry").await;
     sender.world.receiver.forget();
-    assert_eq!(sender.steer(&id, "pause").await.1["status"], "paused");
+    assert_eq!(sender.control(&id, "pause").await.1["status"], "paused");
     sender.minute(&[&id]).await;
     assert_eq!(sender.outcome(&id).await, all("queued", 3));
-    assert_eq!(sender.steer(&id, "cancel").await.1["status"], "cancelled");
+    assert_eq!(sender.control(&id, "cancel").await.1["status"], "cancelled");
     sender.minute(&[&id]).await;
     assert_eq!((sender.outcome(&id).await, sender.received()), (all("cancelled", 3), Vec::new()));
-    assert_eq!(sender.steer(&id, "retry").await, (409, json!("campaign_cancelled")));
+    assert_eq!(sender.control(&id, "retry").await, (409, json!("campaign_cancelled")));
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
         (sender, id)
     };
     let work = async |(sender, id): &(Sender, String)| {
-        sender.steer(id, "retry").await;
+        sender.control(id, "retry").await;
         sender.world.stack.minute().await.unwrap();
         sender.world.settle().await;
     };
@@ -143,7 +143,7 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
         sender.world.settle().await;
         // Where the first request was lost, this one does it; else it has been done.
         if sender.outcome(id).await == all("failed", 2) {
-            assert_eq!(sender.steer(id, "retry").await.0, 200, "{what}");
+            assert_eq!(sender.control(id, "retry").await.0, 200, "{what}");
         }
         for _ in 0..8 {
             sender.minute(&[id]).await;

@@ -60,8 +60,8 @@ impl Outbox<'_> {
         Ok(())
     }
 
-    /// Makes one attempt and saves its result. Where a try may have ended its process, and always
-    /// in the tick, which has no other trace of it, the try is counted before it is made.
+    /// Makes one attempt and saves its result. Where a try may have ended its process, and always in the tick, which has no other trace of it,
+    /// the try is counted before it is made.
     pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Tried> {
         let target = match &endpoint.target {
             Ok(target) => target,

@@ -245,19 +245,13 @@ impl<'a> Outbox<'a> {
                 self.service.clock.sleep_until(time).await;
                 self.attempt(endpoint, was).await
             });
-            // Without a target nothing can arrive: all of them are given up.
-            let mut arrived = endpoint.has_no_target();
-            let mut parked = true;
-            for tried in join_all(sends).await {
-                let tried = tried?;
-                arrived |= tried == Tried::Arrived;
-                parked &= tried == Tried::Parked;
-            }
-            if parked {
+            let tried: Vec<Tried> = join_all(sends).await.into_iter().collect::<Result<_>>()?;
+            if !tried.is_empty() && tried.iter().all(|tried| *tried == Tried::Parked) {
                 // That tells nothing of the endpoint.
                 continue;
             }
-            if !arrived {
+            // Without a target nothing can arrive: all of them are given up.
+            if !endpoint.has_no_target() && !tried.contains(&Tried::Arrived) {
                 return Ok(endpoint.end_drain(self.now()).await?);
             }
             let most = if endpoint.connector().is_some() { self.service.config.rate() as usize } else { WIDTH };

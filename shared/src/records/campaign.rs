@@ -1,10 +1,10 @@
 //! Campaigns, and the contacts of each.
 
+mod control;
 pub mod dispatch;
 mod lease;
 mod progress;
 pub mod rate_limit;
-mod steering;
 pub(crate) mod storage;
 
 pub use lease::Lease;

@@ -114,15 +114,15 @@ impl Campaign {
 }
 
 impl Table {
-    /// Changes a campaign by `steer`, which also gets how many of its contacts are in each state, for the request `by`, whose repeat changes it no
-    /// more. Returns the campaign as it is answered.
+    /// Changes a campaign by `control`, which also gets how many of its contacts are in each state. Of one request `by` the change is made
+    /// once. Returns the campaign as it is answered.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is no such campaign. The inner error is that of `steer`.
-    pub async fn steer_campaign(
+    /// [`TableError::Missing`] where there is no such campaign. The inner error is that of `control`.
+    pub async fn control_campaign(
         &self,
         id: CampaignId,
-        steer: fn(&mut Campaign, Counts, Timestamp) -> Result<()>,
+        control: fn(&mut Campaign, Counts, Timestamp) -> Result<()>,
         by: Uuid,
         now: Timestamp,
     ) -> Result<Result<Campaign>, TableError> {
@@ -134,14 +134,14 @@ impl Table {
         let change = |campaign: &mut Campaign| {
             let was = campaign.clone();
             let counts = complete(&was, &beside).counts;
-            steer(campaign, counts, now).map_err(Unchanged::Refused)?;
+            control(campaign, counts, now).map_err(Unchanged::Refused)?;
             if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
         };
-        let steered = match self.try_change_item(item, id, by, change).await? {
+        let changed = match self.try_change_item(item, id, by, change).await? {
             Ok(changed) => changed,
             Err(Unchanged::Already(campaign)) => *campaign,
             Err(Unchanged::Refused(error)) => return Ok(Err(error)),
         };
-        Ok(Ok(complete(&steered, &beside)))
+        Ok(Ok(complete(&changed, &beside)))
     }
 }
