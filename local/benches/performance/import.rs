@@ -81,7 +81,8 @@ async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
     let mut campaign: Value = serde_json::from_str(&bench.event("run-campaign")?)?;
     campaign["body"] = json!(json!({"contact_ids": ids[..INVITED]}).to_string());
-    let mut runner = bench.program("run-campaign", &stack).with("AWS_ENDPOINT_URL_DYNAMODB", proxy.url.clone()).start().await?;
+    let mut runner =
+        bench.program("run-campaign", &stack).with("AWS_ENDPOINT_URL_DYNAMODB", proxy.url.clone()).start().await?;
     let answer = runner.invoke(&campaign.to_string()).await?;
     let status = serde_json::from_str::<Value>(&answer.body)?["statusCode"].as_u64().unwrap_or_default();
     if status >= 300 {
