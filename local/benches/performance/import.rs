@@ -51,7 +51,7 @@ async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let before = process.cpu()?;
     let answer = process.invoke(&event(&recorded, CALLS)).await?;
     created(&answer.body)?;
-    let (wall, busy) = (answer.wall.as_secs_f64(), (process.cpu()? - before).as_secs_f64());
+    let (wall, busy) = (answer.wall.as_secs_f64(), process.cpu()?.saturating_sub(before).as_secs_f64());
     let small = wall - busy + busy * PART;
     figures.push(row("500 contacts by one call, on this machine", wall, Unit::Seconds));
     figures.push(
