@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
 use futures_util::future::{BoxFuture, join_all, try_join_all};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,6 +19,7 @@ use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use crate::records::declaration::Declared as _;
 use crate::records::delivery::Delivery;
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
@@ -31,7 +34,7 @@ use crate::table::Table;
 use crate::table::cascade::{Owned, Owner, Removal, Step};
 use crate::table::filters::Move;
 use crate::table::keys::Key;
-use crate::table::stored::{Listed, Stored};
+use crate::table::stored::Listed;
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
 
@@ -73,6 +76,7 @@ struct SelectRows<R>(PhantomData<R>);
 impl<R: Listed> React for SelectRows<R> {
     const NAME: &'static str = "select-rows";
     const WHEN: When = When::Changed;
+    const RECORD: &'static str = R::NAME;
     type Record = R;
 
     async fn react(cx: &Reacting<'_>, rows: &[RowChange<R>]) -> Result<()> {
@@ -93,12 +97,20 @@ impl<R: Owner> React for RemoveBelongings<R> {
     const NAME: &'static str = "remove-belongings";
     const WHEN: When = When::Removed;
     const STEPS: &'static [Step] = R::STEPS;
-    type Record = R;
+    const RECORD: &'static str = R::NAME;
+    // Nothing else is read: a record that cannot be read any more has belongings too.
+    type Record = OnlyId;
 
-    async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
+    async fn react(cx: &Reacting<'_>, records: &[RowChange<OnlyId>]) -> Result<()> {
         let removed = records.iter().filter_map(|changed| changed.was.as_ref());
-        remove_belongings(cx, removed.map(|record| (R::NAME, record.uuid()))).await
+        remove_belongings(cx, removed.map(|record| (R::NAME, record.id)).collect()).await
     }
+}
+
+/// The id of a record, whatever else it has.
+#[derive(Deserialize)]
+struct OnlyId {
+    id: Uuid,
 }
 
 /// When a record is made that belongs to one that is gone, it goes too: the request that made it was under way when the other one was removed.
@@ -107,12 +119,14 @@ struct RemoveOrphans<R>(PhantomData<R>);
 impl<R: Owned> React for RemoveOrphans<R> {
     const NAME: &'static str = "remove-orphans";
     const WHEN: When = When::Made;
+    const RECORD: &'static str = R::NAME;
     type Record = R;
 
     async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
-        let made: Vec<R> = records.iter().filter_map(|changed| changed.is.clone()).collect();
-        let gone = cx.table.missing_owners(&made).await?;
-        remove_belongings(cx, gone.into_iter().filter_map(|owner| Some((owner.record, owner.proof?)))).await
+        let made = records.iter().filter_map(|changed| changed.is.as_ref());
+        let owners = made.flat_map(|record| record.owners(&cx.table.tenant)).collect();
+        let gone = cx.table.not_there(owners).await?;
+        remove_belongings(cx, gone.into_iter().filter_map(|owner| Some((owner.record, owner.proof?))).collect()).await
     }
 }
 
@@ -122,6 +136,7 @@ struct ContinueRemoval;
 impl React for ContinueRemoval {
     const NAME: &'static str = "continue-removal";
     const WHEN: When = When::Written;
+    const RECORD: &'static str = Removal::NAME;
     type Record = Removal;
 
     async fn react(cx: &Reacting<'_>, removals: &[RowChange<Removal>]) -> Result<()> {
@@ -133,10 +148,7 @@ impl React for ContinueRemoval {
 }
 
 /// Begins to remove what belongs to these records.
-async fn remove_belongings(
-    cx: &Reacting<'_>,
-    records: impl Iterator<Item = (&'static str, Uuid)> + Send,
-) -> Result<()> {
+async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>) -> Result<()> {
     for (name, id) in records {
         cx.table.begin_cascade(name, steps_of(name), id, cx.now).await?;
     }
@@ -154,6 +166,7 @@ struct RemoveObject;
 impl React for RemoveObject {
     const NAME: &'static str = "remove-object";
     const WHEN: When = When::Removed;
+    const RECORD: &'static str = DatasourceFile::NAME;
     type Record = DatasourceFile;
 
     async fn react(cx: &Reacting<'_>, files: &[RowChange<DatasourceFile>]) -> Result<()> {
@@ -168,6 +181,7 @@ struct RetirePaymentWebhook;
 impl React for RetirePaymentWebhook {
     const NAME: &'static str = "retire-payment-webhook";
     const WHEN: When = When::Removed;
+    const RECORD: &'static str = Agency::NAME;
     type Record = Agency;
 
     async fn react(cx: &Reacting<'_>, agencies: &[RowChange<Agency>]) -> Result<()> {
@@ -185,6 +199,7 @@ struct AnnounceClosedConversation;
 impl React for AnnounceClosedConversation {
     const NAME: &'static str = "announce-closed-conversation";
     const WHEN: When = When::Became { field: "status", from: "open", to: "closed" };
+    const RECORD: &'static str = Conversation::NAME;
     type Record = Conversation;
 
     async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
@@ -199,6 +214,7 @@ struct CompleteDispatchedCampaign;
 impl React for CompleteDispatchedCampaign {
     const NAME: &'static str = "complete-dispatched-campaign";
     const WHEN: When = When::Changed;
+    const RECORD: &'static str = Campaign::NAME;
     type Record = Campaign;
 
     async fn react(cx: &Reacting<'_>, campaigns: &[RowChange<Campaign>]) -> Result<()> {
@@ -213,6 +229,7 @@ struct CompleteDeliveredCampaign;
 impl React for CompleteDeliveredCampaign {
     const NAME: &'static str = "complete-delivered-campaign";
     const WHEN: When = When::Ended { field: "state", to: &["delivered", "dead"], of: "campaign_id" };
+    const RECORD: &'static str = Delivery::NAME;
     type Record = Delivery;
 
     async fn react(cx: &Reacting<'_>, deliveries: &[RowChange<Delivery>]) -> Result<()> {
@@ -236,8 +253,10 @@ trait React {
     const WHEN: When;
     /// What goes with a removed record.
     const STEPS: &'static [Step] = &[];
-    /// The record.
-    type Record: Stored;
+    /// The name of the record.
+    const RECORD: &'static str;
+    /// What is read of it.
+    type Record: DeserializeOwned + Send + Sync;
 
     /// Reacts to changed records of one organisation, in the order of their changes.
     fn react(cx: &Reacting<'_>, records: &[RowChange<Self::Record>]) -> impl Future<Output = Result<()>> + Send;
@@ -311,10 +330,7 @@ impl Reaction {
     const fn of<R: React>() -> Self {
         Self {
             name: R::NAME,
-            record: match R::Record::RECORD {
-                Some(name) => name,
-                None => "",
-            },
+            record: R::RECORD,
             when: R::WHEN,
             steps: R::STEPS,
             react: |cx, changes| {

@@ -18,7 +18,7 @@ use crate::table::list::{BLOCK, SECTION};
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, key_of, made_id};
 use crate::table::stored::{Listed, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError, is_proven, readable};
+use crate::table::{Table, TableError, readable};
 use crate::values::id::{Id, ordinal};
 use crate::values::time::Timestamp;
 
@@ -55,9 +55,15 @@ pub trait Partitions: Listed {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String>;
 }
 
+/// The pointers that lead to the row in an item. The functions that take one are compiled once, and not for each kind of row.
+type PointersOf = fn(&Tenant, Item) -> Result<Vec<Key>, TableError>;
+
+/// The key of the row with this id, and its list, by the sort key of its pointer.
+type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
+
 /// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
-    Box::pin(table.remove_rows::<R>(owner.into()))
+    Box::pin(table.remove_rows(R::list(owner.into()), pointers_of::<R>))
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
@@ -66,7 +72,16 @@ pub fn links<R: Links<O>, O: 'static>(
     owner: Uuid,
     _: Timestamp,
 ) -> BoxFuture<'_, Result<bool, TableError>> {
-    Box::pin(table.remove_links::<R, O>(owner))
+    Box::pin(table.remove_links(R::partition(owner), target::<R, O>, pointers_of::<R>))
+}
+
+fn pointers_of<R: Listed>(tenant: &Tenant, item: Item) -> Result<Vec<Key>, TableError> {
+    from_item::<R>(item).map(|row| row.pointers(tenant))
+}
+
+fn target<R: Links<O>, O>(tenant: &Tenant, sk: &str, id: Uuid) -> Option<(Key, String)> {
+    let at = R::id_at(R::of(sk)?, id, ordinal(id));
+    Some((R::key(tenant, at), R::list_of(at)))
 }
 
 /// The step that removes the items of the partitions of an `O`.
@@ -92,9 +107,14 @@ pub struct Removal {
     pub step: u64,
 }
 
+impl Removal {
+    /// The name by which the stream tells it from other items.
+    pub const NAME: &'static str = "Removal";
+}
+
 impl Stored for Removal {
     type Id = Uuid;
-    const RECORD: Option<&'static str> = Some("Removal");
+    const RECORD: Option<&'static str> = Some(Self::NAME);
 
     fn key(tenant: &Tenant, id: Uuid) -> Key {
         Key::of(tenant, format_args!("REMOVAL#{id}"), "REMOVAL")
@@ -103,11 +123,12 @@ impl Stored for Removal {
 
 impl Single for Removal {}
 
-/// A row to remove, by its link.
-struct LinkedRow<R: Listed> {
-    id: R::Id,
+/// A row to remove, with what leads to it.
+struct LinkedRow {
+    id: Uuid,
     key: Key,
-    row: R,
+    list: String,
+    pointers: Vec<Key>,
 }
 
 impl Table {
@@ -127,7 +148,7 @@ impl Table {
         }
         // Where another one is under way, this one takes its place.
         let expression = format!("SET #{RECORD} = :record, removed = :removed, id = :id ADD step :one");
-        let record = text(Removal::RECORD.unwrap_or_default());
+        let record = text(Removal::NAME);
         let values = values([(":record", record), (":removed", text(removed)), (":id", text(id)), (":one", number(1))]);
         self.store.update(&self.key::<Removal>(id), &expression, None, &values).await?;
         Ok(())
@@ -168,14 +189,13 @@ impl Table {
         Ok(true)
     }
 
-    /// The owners of these rows that are not there.
+    /// Those of these records that are not there.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn missing_owners<R: Owned>(&self, rows: &[R]) -> Result<Vec<Reference>, TableError> {
-        let owners = rows.iter().flat_map(|row| row.owners(&self.tenant));
+    pub async fn not_there(&self, records: Vec<Reference>) -> Result<Vec<Reference>, TableError> {
         let owners: HashMap<(Key, Option<Uuid>), Reference> =
-            owners.map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
+            records.into_iter().map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
         let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
         let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
         let there = |owner: &Reference| {
@@ -191,13 +211,12 @@ impl Table {
         Ok((readable(items), more))
     }
 
-    async fn remove_rows<R: Listed>(&self, of: R::Of) -> Result<bool, TableError> {
-        let list = R::list(of);
+    async fn remove_rows(&self, list: String, pointers_of: PointersOf) -> Result<bool, TableError> {
         let first = list_row(&self.tenant, &list, 0);
         let (items, more) = self.store.some_of(&first.pk, None, AT_ONCE).await?;
         let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
-        let rows = items.into_iter().filter_map(|item| from_item::<R>(item).ok());
-        keys.extend(rows.flat_map(|row| row.pointers(&self.tenant)));
+        // A row that cannot be read goes too.
+        keys.extend(items.into_iter().flat_map(|item| pointers_of(&self.tenant, item).unwrap_or_default()));
         self.store.delete_all(&keys).await?;
         if more {
             return Ok(false);
@@ -213,28 +232,35 @@ impl Table {
         Ok(!more)
     }
 
-    async fn remove_links<R: Links<O>, O>(&self, owner: Uuid) -> Result<bool, TableError> {
-        let partition = Key::of(&self.tenant, R::partition(owner), "").pk;
+    async fn remove_links(
+        &self,
+        partition: String,
+        target: Target,
+        pointers_of: PointersOf,
+    ) -> Result<bool, TableError> {
+        let partition = Key::of(&self.tenant, partition, "").pk;
         let (pointers, more) = self.store.some_of(&partition, None, AT_ONCE).await?;
         let target = |item: &Item| {
             let (pointer, id) = (key_of(item)?, made_id(item).ok()?);
-            Some((R::id_at(R::of(&pointer.sk)?, id, ordinal(id)), pointer))
+            let (key, list) = target(&self.tenant, &pointer.sk, id)?;
+            Some(LinkedRow { id, key, list, pointers: vec![pointer] })
         };
-        let targets: Vec<(R::Id, Key)> = pointers.iter().filter_map(target).collect();
-        let keys: Vec<Key> = targets.iter().map(|(id, _)| self.key::<R>(*id)).collect();
-        let found = self.store.get_all(&keys).await?;
-        let found: HashMap<Key, Item> =
-            found.into_iter().filter_map(|item| key_of(&item).map(|key| (key, item))).collect();
+        let targets: Vec<LinkedRow> = pointers.iter().filter_map(target).collect();
+        let keys: Vec<Key> = targets.iter().map(|row| row.key.clone()).collect();
+        let mut found: HashMap<Key, Item> = HashMap::new();
+        for item in self.store.get_all(&keys).await? {
+            found.extend(key_of(&item).map(|key| (key, item)));
+        }
         let (mut rows, mut all) = (Vec::new(), true);
-        for ((id, pointer), key) in targets.into_iter().zip(keys) {
-            match found.get(&key).filter(|item| is_proven::<R>(item, id)) {
-                Some(item) => rows.push(LinkedRow { id, key, row: from_item(item.clone())? }),
+        for row in targets {
+            match found.get(&row.key).filter(|item| item.get("id") == Some(&text(row.id))) {
+                Some(item) => rows.push(LinkedRow { pointers: pointers_of(&self.tenant, item.clone())?, ..row }),
                 // Another one has removed the row just now. A pointer that it left goes by itself.
-                None => all &= self.remove_pointer(pointer, R::proof(id).unwrap_or_default()).await?,
+                None => all &= self.remove_pointers(row).await?,
             }
         }
         // Neighbours share the items that count their holes.
-        rows.sort_by(|a: &LinkedRow<R>, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
+        rows.sort_by(|a, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
         for transaction in self.removing(&rows) {
             match self.store.transact(&transaction.writes).await {
                 Ok(()) => {}
@@ -246,11 +272,15 @@ impl Table {
         Ok(all && !more)
     }
 
-    /// Removes the pointer to the row `id`, which is gone; false where it leads to another row by now.
-    async fn remove_pointer(&self, key: Key, id: Uuid) -> Result<bool, TableError> {
-        let values = values([(":id", text(id))]);
-        let removal = Write::Delete { key, condition: Some("attribute_not_exists(pk) OR id = :id"), values };
-        match self.store.transact(&[removal]).await {
+    /// Removes the pointers to a row that is gone; false where one leads to another row by now.
+    async fn remove_pointers(&self, row: LinkedRow) -> Result<bool, TableError> {
+        let removal = |key| Write::Delete {
+            key,
+            condition: Some("attribute_not_exists(pk) OR id = :id"),
+            values: values([(":id", text(row.id))]),
+        };
+        let removals: Vec<Write> = row.pointers.into_iter().map(removal).collect();
+        match self.store.transact(&removals).await {
             Ok(()) => Ok(true),
             Err(Cancelled::Condition(..)) => Ok(false),
             Err(cancelled) => Err(cancelled.into()),
@@ -258,22 +288,21 @@ impl Table {
     }
 
     /// The transactions that remove these rows, with what leads to them, as many as fit into each.
-    fn removing<R: Listed>(&self, rows: &[LinkedRow<R>]) -> Vec<Transaction<'_>> {
+    fn removing(&self, rows: &[LinkedRow]) -> Vec<Transaction<'_>> {
         let mut transactions = Vec::new();
         let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u32>>::new());
-        for LinkedRow { id, key, row } in rows {
-            let pointers = row.pointers(&self.tenant);
+        for LinkedRow { id, key, list, pointers } in rows {
             // At most one block and one section more.
             if transaction.writes.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
                 transactions.push(std::mem::replace(&mut transaction, Transaction::new(self)).with_holes(&holes));
                 holes.clear();
             }
-            let values = values([(":id", text(row.uuid()))]);
+            let values = values([(":id", text(id))]);
             transaction.write(Write::Delete { key: key.clone(), condition: Some("id = :id"), values });
-            for pointer in &pointers {
+            for pointer in pointers {
                 transaction.write(Write::delete(pointer));
             }
-            holes.entry(R::list_of(*id)).or_default().insert(ordinal(row.uuid()));
+            holes.entry(list.clone()).or_default().insert(ordinal(*id));
         }
         if !holes.is_empty() {
             transactions.push(transaction.with_holes(&holes));
