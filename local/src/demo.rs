@@ -35,7 +35,7 @@ use uuid::Uuid;
 use crate::Trouble;
 
 /// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
-const KINDS: [&str; 19] = [
+const KINDS: &[&str] = &[
     "users",
     "tags",
     "links",
@@ -135,7 +135,7 @@ impl DemoOrganisation {
         if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));
         }
-        for kind in KINDS {
+        for kind in KINDS.iter().copied() {
             let mut records = Vec::new();
             for template in self.records.get(kind).into_iter().flatten() {
                 records.extend(self.expand(template, time)?);

@@ -149,7 +149,7 @@ fn add_record(copy: &Copy) {
         let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
     }
-    copy.replace("local/src/demo.rs", "const KINDS: [&str; 17] = [\n", "const KINDS: [&str; 18] = [\n    \"notes\",\n");
+    copy.insert("local/src/demo.rs", "    \"tags\",\n", "    \"notes\",\n");
     copy.insert(
         "local/src/demo.rs",
         "                \"tags\" => insert",
@@ -161,7 +161,6 @@ fn add_record(copy: &Copy) {
         "        \"tag_id\" => ",
         "        \"note_id\" => id(organisation, kind::NOTE, 1),\n",
     );
-    copy.replace("local/tests/stored.rs", "Reads); 23]", "Reads); 24]");
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
 }
 

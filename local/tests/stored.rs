@@ -37,8 +37,8 @@ fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> 
 }
 
 /// Every record that is stored, and the part of its key that tells it from others where it is in no list.
-fn records() -> [(&'static str, &'static str, Reads); 25] {
-    [
+fn records() -> Vec<(&'static str, &'static str, Reads)> {
+    vec![
         ("Agency", "", reads::<Agency>),
         ("ApiKeyRecord", "KEY#", reads::<ApiKeyRecord>),
         ("Assistant", "", reads::<Assistant>),
