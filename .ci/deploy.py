@@ -1,8 +1,8 @@
 """Proves the deployment: the built functions behind the built template, on an emulator of AWS.
 
-In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares
-the answers with those of `cargo local`), see the functions on the table's stream follow, upload and download a file,
-kill a function in a call, take a role away. The first thing that is not as it should be ends the run, with 1. Logs are kept in target/deploy.
+In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares the
+answers with those of `cargo local`), see the functions on the stream follow, upload and download a file, kill a function
+in a call, take a role away. What is not as it should be ends the run, with 1. Logs are kept in target/deploy.
 """
 
 import concurrent.futures
@@ -233,14 +233,14 @@ def delivered(service: Deployment) -> None:
 
 
 def tls_only(service: Deployment) -> None:
-    """The bucket refuses what comes without TLS. The emulator has none, so for all that follows its policy is taken away."""
+    """The bucket refuses what comes without TLS. The emulator has none, so then its policy is taken away."""
     refused = service.send("read-datasource-file")
     expect(refused == (500, INTERNAL_ERROR), f"with the policy of the bucket: {refused}")
     client("s3", service.emulator).delete_bucket_policy(Bucket=service.names["FilesBucket"])
 
 
 def files(service: Deployment) -> None:
-    """Bytes come and go by the addresses that functions sign, and by no others. Those of a deleted file are gone for good."""
+    """Bytes come and go by the addresses that functions sign, and by no others. Those of a deleted file are gone."""
     event, good = recorded("create-datasource-file"), b"x" * 9120
     settings = {"params": event["queryStringParameters"], "timeout": 40}
     made = requests.post(service.url + event["path"], data=event["body"], **settings).json()["data"]
