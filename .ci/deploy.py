@@ -1,7 +1,7 @@
 """Proves the deployment: the built functions behind the built template, on an emulator of AWS.
 
 In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares the
-answers with those of `cargo local`), see the functions on the stream follow, upload and download a file, kill a function
+answers with those of `cargo local`), see the functions on the stream follow, upload, download a file, kill a function
 in a call, take a role away. What is not as it should be ends the run, with 1. Logs are kept in target/deploy.
 """
 
