@@ -321,6 +321,7 @@ def main(architecture: str) -> None:
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
         step("delivery of the closed conversation", delivered, service)
         step("files", files, service)
+        step("killed", killed, service, parent, provider, payment_port)
         # What belongs to others goes first: it would go with them.
         of_others = ("delete-agency-", "delete-campaign-", "delete-datasource-", "delete-link")
         first, then = ([part for name in of_others for part in (option, name)] for option in ("--only", "--skip"))
@@ -328,7 +329,6 @@ def main(architecture: str) -> None:
         step("and the others", replay, service, local[1], "--only", "delete-", *then)
         links = "read-link-tag-entity-list"
         step("links of the deleted tag", wait_for, lambda: not service.send(links)[1]["data"]["total"], "they are gone")
-        step("killed", killed, service, parent, provider, payment_port)
         step("roles", confined, service)
     print("\nThe deployment holds.")
 
