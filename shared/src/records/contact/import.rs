@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::StreamExt as _;
-use futures_util::future::join_all;
 use futures_util::stream::iter;
 use serde::Serialize;
 use uuid::Uuid;
@@ -22,6 +21,9 @@ use crate::values::schema::{Schema, Value, object, titled};
 const MOST: usize = 500;
 /// The contacts that one transaction inserts: each has a row, an e-mail address and a telephone number.
 const AT_ONCE: usize = TRANSACTION_LIMIT / 3;
+/// The most such transactions at the same time: with all of them at once, a few large imports beside each other would make the table's
+/// calls wait for longer than one attempt may take.
+const GROUPS: usize = 4;
 /// The most contacts that are changed at the same time.
 const CHANGES: usize = 32;
 
@@ -179,8 +181,10 @@ impl Table {
         }
         let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| self.import_group(group));
         let known = known.into_iter().map(|(wanted, ids)| self.import_known(wanted, ids));
-        let (inserted, changed): (Vec<_>, Vec<_>) =
-            futures_util::join!(join_all(groups), iter(known).buffer_unordered(CHANGES).collect());
+        let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
+            iter(groups).buffer_unordered(GROUPS).collect(),
+            iter(known).buffer_unordered(CHANGES).collect()
+        );
         let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
         let changed: Vec<Outcome> = changed.into_iter().collect::<Result<_>>()?;
         Ok(inserted.into_iter().flatten().chain(changed).collect())
