@@ -11,22 +11,29 @@ import json
 import os
 import re
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 import zlib
 from pathlib import Path
 
-import boto3
 import requests
-from botocore.config import Config
+from emulated import (
+    ROOT,
+    STAGE,
+    WORK,
+    Deployment,
+    client,
+    emulator,
+    expect,
+    free_port,
+    local_service,
+    recorded,
+    run,
+    wait_for,
+)
 
-ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / "target/deploy"
 BUILD = WORK / "build"
-STAGE, STACK = "dev", "assistants-dev"
 # A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or react to every kind of
 # record, where nobody waits for an answer.
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_200_000, 3_900_000
@@ -46,122 +53,12 @@ CRASHED = (502, "Runtime.ExitError")
 EMULATED_ADDRESS = f"https://localhost/{STAGE}"
 
 
-def expect(condition: object, message: str) -> None:
-    """Ends the run where something is not as it should be; the processes it has started end with it."""
-    if not condition:
-        sys.exit(f"\ndeploy: {message}")
-
-
 def step(title: str, action, *arguments) -> None:
     """Tells what is done, does it, and tells how long it took."""
     print(f"\n-- {title}", flush=True)
     begun = time.monotonic()
     action(*arguments)
     print(f"   {time.monotonic() - begun:.1f} s", flush=True)
-
-
-def wait_for(happened, what: str):
-    """Waits until `happened` answers something, a minute at most, and answers that."""
-    begun = time.monotonic()
-    while not (answer := happened()):
-        expect(time.monotonic() - begun < 60, f"not within a minute: {what}")
-        time.sleep(0.1)
-    return answer
-
-
-@contextlib.contextmanager
-def running(name: str, *command: str, ready, **environment: str):
-    """Runs `command` until the block ends, which begins when `ready` finds something in the log: that, and its id."""
-    log = WORK / f"{name}.log"
-    with log.open("w") as output:
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True, **pipes)
-        try:
-            yield wait_for(lambda: ready(log.read_text()), f"{name} is ready, see {log}"), process.pid
-        finally:
-            # All that it has started is in its group.
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                    os.killpg(process.pid, number)
-                    process.wait(5)
-
-
-def run(*command: str, **environment: str) -> str:
-    """Runs `command` to its end and answers what it printed, which is shown where it fails."""
-    settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    ended = subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False, **settings)
-    expect(ended.returncode == 0, f"{ended.stdout}\n{' '.join(command)} ended with {ended.returncode}")
-    return ended.stdout
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def client(service: str, endpoint: str):
-    """A client of an emulated service; it looks at no proxy."""
-    return boto3.client(service, endpoint_url=endpoint, config=Config(connect_timeout=5, read_timeout=40, proxies={}))
-
-
-def local_service(name: str, payment_port: int):
-    """`cargo local` with a fresh demo set: the addresses of API and DynamoDB, and the table's name."""
-    pattern = re.compile(r"API +(\S+)/api/v1\s+DynamoDB +(\S+) \(table ([^,)]+).*Try it:", re.DOTALL)
-    ports = ("--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", str(payment_port))
-    return running(name, "cargo", "--quiet", "local", *ports, ready=pattern.search)
-
-
-def emulator(scratch: str):
-    """AWS on a free port, with everything that it keeps in `scratch`: its address."""
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-
-    def ready(_log: str) -> str:
-        with socket.socket() as probe:
-            return "" if probe.connect_ex(("127.0.0.1", port)) else address
-
-    # With AUTH functions may do what their roles say, and nothing else.
-    settings = {"AUTH": "true", "LAMBDA_EXECUTOR": "local", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
-    settings |= {"SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "AWS_ENDPOINT_URL": address, "TMPDIR": scratch}
-    settings |= {"S3_DATA_DIR": f"{scratch}/s3", "STATE_DIR": f"{scratch}/state"}
-    return running("emulator", "ministack", ready=ready, **settings)
-
-
-class Deployment:
-    """The stack on the emulator."""
-
-    def __init__(self, address: str):
-        self.emulator, self.functions = address, client("lambda", address)
-        formation = client("cloudformation", address)
-        stack = formation.describe_stacks(StackName=STACK)["Stacks"][0]
-        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-        api = outputs["BaseUrl"].split("/")[2].split(".")[0]
-        self.url, self.table = f"{address}/_aws/execute-api/{api}/{STAGE}", outputs["TableName"]
-        pages = formation.get_paginator("list_stack_resources").paginate(StackName=STACK)
-        parts = [part for page in pages for part in page["StackResourceSummaries"]]
-        self.names = {part["LogicalResourceId"]: part["PhysicalResourceId"] for part in parts}
-
-    def invoke(self, function: str, payload: object) -> tuple[bool, dict]:
-        """Whether a function without a route succeeds, and what it answers."""
-        reply = self.functions.invoke(FunctionName=self.names[function], Payload=json.dumps(payload))
-        return "FunctionError" not in reply, json.loads(reply["Payload"].read())
-
-    def get(self, path: str, key: str) -> tuple[int, dict]:
-        """Status and body of the answer to a GET."""
-        answer = requests.get(self.url + path, params={"api_key": key}, timeout=40)
-        return answer.status_code, answer.json()
-
-    def send(self, name: str) -> tuple[int, dict]:
-        """Status and body of the answer to a recorded GET."""
-        event = recorded(name)
-        return self.get(event["path"], event["queryStringParameters"]["api_key"])
-
-
-def recorded(name: str) -> dict:
-    """A recorded event."""
-    return json.loads((ROOT / f"events/{name}.json").read_text())
 
 
 def weigh() -> None:
@@ -262,6 +159,24 @@ def files(service: Deployment) -> None:
     expect(put(good) == 412, "an upload after the delete is refused")
 
 
+def journey(service: Deployment) -> None:
+    """A new organisation goes through docs/JOURNEY.md. Nothing is left of it but its keys, and what expires."""
+    _, made = service.invoke("IssueApiKeyFunction", {"name": "Journey"})
+    # The receiver is a host that nobody can reach from here: its events are tried, and then go with their webhook.
+    run(".ci/journey", API=service.url, KEY=made["api_key"], RECEIVER="https://example.com")
+    partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
+    # Heads of lists with their holes, which tell where a list goes on.
+    heads = re.compile(r"#LIST#[^#]+(#HOLES)?")
+
+    def left() -> list[dict]:
+        pages = table.get_paginator("scan").paginate(TableName=service.table)
+        items = [item for page in pages for item in page["Items"] if item["pk"]["S"].startswith(partition)]
+        ours = [item for item in items if "ttl" not in item and not item["pk"]["S"].endswith("#API_KEYS")]
+        return [item for item in ours if not heads.fullmatch(item["pk"]["S"], len(partition))]
+
+    wait_for(lambda: not left(), "nothing of the journey is left", lambda: [item["pk"] for item in left()])
+
+
 def process_of(function: str, parent: int) -> int:
     """The process that runs `function`."""
     mark, children = f"AWS_LAMBDA_FUNCTION_NAME={function}\0".encode(), run("pgrep", "--parent", str(parent)).split()
@@ -321,6 +236,7 @@ def main(architecture: str) -> None:
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
         step("delivery of the closed conversation", delivered, service)
         step("files", files, service)
+        step("journey", journey, service)
         step("killed", killed, service, parent, provider, payment_port)
         # What belongs to others goes first: it would go with them.
         of_others = ("delete-agency-", "delete-campaign-", "delete-datasource-", "delete-link")

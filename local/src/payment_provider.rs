@@ -80,6 +80,26 @@ impl ProviderStandIn {
         self.known(|known| known.endpoints.remove(id));
     }
 
+    /// The answer to a request about the endpoint `id`, unless it is refused: what `with` does to it and says of it.
+    fn answer(
+        &self,
+        headers: &HeaderMap,
+        id: &str,
+        with: impl FnOnce(&mut HashMap<String, RegisteredEndpoint>) -> Value,
+    ) -> (StatusCode, Json<Value>) {
+        self.known(|known| {
+            known.requests += 1;
+            if !authorized(headers) {
+                return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
+            }
+            if !known.endpoints.contains_key(id) {
+                return refuse(StatusCode::NOT_FOUND, "No such webhook endpoint");
+            }
+            let failure = known.failures.pop().map(|status| refuse(status, "told to fail"));
+            failure.unwrap_or_else(|| (StatusCode::OK, Json(with(&mut known.endpoints))))
+        })
+    }
+
     fn known<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
         with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -133,17 +153,11 @@ async fn update(
     headers: HeaderMap,
     body: String,
 ) -> (StatusCode, Json<Value>) {
-    provider.known(|known| {
-        known.requests += 1;
-        if !authorized(&headers) {
-            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
-        }
-        let Some(known_endpoint) = known.endpoints.get_mut(&id) else {
-            return refuse(StatusCode::NOT_FOUND, "No such webhook endpoint");
-        };
-        *known_endpoint = endpoint(&body);
-        let answer = describe(&id, known_endpoint);
-        known.failures.pop().map_or((StatusCode::OK, Json(answer)), |status| refuse(status, "told to fail"))
+    provider.answer(&headers, &id, |endpoints| {
+        let endpoint = endpoint(&body);
+        let answer = describe(&id, &endpoint);
+        endpoints.insert(id.clone(), endpoint);
+        answer
     })
 }
 
@@ -152,20 +166,7 @@ async fn read(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> (StatusCode, Json<Value>) {
-    provider.known(|known| {
-        known.requests += 1;
-        if !authorized(&headers) {
-            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
-        }
-        if let Some(status) = known.failures.pop() {
-            return refuse(status, "told to fail");
-        }
-        let known = known.endpoints.get(&id);
-        known.map_or_else(
-            || refuse(StatusCode::NOT_FOUND, "No such webhook endpoint"),
-            |known| (StatusCode::OK, Json(describe(&id, known))),
-        )
-    })
+    provider.answer(&headers, &id, |endpoints| describe(&id, &endpoints[&id]))
 }
 
 async fn remove(
@@ -173,18 +174,9 @@ async fn remove(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> (StatusCode, Json<Value>) {
-    provider.known(|known| {
-        known.requests += 1;
-        if !authorized(&headers) {
-            return refuse(StatusCode::UNAUTHORIZED, "Invalid API key provided");
-        }
-        if let Some(status) = known.failures.pop() {
-            return refuse(status, "told to fail");
-        }
-        match known.endpoints.remove(&id) {
-            Some(_) => (StatusCode::OK, Json(json!({"id": id, "object": "webhook_endpoint", "deleted": true}))),
-            None => refuse(StatusCode::NOT_FOUND, "No such webhook endpoint"),
-        }
+    provider.answer(&headers, &id, |endpoints| {
+        endpoints.remove(&id);
+        json!({"id": id, "object": "webhook_endpoint", "deleted": true})
     })
 }
 

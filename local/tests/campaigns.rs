@@ -169,6 +169,20 @@ impl Sender {
         (answer.status, told.clone())
     }
 
+    /// Does `act` while a queued campaign is being sent; returns when nothing of it is under way any more.
+    pub async fn while_it_is_sent<T>(&self, id: &str, act: impl AsyncFnOnce() -> T) -> T {
+        let world = &self.world;
+        let sending = async {
+            world.stack.minute().await.unwrap();
+            world.settle().await;
+        };
+        let acting = async {
+            while world.get(&self.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}
+            act().await
+        };
+        tokio::join!(acting, sending).0
+    }
+
     pub fn received(&self) -> Vec<Received> {
         self.world.receiver.received("/connector")
     }
@@ -524,16 +538,11 @@ async fn what_is_cancelled_while_it_is_sent_stops_there() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 100).await;
         let (world, id) = (&sender.world, sender.run(json!({})).await);
-        let work = async {
-            world.stack.minute().await.unwrap();
-            world.settle().await;
-        };
-        let cancel = async {
-            while world.get(&sender.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}
-            world.post(&sender.org, &format!("/api/v1/campaign/{id}/cancel"), Value::Null).await;
+        let cancel = async || {
+            assert_eq!(sender.control(&id, "cancel").await.0, 200);
             sender.outcome(&id).await
         };
-        let (at_once, ()) = tokio::join!(cancel, work);
+        let at_once = sender.while_it_is_sent(&id, cancel).await;
         let received = sender.received().len();
         world.pass(DAY);
         world.minutes(3).await;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
 use futures_util::future::{BoxFuture, join_all, try_join_all};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -37,6 +38,9 @@ use crate::table::keys::Key;
 use crate::table::stored::Listed;
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
+
+/// Records of one batch whose belongings are removed at the same time.
+const CASCADES: usize = 8;
 
 /// Every reaction.
 pub const ALL: &[Reaction] = &[
@@ -149,10 +153,9 @@ impl React for ContinueRemoval {
 
 /// Begins to remove what belongs to these records.
 async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>) -> Result<()> {
-    for (name, id) in records {
-        cx.table.begin_cascade(name, steps_of(name), id, cx.now).await?;
-    }
-    Ok(())
+    let begin = |(name, id)| cx.table.begin_cascade(name, steps_of(name), id, cx.now);
+    let cascades: Vec<_> = records.into_iter().map(begin).collect();
+    Ok(stream::iter(cascades).buffer_unordered(CASCADES).try_collect().await?)
 }
 
 /// The steps that remove what belongs to a record with this name.

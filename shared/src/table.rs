@@ -147,7 +147,12 @@ impl Table {
 
 /// Whether `item` is the record `id`, and not another row that once had or now has its ordinal.
 pub(crate) fn is_proven<R: Stored>(item: &Item, id: R::Id) -> bool {
-    R::proof(id).is_none_or(|id| item.get("id") == Some(&text(id)))
+    has_id(item, R::proof(id))
+}
+
+/// Whether `item` has this id, where one is asked for.
+pub(crate) fn has_id(item: &Item, id: Option<Uuid>) -> bool {
+    id.is_none_or(|id| item.get("id") == Some(&text(id)))
 }
 
 /// The records that `items` hold. One that cannot be read is left out and logged: it must not take its whole page along. An alarm

@@ -13,6 +13,7 @@ impl Operation for UnlinkAssistantIntent {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (assistant, intent) = request.path;
         // The whole path names the link, so the failure is reported at its last parameter.
-        Ok(Deleted(cx.table.unlink_intent(intent, assistant).await.on_missing("intent_id")?.into()))
+        let link: IntentLink = cx.table.unlink(intent, assistant).await.on_missing("intent_id")?;
+        Ok(Deleted(link.into()))
     }
 }

@@ -13,6 +13,7 @@ impl Operation for DeleteLinkedAssistantDatasource {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (datasource, assistant) = request.path;
         // The whole path names the link, so the failure is reported at its last parameter.
-        Ok(Deleted(cx.table.unlink_datasource(datasource, assistant).await.on_missing("assistant_id")?.into()))
+        let link: DatasourceLink = cx.table.unlink(datasource, assistant).await.on_missing("assistant_id")?;
+        Ok(Deleted(link.into()))
     }
 }

@@ -131,15 +131,8 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 100).await;
         let (world, id) = (&sender.world, sender.run(json!({})).await);
-        let work = async {
-            world.stack.minute().await.unwrap();
-            world.settle().await;
-        };
-        let pause = async {
-            while world.get(&sender.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}
-            assert_eq!(sender.control(&id, "pause").await.0, 200);
-        };
-        tokio::join!(pause, work);
+        let paused = sender.while_it_is_sent(&id, async || sender.control(&id, "pause").await).await;
+        assert_eq!(paused.0, 200);
         let (received, outcome) = (sender.received().len(), sender.outcome(&id).await);
         assert!(outcome["queued"] > 0, "{outcome:?}");
         world.pass(DAY);

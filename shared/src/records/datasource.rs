@@ -9,7 +9,6 @@ use crate::request::tenant::Tenant;
 use crate::table::cascade::{Links, Owned, Owner, Step, links, rows};
 use crate::table::keys::Key;
 use crate::table::stored::Listed as _;
-use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -99,22 +98,13 @@ crate::record! {
 
 impl DatasourceLink {
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
-        vec![datasource_link(tenant, self.datasource_id, self.assistant_id)]
+        vec![Self::pointer_of(tenant, self.datasource_id.0, self.assistant_id)]
     }
-}
-
-/// The key of the pointer to a link. The pointers of a data source share a partition.
-fn datasource_link(tenant: &Tenant, datasource: DatasourceId, assistant: AssistantId) -> Key {
-    Key::of(tenant, DatasourceLink::partition(datasource.0), assistant)
 }
 
 impl Links<Datasource> for DatasourceLink {
     fn partition(datasource: Uuid) -> String {
         format!("DATASOURCE_LINK#{datasource}")
-    }
-
-    fn of(assistant: &str) -> Option<AssistantId> {
-        Uuid::parse_str(assistant).ok().map(AssistantId)
     }
 }
 
@@ -147,19 +137,5 @@ crate::object! {
 impl From<DatasourceLink> for LinkedDatasource {
     fn from(link: DatasourceLink) -> Self {
         Self { datasource_id: link.datasource_id, assistant_id: link.assistant_id }
-    }
-}
-
-impl Table {
-    /// Removes the link between a data source and an assistant.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none.
-    pub async fn unlink_datasource(
-        &self,
-        datasource: DatasourceId,
-        assistant: AssistantId,
-    ) -> Result<DatasourceLink, TableError> {
-        self.remove_pointed(assistant, &datasource_link(&self.tenant, datasource, assistant)).await
     }
 }

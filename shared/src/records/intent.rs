@@ -7,7 +7,6 @@ use crate::request::tenant::Tenant;
 use crate::table::cascade::{Links, Owned, Owner, Step, links};
 use crate::table::keys::Key;
 use crate::table::stored::Listed as _;
-use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -47,22 +46,13 @@ crate::record! {
 
 impl IntentLink {
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
-        vec![intent_link(tenant, self.intent_id, self.assistant_id)]
+        vec![Self::pointer_of(tenant, self.intent_id.0, self.assistant_id)]
     }
-}
-
-/// The key of the pointer to a link. The pointers of an intent share a partition.
-fn intent_link(tenant: &Tenant, intent: IntentId, assistant: AssistantId) -> Key {
-    Key::of(tenant, IntentLink::partition(intent.0), assistant)
 }
 
 impl Links<Intent> for IntentLink {
     fn partition(intent: Uuid) -> String {
         format!("INTENT_LINK#{intent}")
-    }
-
-    fn of(assistant: &str) -> Option<AssistantId> {
-        Uuid::parse_str(assistant).ok().map(AssistantId)
     }
 }
 
@@ -89,15 +79,5 @@ crate::object! {
 impl From<IntentLink> for LinkedIntent {
     fn from(link: IntentLink) -> Self {
         Self { intent_id: link.intent_id, assistant_id: link.assistant_id }
-    }
-}
-
-impl Table {
-    /// Removes the link between an intent and an assistant.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none.
-    pub async fn unlink_intent(&self, intent: IntentId, assistant: AssistantId) -> Result<IntentLink, TableError> {
-        self.remove_pointed(assistant, &intent_link(&self.tenant, intent, assistant)).await
     }
 }

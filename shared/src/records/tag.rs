@@ -171,19 +171,11 @@ impl Links<Tag> for Link {
     fn partition(tag: Uuid) -> String {
         format!("TAG_LINKS#{tag}")
     }
-
-    fn of(_: &str) -> Option<()> {
-        Some(())
-    }
 }
 
 impl<E: Tagged> Links<E> for Link {
     fn partition(entity: Uuid) -> String {
         entity_links(E::ENTITY, &entity.to_string())
-    }
-
-    fn of(_: &str) -> Option<()> {
-        Some(())
     }
 }
 

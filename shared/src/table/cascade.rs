@@ -16,9 +16,9 @@ use crate::table::item::{number, text, values};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_row};
 use crate::table::list::{BLOCK, SECTION};
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, key_of, made_id};
-use crate::table::stored::{Listed, Single, Stored};
+use crate::table::stored::{Listed, Of as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError, readable};
+use crate::table::{Table, TableError, has_id, readable};
 use crate::values::id::{Id, ordinal};
 use crate::values::time::Timestamp;
 
@@ -40,13 +40,16 @@ pub trait Owned: Listed {
     fn owners(&self, tenant: &Tenant) -> Vec<Reference>;
 }
 
-/// A row that links an `O` to another record. The pointers to such rows share a partition.
+/// A row that links an `O` to another record. The pointers to such rows share a partition. The sort key of a pointer is that to which the row's
+/// list belongs, unless the list is the organisation's.
 pub trait Links<O>: Listed {
     /// The partition, behind the organisation.
     fn partition(owner: Uuid) -> String;
 
-    /// The list of the row whose pointer has this sort key.
-    fn of(sk: &str) -> Option<Self::Of>;
+    /// The pointer to the row in the list of another record, which links it to `owner`.
+    fn pointer_of(tenant: &Tenant, owner: Uuid, of: Self::Of) -> Key {
+        Key::of(tenant, Self::partition(owner), of.id())
+    }
 }
 
 /// A record with items in partitions of its own.
@@ -80,7 +83,7 @@ fn pointers_of<R: Listed>(tenant: &Tenant, item: Item) -> Result<Vec<Key>, Table
 }
 
 fn target<R: Links<O>, O>(tenant: &Tenant, sk: &str, id: Uuid) -> Option<(Key, String)> {
-    let at = R::id_at(R::of(sk)?, id, ordinal(id));
+    let at = R::id_at(R::Of::of_sort_key(sk)?, id, ordinal(id));
     Some((R::key(tenant, at), R::list_of(at)))
 }
 
@@ -132,6 +135,14 @@ struct LinkedRow {
 }
 
 impl Table {
+    /// Removes the row that links `owner`, an `O`, to another record, and returns what it was.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn unlink<R: Links<O>, O>(&self, owner: impl Id, of: R::Of) -> Result<R, TableError> {
+        self.remove_pointed(of, &R::pointer_of(&self.tenant, owner.into(), of)).await
+    }
+
     /// Begins the cascade of the record `id` of the kind `removed`; what is left after a first step is left to a [`Removal`].
     ///
     /// # Errors
@@ -198,9 +209,7 @@ impl Table {
             records.into_iter().map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
         let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
         let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
-        let there = |owner: &Reference| {
-            found.get(&owner.key).is_some_and(|item| owner.proof.is_none_or(|id| item.get("id") == Some(&text(id))))
-        };
+        let there = |owner: &Reference| found.get(&owner.key).is_some_and(|item| has_id(item, owner.proof));
         Ok(owners.into_values().filter(|owner| !there(owner)).collect())
     }
 
@@ -253,7 +262,7 @@ impl Table {
         }
         let (mut rows, mut all) = (Vec::new(), true);
         for row in targets {
-            match found.get(&row.key).filter(|item| item.get("id") == Some(&text(row.id))) {
+            match found.get(&row.key).filter(|item| has_id(item, Some(row.id))) {
                 Some(item) => rows.push(LinkedRow { pointers: pointers_of(&self.tenant, item.clone())?, ..row }),
                 // Another one has removed the row just now. A pointer that it left goes by itself.
                 None => all &= self.remove_pointers(row).await?,

@@ -14,7 +14,7 @@ use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, t
 use crate::table::stored::Listed;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::unique::taken;
-use crate::table::{Table, TableError, is_proven};
+use crate::table::{Table, TableError, has_id, is_proven};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
 
@@ -152,8 +152,7 @@ impl Table {
         let keys: Vec<Key> = required.iter().map(|required| required.key.clone()).collect();
         let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
         for Required { key, proof, field } in required {
-            let is_it = |item: &Item| proof.is_none_or(|id| item.get("id") == Some(&text(id)));
-            if !found.get(key).is_some_and(is_it) {
+            if !found.get(key).is_some_and(|item| has_id(item, *proof)) {
                 return Err(field.map_or(TableError::Missing, TableError::Unknown));
             }
             self.store.recent.exists(key, *proof);

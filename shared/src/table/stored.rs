@@ -120,6 +120,9 @@ pub trait Of: Input + Copy + Send + Sync {
 
     /// The id of the record; nil for the organisation.
     fn id(self) -> Uuid;
+
+    /// The same from the sort key of a pointer, which has no part in it where the list is the organisation's.
+    fn of_sort_key(sk: &str) -> Option<Self>;
 }
 
 impl Of for () {
@@ -128,6 +131,10 @@ impl Of for () {
     fn id(self) -> Uuid {
         Uuid::nil()
     }
+
+    fn of_sort_key(_: &str) -> Option<Self> {
+        Some(())
+    }
 }
 
 impl<T: Id> Of for T {
@@ -135,6 +142,10 @@ impl<T: Id> Of for T {
 
     fn id(self) -> Uuid {
         self.into()
+    }
+
+    fn of_sort_key(sk: &str) -> Option<Self> {
+        Uuid::parse_str(sk).ok().map(Self::from)
     }
 }
 

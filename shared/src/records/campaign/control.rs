@@ -144,4 +144,24 @@ impl Table {
         };
         Ok(Ok(complete(&changed, &beside)))
     }
+
+    /// Removes a campaign that is not being sent, and returns what it was. Its contacts go by the stream.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is no such campaign; inside, [`Error::Conflict`] while it is being sent.
+    pub async fn remove_campaign(&self, id: CampaignId) -> Result<Result<Campaign>, TableError> {
+        let seen = self.campaign(id).await?;
+        let completed = seen.status == CampaignStatus::Completed;
+        // What is stored may lag behind what became of the last contact, but not while there is more to dispatch.
+        let check = |stored: &Campaign| match stored.status {
+            CampaignStatus::Queued | CampaignStatus::Paused => Err(()),
+            // Of another round is what somebody retried just now.
+            CampaignStatus::InProgress if !(completed && stored.round == seen.round && stored.is_dispatched()) => {
+                Err(())
+            }
+            _ => Ok(()),
+        };
+        let removed = self.remove_if(id, check).await?;
+        Ok(removed.map(|_| seen).map_err(|()| Campaign::is_in_progress()))
+    }
 }

@@ -3,7 +3,6 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{Campaign, CampaignStatus};
-use crate::request::error::Error;
 use crate::table::keys::Key;
 use crate::table::store::{from_item, number, text, values};
 use crate::table::transaction::Cancelled;
@@ -104,23 +103,6 @@ impl Table {
             Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
             Err(cancelled) => Err(cancelled.into()),
         }
-    }
-
-    /// Removes a campaign that is not being sent, and returns what it was. Its contacts go by the stream.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such campaign; inside, [`Error::Conflict`] while it is being sent.
-    pub async fn remove_campaign(&self, id: CampaignId) -> Result<Result<Campaign, Error>, TableError> {
-        let seen = self.campaign(id).await?;
-        let completed = seen.status == CampaignStatus::Completed;
-        // What is stored may lag behind what became of the last contact, but not while there is more to dispatch.
-        let check = |stored: &Campaign| match stored.status {
-            CampaignStatus::Queued | CampaignStatus::Paused => Err(()),
-            CampaignStatus::InProgress if !(completed && stored.is_dispatched()) => Err(()),
-            _ => Ok(()),
-        };
-        let removed = self.remove_if(id, check).await?;
-        Ok(removed.map(|_| seen).map_err(|()| Campaign::is_in_progress()))
     }
 
     /// Updates the campaign, unless another function has a lease on it by now. Returns whether it was updated.

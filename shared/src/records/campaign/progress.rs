@@ -17,6 +17,8 @@ use crate::values::time::Timestamp;
 
 /// Items that count what became of a campaign's contacts: as many deliveries may end at the same time without meeting.
 const SHARDS: u32 = 32;
+/// Deliveries of a removed widget that are ended at the same time.
+const ENDED_TOGETHER: usize = 32;
 /// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions.
 const TOGETHER: u32 = 16;
 /// Contacts that one transaction dispatches where none gets a delivery: four actions each, and two for all of them.
@@ -94,7 +96,7 @@ pub fn fail_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture
                 table.settle_delivery(endpoint, was, &is, contact, ContactStatus::Failed, now).await
             })
             .collect();
-        let ended: Vec<bool> = stream::iter(ends).buffer_unordered(SHARDS as usize).try_collect().await?;
+        let ended: Vec<bool> = stream::iter(ends).buffer_unordered(ENDED_TOGETHER).try_collect().await?;
         Ok(!more && ended.into_iter().all(|ended| ended))
     })
 }
