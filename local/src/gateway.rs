@@ -47,9 +47,13 @@ pub struct Gateway {
     ids: Ids,
     record: Option<PathBuf>,
     log: bool,
+    look: Option<Look>,
     /// Where each function is a process of its own: what each has made of the service.
     processes: Option<Mutex<BTreeMap<String, Arc<Service>>>>,
 }
+
+/// Looks at a request and its answer.
+pub type Look = fn(&Call, &Answer);
 
 /// An HTTP request, as it reaches the gateway.
 #[derive(Debug, Clone, Default)]
@@ -101,13 +105,19 @@ impl Gateway {
             }
         }
         let routes = template.routes.clone();
-        Ok(Self { service, routes, ids, record, log, processes: None })
+        Ok(Self { service, routes, ids, record, log, look: None, processes: None })
     }
 
     /// The same with a process for each function, as in Lambda: what one remembers, another one does not know.
     #[must_use]
     pub fn with_processes(self) -> Self {
         Self { processes: Some(Mutex::default()), ..self }
+    }
+
+    /// The same with something that looks at every request.
+    #[must_use]
+    pub fn looked_at_by(self, look: Option<Look>) -> Self {
+        Self { look, ..self }
     }
 
     /// The service in the process of the function `name`.
@@ -146,6 +156,9 @@ impl Gateway {
                 self.invoke(endpoint, event).await
             }
         };
+        if let Some(look) = self.look {
+            look(call, &answer);
+        }
         if self.log {
             let Cost { calls, read_units, write_units, .. } = answer.cost;
             let milliseconds = started.elapsed().as_millis();

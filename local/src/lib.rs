@@ -7,6 +7,7 @@
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
+//! - [`openapi`] makes the document of the API.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod bucket;
@@ -20,6 +21,7 @@ pub mod functions;
 pub mod gateway;
 pub mod lambda;
 pub mod metric_filter;
+pub mod openapi;
 pub mod payment_provider;
 pub mod prices;
 pub mod receiver;
@@ -98,6 +100,8 @@ pub struct Settings {
     pub network: Network,
     /// Whether each function is a process of its own, which knows nothing of what others remember.
     pub processes: bool,
+    /// What looks at every request with its answer.
+    pub look: Option<gateway::Look>,
 }
 
 impl Settings {
@@ -123,6 +127,7 @@ impl Settings {
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
             processes: false,
+            look: None,
         }
     }
 }
@@ -210,6 +215,7 @@ impl Stack {
         // The gateway has its own source of ids, so that its ids do not change those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Gateway::new(&template, service, request_ids, settings.record, settings.log)?;
+        let gateway = gateway.looked_at_by(settings.look);
         let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);

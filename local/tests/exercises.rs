@@ -285,7 +285,7 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise {
         body: |_| {
-            r#"{"contacts":[{"email":"ada@example.com"},{"email":"contact1@acme.example","last_name":"One"},{"email":"x"}]}"#.into()
+            r#"{"contacts":[{"email":"ada@example.com"},{"email":"contact1@acme.example","last_name":"One"},{"last_name":"Nobody"}]}"#.into()
         },
         recorded: || vec![("none", with_body(&routes::IMPORT_CONTACTS, r#"{"contacts":[]}"#))],
         further: Further::NoEffect,
@@ -312,6 +312,7 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise {
         body: |_| r#"{"last_name":"Renamed"}"#.into(),
+        recorded: || vec![("taken", with_body(&routes::UPDATE_USER, r#"{"email":"User2@acme.example"}"#))],
         calls_more: || vec![with_body(&routes::UPDATE_USER, r#"{"email":"other@example.com"}"#)],
         ..Exercise::of(&routes::UPDATE_USER)
     },

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME};
-use local::gateway::{Answer, Call};
+use local::functions::describe;
+use local::gateway::{Answer, Call, Look};
 use local::{Settings, Stack};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exercises::{Exercise, exercise};
+use crate::openapi::documented;
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
@@ -32,6 +34,17 @@ pub const GLOBEX: &str = "in-demo-globex-full-00000000000000000000000000";
 
 /// When every test takes place: 2026-02-01T12:00:00Z.
 pub const NOW: i64 = 1_769_947_200_000;
+
+/// The fields that the body of `route` has, each with its schema.
+pub fn fields(route: &Route) -> Vec<(String, Value)> {
+    let (schema, _) = describe(route.name).body.unwrap();
+    schema["properties"].as_object().unwrap().clone().into_iter().collect()
+}
+
+/// `schema` without the null that a field with a default may also be.
+pub fn not_null(schema: &Value) -> &Value {
+    schema["anyOf"].get(0).unwrap_or(schema)
+}
 
 /// The checkout.
 pub fn root() -> PathBuf {
@@ -79,7 +92,8 @@ fn loaded(name: &str, settings: Settings) -> PathBuf {
 /// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-    Settings { clock, ids: Ids::counted(), demo: None, stream: false, ..Settings::of(&root()) }
+    let look = Some(documented as Look);
+    Settings { clock, ids: Ids::counted(), demo: None, stream: false, look, ..Settings::of(&root()) }
 }
 
 pub async fn stack() -> Stack {

@@ -2,11 +2,13 @@
 
 use local::functions::describe;
 use local::gateway::{Answer, Call};
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::records::api_key::ApiKey;
 use shared::routes::{self, Access, Route};
 
-use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, failure, json, path, stack, valid_body, valid_call};
+use crate::fixture::{
+    ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, stack, valid_body, valid_call,
+};
 
 fn takes_body(route: &Route) -> bool {
     describe(route.name).body.is_some()
@@ -182,18 +184,17 @@ async fn a_body_that_is_not_json_is_told_alone() {
 async fn every_field_refuses_what_it_is_not() {
     let stack = stack().await;
     for route in routes::ALL.iter().filter(|route| takes_body(route)) {
-        let schema = describe(route.name).body.unwrap();
-        let fields: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        let fields = fields(route);
         // An array is a wrong value of every field but an array.
-        let wrong = |name: &String| if schema["properties"][name]["type"] == "array" { json!({}) } else { json!([{}]) };
-        let body: serde_json::Map<_, _> = fields.iter().map(|name| (name.clone(), wrong(name))).collect();
+        let wrong = |schema: &Value| if not_null(schema)["type"] == "array" { json!({}) } else { json!([{}]) };
+        let body: serde_json::Map<_, _> = fields.iter().map(|(name, schema)| (name.clone(), wrong(schema))).collect();
         let wrong = Call { body: serde_json::to_vec(&body).unwrap(), ..valid_call(route, 'a', ACME) };
         let answer = stack.answer(&wrong).await;
         well_formed(&answer, route);
         let (status, issues) = failure(&answer);
         assert_eq!(status, 422, "{}", route.name);
         assert_eq!(issues.len(), fields.len(), "{}: {issues:?}", route.name);
-        for name in &fields {
+        for (name, _) in &fields {
             assert!(
                 issues.iter().any(|issue| issue.contains(&format!("\"{name}\""))),
                 "{} {name}: {issues:?}",

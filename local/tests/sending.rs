@@ -25,6 +25,7 @@ use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 
 use crate::fixture::{NOW, call, data, empty, everything};
+use crate::openapi::documented_event;
 
 /// Nobody is slow by accident, however busy the machine is: that takes a fifth of an attempt.
 pub const PATIENT: Duration = Duration::from_secs(20);
@@ -43,6 +44,14 @@ pub struct Org {
     pub id: OrgId,
     pub key: String,
     pub table: Table,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.receiver.all().iter().for_each(documented_event);
+        }
+    }
 }
 
 pub fn loopback(attempt: Duration) -> Network {

@@ -2,12 +2,13 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::functions::describe;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
 use shared::routes::{self, Route};
 
-use crate::fixture::{ACME, call, data, demo_id, everything, failure, id, json, kind, path, stack, valid_call};
+use crate::fixture::{
+    ACME, call, data, demo_id, everything, failure, fields, id, json, kind, not_null, path, stack, valid_call,
+};
 use crate::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
 
 fn updates() -> impl Iterator<Item = &'static Route> {
@@ -22,12 +23,6 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
 async fn read(stack: &Stack, route: &Route) -> Value {
     assert!(routes::ALL.iter().any(|read| read.method == "GET" && read.path == route.path), "{}", route.name);
     data(&stack.answer(&call("GET", &path(route, |parameter| demo_id('a', parameter)), ACME)).await)
-}
-
-/// The fields that the route's body has, each with its schema.
-fn fields(route: &Route) -> Vec<(String, Value)> {
-    let schema = describe(route.name).body.unwrap();
-    schema["properties"].as_object().unwrap().clone().into_iter().collect()
 }
 
 /// `record` after a change.
@@ -46,7 +41,7 @@ fn default_of(schema: &Value) -> Option<Value> {
 
 /// Another value than `is`.
 fn sample(name: &str, schema: &Value, is: &Value) -> Value {
-    let schema = schema["anyOf"].get(0).unwrap_or(schema);
+    let schema = not_null(schema);
     if let Some(words) = schema["enum"].as_array() {
         return words.iter().find(|word| *word != is).unwrap().clone();
     }

@@ -24,14 +24,16 @@ pub mod widget;
 #[macro_export]
 macro_rules! object {
     (
-        $(#[$attribute:meta])*
+        $(#[doc = $doc:literal])*
+        $(#[derive($($Trait:ident),*)])?
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
         }
         $(hidden { $($(#[doc = $hidden_doc:literal])* pub $hidden:ident: $HiddenType:ty,)* })?
     ) => {
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
-        $(#[$attribute])*
+        $(#[derive($($Trait),*)])?
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
             $($($(#[doc = $hidden_doc])* #[serde(default, skip_serializing)] pub $hidden: $HiddenType,)*)?
@@ -42,7 +44,29 @@ macro_rules! object {
                 let members = vec![
                     $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
                 ];
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name))
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
+            }
+        }
+    };
+    // What is only sent borrows.
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $Name:ident<$life:lifetime> {
+            $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, ::serde::Serialize)]
+        pub struct $Name<$life> {
+            $($(#[doc = $field_doc])* pub $field: $Type,)*
+        }
+
+        impl<$life> $crate::values::schema::Schema for $Name<$life> {
+            fn schema() -> ::serde_json::Value {
+                let members = vec![
+                    $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
+                ];
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
     };
@@ -90,7 +114,8 @@ macro_rules! choice {
 
         impl $crate::values::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
-                ::serde_json::json!({"type": "string", "enum": Self::WORDS})
+                let schema = ::serde_json::json!({"type": "string", "enum": Self::WORDS});
+                $crate::values::schema::titled(schema, stringify!($Name), concat!($($doc),*))
             }
         }
     };

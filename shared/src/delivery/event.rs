@@ -1,15 +1,18 @@
 //! The bodies of events, as endpoints receive them.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::{Delivery, EventId, EventKind};
+use crate::request::input::member;
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
 use crate::values::json::JsonObject;
+use crate::values::schema::{Member, Schema, Value, extended, object, titled};
 use crate::values::time::Timestamp;
 
 /// The body of an event, the same on every attempt.
@@ -35,23 +38,33 @@ pub enum EventData<'a> {
     Test(TestData),
 }
 
-/// A closed conversation with its transcript.
-#[derive(Debug, Serialize)]
-pub struct ConversationData<'a> {
-    conversation_id: ConversationId,
-    widget_id: Option<WidgetId>,
-    assistant_id: AssistantId,
-    contact_id: Option<ContactId>,
-    device_type: Option<&'a str>,
-    chat_count: u64,
-    first_message: Option<&'a str>,
-    attributes: &'a JsonObject,
-    transcript: Vec<TranscriptItem<'a>>,
+crate::object! {
+    /// A closed conversation with its transcript.
+    pub struct ConversationData<'a> {
+        /// The conversation.
+        pub conversation_id: ConversationId,
+        /// The widget through which it was held.
+        pub widget_id: Option<WidgetId>,
+        /// The assistant that held it.
+        pub assistant_id: AssistantId,
+        /// Who spoke with it.
+        pub contact_id: Option<ContactId>,
+        /// The kind of device, in the words of the widget.
+        pub device_type: Option<&'a str>,
+        /// How many messages it has.
+        pub chat_count: u64,
+        /// What was said first.
+        pub first_message: Option<&'a str>,
+        /// Free-form.
+        pub attributes: &'a JsonObject,
+        /// All that was said, oldest first.
+        pub transcript: Vec<TranscriptItem<'a>>,
+    }
 }
 
 /// A message of a transcript, with the fields that receivers expect of it.
 #[derive(Debug, Serialize)]
-struct TranscriptItem<'a> {
+pub struct TranscriptItem<'a> {
     #[serde(flatten)]
     message: &'a Message,
     /// No voice is kept.
@@ -60,24 +73,72 @@ struct TranscriptItem<'a> {
     data_sources: [&'a str; 0],
 }
 
-/// A message or a call, which the connector is to deliver to a contact.
-#[derive(Debug, Serialize)]
-pub struct CampaignData<'a> {
-    campaign_id: CampaignId,
-    campaign_contact_id: CampaignContactId,
-    widget_id: WidgetId,
-    assistant_id: Option<AssistantId>,
-    conversation_id: Option<ConversationId>,
-    contact_id: ContactId,
-    message_id: Option<MessageId>,
-    message: Option<&'a str>,
-    contact: &'a Contact,
+impl Schema for TranscriptItem<'_> {
+    fn schema() -> Value {
+        let voice = member::<Option<&str>>("voice_base64", true, "Null: no voice is kept.");
+        let sources = member::<Vec<&str>>("data_sources", true, "Empty: it is not kept what an answer was made from.");
+        titled(extended(Message::schema(), vec![voice, sources]), "TranscriptItem", "A message of a transcript.")
+    }
 }
 
-/// A test: its arrival is all that it tells.
-#[derive(Debug, Serialize)]
-pub struct TestData {
-    webhook_id: WebhookId,
+crate::object! {
+    /// A message or a call, which the connector is to deliver to a contact.
+    pub struct CampaignData<'a> {
+        /// The campaign.
+        pub campaign_id: CampaignId,
+        /// Its contact's place in the campaign.
+        pub campaign_contact_id: CampaignContactId,
+        /// The widget through which it is sent.
+        pub widget_id: WidgetId,
+        /// The assistant that answers.
+        pub assistant_id: Option<AssistantId>,
+        /// The conversation in which the message stands.
+        pub conversation_id: Option<ConversationId>,
+        /// Who gets it.
+        pub contact_id: ContactId,
+        /// The message; null of a call.
+        pub message_id: Option<MessageId>,
+        /// What it says; null of a call.
+        pub message: Option<&'a str>,
+        /// Who gets it, with address and number.
+        pub contact: &'a Contact,
+    }
+}
+
+crate::object! {
+    /// A test: its arrival is all that it tells.
+    pub struct TestData {
+        /// The webhook.
+        pub webhook_id: WebhookId,
+    }
+}
+
+/// The JSON schema of the body of each event, by the event's name.
+pub fn schemas() -> Vec<(&'static str, Value)> {
+    let schema = |kind: EventKind| {
+        let data = match kind {
+            EventKind::ConversationClosed => ConversationData::schema(),
+            EventKind::CampaignMessage | EventKind::CampaignCall => CampaignData::schema(),
+            EventKind::WebhookTest => TestData::schema(),
+        };
+        let constant = |word: &str| json!({"type": "string", "const": word});
+        let members = vec![
+            member::<EventId>("id", true, "The same on every attempt, and that of the header `webhook-id`."),
+            Member { name: "object", required: true, schema: constant("event") },
+            Member { name: "event", required: true, schema: constant(kind.as_str()) },
+            member::<Timestamp>("created_at", true, "When it happened."),
+            Member { name: "data", required: true, schema: data },
+        ];
+        let name = kind.as_str().split('.').map(capitalised).chain(["Event".to_owned()]).collect::<String>();
+        (kind.as_str(), titled(object(members), &name, "The body of an event."))
+    };
+    EventKind::WORDS.iter().copied().filter_map(EventKind::from_word).map(schema).collect()
+}
+
+/// `word` with a capital letter.
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 impl<'a> Event<'a> {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::values::id::{ApiKeyId, OrgId};
-use crate::values::schema::{Schema, Value, extended};
+use crate::values::schema::{Schema, Value, extended, titled};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
@@ -136,7 +136,7 @@ pub struct IssuedApiKey {
 impl Schema for IssuedApiKey {
     fn schema() -> Value {
         let key = member::<Secret>("api_key", true, "The key. It is kept nowhere.");
-        extended(ApiKeyRecord::schema(), vec![key])
+        titled(extended(ApiKeyRecord::schema(), vec![key]), "IssuedApiKey", "A key that was issued just now.")
     }
 }
 

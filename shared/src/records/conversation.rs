@@ -22,7 +22,7 @@ use crate::table::keys::Key;
 use crate::table::stored::Stored as _;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value, extended};
+use crate::values::schema::{Schema, Value, extended, titled};
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -244,6 +244,10 @@ pub struct Transcribed {
 impl Schema for Transcribed {
     fn schema() -> Value {
         let transcript = member::<Page<Message>>("transcript", true, "What was said, oldest first.");
-        extended(Conversation::schema(), vec![transcript])
+        titled(
+            extended(Conversation::schema(), vec![transcript]),
+            "ConversationWithTranscript",
+            "A conversation with a page of its messages.",
+        )
     }
 }

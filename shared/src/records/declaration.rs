@@ -59,7 +59,7 @@ mod macros;
 use uuid::Uuid;
 
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Input, Source, limited, words};
+use crate::request::input::{Input, Source, input_member, words};
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::Item;
@@ -283,10 +283,16 @@ impl<R: Declared> Input for New<R> {
     }
 
     fn schema() -> Value {
-        let taken =
-            |role: FieldRole| matches!(role, FieldRole::Input | FieldRole::Fixed | FieldRole::Org | FieldRole::Parent);
-        let members = R::members().into_iter().filter(|(role, _)| taken(*role)).map(|(_, member)| bounded(member));
-        titled(object(members.collect()), &format!("New{}", R::NAME))
+        let member = |(role, member): (FieldRole, Member)| {
+            let required = match role {
+                FieldRole::Input | FieldRole::Fixed => member.required,
+                FieldRole::Org | FieldRole::Parent => false,
+                FieldRole::Later | FieldRole::Own => return None,
+            };
+            Some(input_member(Member { required, ..member }))
+        };
+        let members = R::members().into_iter().filter_map(member);
+        titled(object(members.collect()), &format!("New{}", R::NAME), "What a new record has.")
     }
 }
 
@@ -301,14 +307,13 @@ impl<R: Declared> Input for Changes<R> {
 
     fn schema() -> Value {
         let members = R::members().into_iter().filter(|(role, _)| [FieldRole::Input, FieldRole::Later].contains(role));
-        let members = members.map(|(_, member)| Member { required: false, ..bounded(member) });
-        titled(object(members.collect()), &format!("{}Changes", R::NAME))
+        let members = members.map(|(_, member)| Member { required: false, ..input_member(member) });
+        titled(
+            object(members.collect()),
+            &format!("{}Changes", R::NAME),
+            "What changes. An absent field stays as it is.",
+        )
     }
-}
-
-/// A member of an input, whose texts have a limit.
-fn bounded(member: Member) -> Member {
-    Member { schema: limited(member.schema, member.name), ..member }
 }
 
 /// A stored attribute that an old item may lack.

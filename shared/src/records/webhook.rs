@@ -8,7 +8,7 @@ use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::table::cascade::{Owner, Step, rows};
 use crate::values::id::WebhookId;
-use crate::values::schema::{Schema, Value, extended};
+use crate::values::schema::{Schema, Value, extended, titled};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
@@ -71,7 +71,7 @@ pub struct WebhookWithSecret {
 impl Schema for WebhookWithSecret {
     fn schema() -> Value {
         let secret = member::<Secret>("secret", true, "Signs what is sent. It is told this once.");
-        extended(Webhook::schema(), vec![secret])
+        titled(extended(Webhook::schema(), vec![secret]), "WebhookWithSecret", "A webhook with its newest secret.")
     }
 }
 

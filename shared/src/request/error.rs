@@ -83,7 +83,7 @@ impl Schema for Issue {
             member::<String>("msg", true, "A sentence for people."),
             member::<String>("type", true, "A short code for programs."),
         ];
-        titled(object(members), "Issue")
+        titled(object(members), "Issue", "What is wrong with a request.")
     }
 }
 

@@ -31,7 +31,8 @@ const LEASE: i64 = 30;
 const SEALED_LIMIT: usize = 380 * 1024;
 /// The most characters of a key.
 const LENGTH: usize = 255;
-const PATTERN: &str = "^[!-~]{1,255}$";
+/// What a key looks like.
+pub const PATTERN: &str = "^[!-~]{1,255}$";
 
 /// The value of the header: 1 to 255 visible characters. `Debug` does not show it.
 pub struct IdempotencyKey(String);

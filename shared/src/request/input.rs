@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::records::declaration::Patch;
 use crate::request::error::{Error, Issue, Issues, Location, Result};
-use crate::values::schema::{Schema, Value, object};
+use crate::values::schema::{Member, Schema, Value, described, nullable, object};
 
 pub use parse::{Between, Count, Parse, Raw, bounded_list, longest_text, one_of, reject};
 use parse::{Kind, string};
@@ -224,11 +224,7 @@ pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T> {
 }
 
 /// An optional member of a schema, with its default, where that is not null.
-pub fn member_or<T: Schema + serde::Serialize>(
-    name: &'static str,
-    doc: &str,
-    default: &T,
-) -> crate::values::schema::Member {
+pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, default: &T) -> Member {
     let mut member = member::<T>(name, false, doc);
     match serde_json::to_value(default) {
         Ok(Value::Null) | Err(_) => {}
@@ -237,10 +233,10 @@ pub fn member_or<T: Schema + serde::Serialize>(
     member
 }
 
-/// One member of the schema of an input, whose texts have a limit.
-pub fn input_member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate::values::schema::Member {
-    let member = member::<T>(name, required, doc);
-    crate::values::schema::Member { schema: limited(member.schema, name), ..member }
+/// A member of the schema of an input, whose texts have a limit. One that has a default may also be null, which means the default.
+pub fn input_member(member: Member) -> Member {
+    let schema = limited(member.schema, member.name);
+    Member { schema: if member.required { schema } else { nullable(schema) }, ..member }
 }
 
 /// `schema` with the most characters of a text `name`, where it is the schema of a text.
@@ -252,7 +248,7 @@ pub fn limited(mut schema: Value, name: &str) -> Value {
             schema["maxLength"] = longest_text(name).into();
         }
     };
-    if let Some(choices) = schema["anyOf"].as_array_mut() {
+    if let Some(choices) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
         choices.iter_mut().for_each(of_text);
     } else if let Some(items) = schema.get_mut("items") {
         of_text(items);
@@ -263,8 +259,8 @@ pub fn limited(mut schema: Value, name: &str) -> Value {
 }
 
 /// One member of a schema: its name, whether it is required, and the schema itself.
-pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate::values::schema::Member {
-    crate::values::schema::Member { name, required, schema: crate::values::schema::described(T::schema(), doc) }
+pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> Member {
+    Member { name, required, schema: described(T::schema(), doc) }
 }
 
 /// Declares the values of a path, a query or a body once: the struct, the reader that collects every issue, the JSON schema.
@@ -273,13 +269,15 @@ pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> crate
 #[macro_export]
 macro_rules! input {
     (
-        $(#[$attribute:meta])*
+        $(#[doc = $doc:literal])*
+        $(#[derive($($Trait:ident),*)])?
         pub struct $Name:ident {
             $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty $(= $default:expr)?,)*
         }
     ) => {
-        $(#[$attribute])*
+        $(#[doc = $doc])*
         #[derive(Debug)]
+        $(#[derive($($Trait),*)])?
         pub struct $Name {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
         }
@@ -291,13 +289,10 @@ macro_rules! input {
             }
 
             fn schema() -> $crate::values::schema::Value {
-                $crate::values::schema::object(vec![
-                    $($crate::request::input::input_member::<$Type>(
-                        stringify!($field),
-                        $crate::input!(@required $($default)?),
-                        concat!($($field_doc),*),
-                    ),)*
-                ])
+                let members = vec![
+                    $($crate::input!(@member $field $Type, concat!($($field_doc),*) $(, $default)?),)*
+                ];
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
     };
@@ -305,8 +300,12 @@ macro_rules! input {
     (@read $source:ident $issues:ident $field:ident $default:expr) => {
         $source.optional(stringify!($field), $issues, || $default)
     };
-    (@required) => { true };
-    (@required $default:expr) => { false };
+    (@member $field:ident $Type:ty, $doc:expr) => {
+        $crate::request::input::input_member($crate::request::input::member::<$Type>(stringify!($field), true, $doc))
+    };
+    (@member $field:ident $Type:ty, $doc:expr, $default:expr) => {
+        $crate::request::input::input_member($crate::request::input::member_or::<$Type>(stringify!($field), $doc, &$default))
+    };
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::request::error::Issues;
 use crate::request::input::{Between, Input, Source, member};
 use crate::table::dates::Dates;
 use crate::table::filters::Term;
-use crate::values::schema::{Schema, extended};
+use crate::values::schema::{Schema, extended, object, titled};
 
 crate::input! {
     /// Which page of a list.
@@ -176,7 +176,8 @@ impl<R> Page<R> {
 
 impl<R: Schema> Schema for Page<R> {
     fn schema() -> Value {
-        crate::values::schema::object(vec![
+        let record = R::schema();
+        let page = object(vec![
             member::<Vec<R>>("items", true, "The records, oldest first."),
             member::<u64>("total", true, "How many there are on all pages."),
             member::<u64>("page", true, "This page, counted from 1."),
@@ -184,6 +185,10 @@ impl<R: Schema> Schema for Page<R> {
             member::<u64>("pages", true, "How many pages there are."),
             member::<Option<u64>>("previous_page", true, "The page before."),
             member::<Option<u64>>("next_page", true, "The page behind."),
-        ])
+        ]);
+        match record["title"].as_str() {
+            Some(record) => titled(page, &format!("{record}Page"), "A page of a list."),
+            None => page,
+        }
     }
 }

@@ -73,8 +73,8 @@ pub struct Description {
     pub path: Value,
     /// The query's parameters, without the key's.
     pub query: Value,
-    /// The body, where it takes one.
-    pub body: Option<Value>,
+    /// The body, where it takes one, and whether a request must have it.
+    pub body: Option<(Value, bool)>,
     /// The whole answer.
     pub reply: Value,
 }
@@ -86,7 +86,7 @@ impl Description {
         Self {
             path: O::Path::schema(),
             query: O::Query::schema(),
-            body: O::Body::EXPECTED.then(O::Body::schema),
+            body: O::Body::EXPECTED.then(|| (O::Body::schema(), O::Body::absent().is_none())),
             reply: envelope_schema::<O::Reply>(),
         }
     }

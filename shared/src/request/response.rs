@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::request::error::{Error, Result};
 use crate::request::page::Page;
-use crate::values::schema::{Member, Schema, object};
+use crate::values::schema::{Member, Schema, object, titled};
 
 /// What a handler answers: the data, and a fixed message.
 pub trait Reply: Send {
@@ -197,6 +197,9 @@ pub fn envelope<R: Reply>(reply: &R) -> Result<String> {
 
 /// The JSON schema of the envelope around `R`'s data.
 pub fn envelope_schema<R: Reply>() -> Value {
-    let members = [("message", String::schema()), ("meta", json!({"type": "object"})), ("data", R::Data::schema())];
-    object(members.into_iter().map(|(name, schema)| Member { name, required: true, schema }).collect())
+    let data = R::Data::schema();
+    let name = format!("{}Answer", data["title"].as_str().unwrap_or_default());
+    let members = [("message", String::schema()), ("meta", json!({"type": "object"})), ("data", data)];
+    let members = members.into_iter().map(|(name, schema)| Member { name, required: true, schema });
+    titled(object(members.collect()), &name, "The answer to a request that succeeded.")
 }

@@ -75,7 +75,7 @@ impl Schema for Email {
 
 impl Schema for PhoneNumber {
     fn schema() -> Value {
-        json!({"type": "string", "format": "phone"})
+        json!({"type": "string", "format": "phone", "pattern": r"^[-+0-9 .()\[\]]{8,}$"})
     }
 }
 

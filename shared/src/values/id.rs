@@ -18,6 +18,8 @@ pub trait Id:
 {
     /// The name of its parameter in a path.
     const PARAMETER: &'static str;
+    /// What it names.
+    const DOC: &'static str;
 }
 
 impl<T: Id> Input for T {
@@ -26,7 +28,7 @@ impl<T: Id> Input for T {
     }
 
     fn schema() -> Value {
-        object(vec![member::<T>(T::PARAMETER, true, "")])
+        object(vec![member::<T>(T::PARAMETER, true, T::DOC)])
     }
 }
 
@@ -38,7 +40,7 @@ impl<A: Id, B: Id> Input for (A, B) {
     }
 
     fn schema() -> Value {
-        object(vec![member::<A>(A::PARAMETER, true, ""), member::<B>(B::PARAMETER, true, "")])
+        object(vec![member::<A>(A::PARAMETER, true, A::DOC), member::<B>(B::PARAMETER, true, B::DOC)])
     }
 }
 
@@ -76,6 +78,7 @@ macro_rules! ids {
 
             impl Id for $Name {
                 const PARAMETER: &'static str = $parameter;
+                const DOC: &'static str = concat!($($doc),*);
             }
 
             impl Schema for $Name {

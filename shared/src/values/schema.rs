@@ -38,12 +38,29 @@ pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
     schema
 }
 
+/// Where the schema of a component says what it is: where it is used, `description` says what it is for.
+pub const ABOUT: &str = "$comment";
+
 /// `schema` as the component `name`.
-pub fn titled(mut schema: Value, name: &str) -> Value {
-    if let Some(members) = schema.as_object_mut() {
-        members.insert("title".into(), name.into());
-    }
+pub fn titled(mut schema: Value, name: &str, doc: &str) -> Value {
+    schema["title"] = name.into();
+    schema[ABOUT] = doc.trim().into();
     schema
+}
+
+/// `schema`, or null.
+pub fn nullable(mut schema: Value) -> Value {
+    if schema["anyOf"].is_array() {
+        return schema;
+    }
+    let mut around = json!({});
+    for outside in ["description", "default"] {
+        if let Some(value) = schema.as_object_mut().and_then(|members| members.remove(outside)) {
+            around[outside] = value;
+        }
+    }
+    around["anyOf"] = json!([schema, {"type": "null"}]);
+    around
 }
 
 /// `schema` with a description, where there is one.
@@ -54,9 +71,21 @@ pub fn described(mut schema: Value, doc: &str) -> Value {
     schema
 }
 
-impl Schema for String {
+impl<T: Schema + ?Sized> Schema for &T {
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
+impl Schema for str {
     fn schema() -> Value {
         json!({"type": "string"})
+    }
+}
+
+impl Schema for String {
+    fn schema() -> Value {
+        str::schema()
     }
 }
 

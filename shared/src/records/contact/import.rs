@@ -109,14 +109,14 @@ impl Schema for ImportedContact {
             member::<ImportOutcome>("outcome", true, "What was done."),
             member::<Vec<Issue>>("issues", true, "What is wrong with it."),
         ];
-        titled(object(members), "ImportedContact")
+        titled(object(members), "ImportedContact", "What an import did with one contact.")
     }
 }
 
 impl Schema for ImportedContacts {
     fn schema() -> Value {
         let items = member::<Vec<ImportedContact>>("items", true, "One for each contact, in their order.");
-        titled(object(vec![items]), "ImportedContacts")
+        titled(object(vec![items]), "ImportedContacts", "What an import did.")
     }
 }
 

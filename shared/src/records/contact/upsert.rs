@@ -1,5 +1,6 @@
 //! Upserts of contacts: found by e-mail address, else by telephone number, else created.
 
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::Contact;
@@ -36,7 +37,8 @@ crate::input! {
 }
 
 /// A value of a query, where an empty text is none.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub struct Filled<T>(Option<T>);
 
 impl<T: Parse> Parse for Filled<T> {

@@ -14,7 +14,7 @@ use crate::request::input::{Between, Parse, Raw, member, reject, words};
 use crate::request::tenant::Tenant;
 use crate::values::id::OrgId;
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value, extended};
+use crate::values::schema::{Schema, Value, extended, titled};
 use crate::values::time::Timestamp;
 
 /// The most bytes of a file.
@@ -235,7 +235,11 @@ pub struct FileToUpload {
 impl Schema for FileToUpload {
     fn schema() -> Value {
         let upload = member::<Upload>("upload", true, "The request that uploads its bytes. It succeeds once.");
-        extended(DatasourceFile::schema(), vec![upload])
+        titled(
+            extended(DatasourceFile::schema(), vec![upload]),
+            "FileToUpload",
+            "A new file, and how to upload its bytes.",
+        )
     }
 }
 
@@ -251,7 +255,8 @@ pub struct UploadedFile {
 
 impl Schema for UploadedFile {
     fn schema() -> Value {
-        extended(DatasourceFile::schema(), vec![member::<bool>("uploaded", true, "True: its bytes are there.")])
+        let uploaded = member::<bool>("uploaded", true, "True: its bytes are there.");
+        titled(extended(DatasourceFile::schema(), vec![uploaded]), "UploadedFile", "A file whose bytes are there.")
     }
 }
 
@@ -271,7 +276,12 @@ impl Schema for FileToDownload {
     fn schema() -> Value {
         let uploaded = member::<bool>("uploaded", true, "Whether its bytes are there.");
         let doc = "Where to download them, for 15 minutes; null before the upload.";
-        extended(DatasourceFile::schema(), vec![uploaded, member::<Option<SignedUrl>>("download_url", true, doc)])
+        let members = vec![uploaded, member::<Option<SignedUrl>>("download_url", true, doc)];
+        titled(
+            extended(DatasourceFile::schema(), members),
+            "FileToDownload",
+            "A file, and where to download its bytes.",
+        )
     }
 }
 

@@ -35,7 +35,7 @@ macro_rules! record {
                 use $crate::records::declaration::Declared as _;
                 let mut members = vec![$crate::request::input::member::<$Id>("id", true, "Identifier.")];
                 members.extend(Self::members().into_iter().map(|(_, member)| $crate::values::schema::Member { required: true, ..member }));
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name))
+                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
 

@@ -364,11 +364,7 @@ impl<const LEAST: i64, const MOST: i64> Parse for Between<LEAST, MOST> {
 
 impl<const LEAST: i64, const MOST: i64> Schema for Between<LEAST, MOST> {
     fn schema() -> Value {
-        if MOST == i64::MAX {
-            json!({"type": "integer", "minimum": LEAST})
-        } else {
-            json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
-        }
+        json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
     }
 }
 

@@ -1,0 +1,359 @@
+//! The OpenAPI document: it follows from the route table, from the schemas of records and operations, from the first lines of the operations'
+//! files, and from the recorded events and their answers. Nothing in it is written for it alone but what no code says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use shared::delivery::event;
+use shared::request::error::Issue;
+use shared::request::idempotency;
+use shared::request::pipeline::Description;
+use shared::routes::{self, Access, Route};
+use shared::values::schema::{ABOUT, Member, Schema as _, described, object, titled};
+
+use crate::functions::describe;
+use crate::template::camel_case;
+
+/// The server that the file names. What serves the document puts its own address there.
+pub const SERVER: &str = "/";
+
+/// What the document says of the API as a whole.
+const ABOUT_THE_API: &str = "Conversational assistants, and what is around them: widgets, contacts, campaigns, data sources, agencies. \
+    Every success is an object with `message`, `meta` and `data`; every failure has the list `detail`, whose entries say where the input is wrong.";
+
+/// The folder with an event of each kind, as an endpoint received it.
+pub const EVENTS: &str = "local/tests/received";
+
+/// What an operation may answer beside what follows from its route, and what was recorded of it.
+const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502)];
+
+/// The headers of an event, with what each one says.
+const EVENT_HEADERS: [(&str, &str); 3] = [
+    ("webhook-id", "The event's id: the same on every attempt."),
+    ("webhook-timestamp", "When this attempt was signed, in seconds since 1970."),
+    (
+        "webhook-signature",
+        "`v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each valid secret.",
+    ),
+];
+
+/// The document of the checkout at `root`.
+///
+/// # Panics
+/// Where a file of the checkout is not as the contract tests require it, or two components have the same name.
+pub fn document(root: &Path) -> Value {
+    let mut components = Components::default();
+    let failure = components.hoist(failure_schema());
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in routes::ALL {
+        let operation = operation(root, route, &failure, &mut components);
+        paths.entry(route.path).or_default().insert(route.method.to_lowercase(), operation);
+    }
+    let failures = FAILURES
+        .iter()
+        .map(|(status, name, meaning)| ((*name).to_owned(), response(*status, meaning, &failure, &Map::new())));
+    let failures: Map<_, _> = failures.collect();
+    let webhooks: Map<_, _> = event::schemas()
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), webhook(root, name, schema, &mut components)))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Assistants",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT_THE_API,
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": SERVER}],
+        "security": [{"bearer": []}, {"api_key": []}],
+        "tags": tags(&components),
+        "paths": paths,
+        "webhooks": webhooks,
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key in the header `Authorization`."},
+                "api_key": {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same in the query, for callers that can set no header."},
+            },
+            "headers": {
+                "RequestId": {"description": "Names the request in the log.", "schema": {"type": "string"}},
+                "RetryAfter": {"description": "Seconds after which to try again.", "schema": {"type": "integer"}},
+                "WwwAuthenticate": {"description": "How to send a key.", "schema": {"type": "string"}},
+            },
+            "responses": failures,
+            "schemas": components.0,
+        },
+    })
+}
+
+/// A schema with a title is a component; wherever it is used stands a reference.
+#[derive(Debug, Default)]
+struct Components(BTreeMap<String, Value>);
+
+impl Components {
+    /// `schema` with references in place of the components in it.
+    fn hoist(&mut self, mut schema: Value) -> Value {
+        match &mut schema {
+            Value::Array(items) => items.iter_mut().for_each(|item| *item = self.hoist(item.take())),
+            Value::Object(members) => {
+                // What is given as an example, or by default, is no schema.
+                let inner =
+                    members.iter_mut().filter(|(name, _)| !["default", "enum", "const"].contains(&name.as_str()));
+                inner.for_each(|(_, member)| *member = self.hoist(member.take()));
+                if let Some(Value::String(title)) = members.remove("title") {
+                    let description = members.remove("description");
+                    let default = members.remove("default");
+                    if let Some(about) = members.remove(ABOUT) {
+                        members.insert("description".to_owned(), about);
+                    }
+                    let reference = format!("#/components/schemas/{title}");
+                    let known = self.0.insert(title.clone(), schema.clone());
+                    assert!(known.is_none_or(|known| known == schema), "two components are called {title}");
+                    schema = json!({"$ref": reference});
+                    for (name, value) in [("description", description), ("default", default)] {
+                        if let Some(value) = value {
+                            schema[name] = value;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        schema
+    }
+}
+
+/// The body of every failure.
+fn failure_schema() -> Value {
+    let issues = json!({"type": "array", "items": Issue::schema(), "minItems": 1});
+    let detail = Member { name: "detail", required: true, schema: described(issues, "What is wrong, and where.") };
+    titled(object(vec![detail]), "Failure", "The body of every failure.")
+}
+
+/// A tag for each record, in the order of the route table; what it is says its component.
+fn tags(components: &Components) -> Vec<Value> {
+    let mut names: Vec<&str> = Vec::new();
+    for route in routes::ALL {
+        if !names.contains(&route.record) {
+            names.push(route.record);
+        }
+    }
+    let tag = |name: &str| {
+        let component = camel_case(name);
+        let about = components.0.get(&component).map(|schema| schema["description"].clone());
+        json!({"name": name, "description": about.unwrap_or_else(|| panic!("no component is called {component}"))})
+    };
+    names.into_iter().map(tag).collect()
+}
+
+fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Components) -> Value {
+    let Description { path, query, body, reply } = describe(route.name);
+    let mut parameters = Vec::new();
+    for (place, schema) in [("path", path), ("query", query)] {
+        // In the order of the path.
+        let order = |name: &str| route.parameters().position(|parameter| parameter == name);
+        let required = schema["required"].clone();
+        let mut members: Vec<_> = schema["properties"].as_object().cloned().unwrap_or_default().into_iter().collect();
+        members.sort_by_key(|(name, _)| order(name));
+        for (name, schema) in members {
+            let mut schema = components.hoist(without_null(schema));
+            let description = schema.as_object_mut().and_then(|members| members.remove("description"));
+            let required = required.as_array().is_some_and(|names| names.contains(&json!(name)));
+            parameters.push(json!({
+                "name": name, "in": place, "required": required, "schema": schema, "description": description.unwrap_or_default(),
+            }));
+        }
+    }
+    if route.method == "POST" {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "description": "Whoever repeats a request with the same key gets the first answer, for a day.",
+            "schema": {"type": "string", "pattern": idempotency::PATTERN},
+        }));
+    }
+    let examples = Examples::read(root, route);
+    let says = about(root, route);
+    let mut operation = json!({
+        "operationId": operation_id(route.name),
+        "tags": [route.record],
+        "summary": capitalised(&route.name.replace('-', " ")),
+        "description": says,
+        "parameters": parameters,
+        "responses": responses(route, components.hoist(reply), failure, &examples),
+    });
+    if let Some((schema, required)) = body {
+        operation["requestBody"] = json!({
+            "required": required,
+            "content": {"application/json": content(&components.hoist(schema), &examples.requests)},
+        });
+    }
+    operation
+}
+
+/// What an operation answers: its success, what follows from its route, and what was recorded.
+fn responses(route: &Route, reply: Value, failure: &Value, examples: &Examples) -> Value {
+    let mut statuses = vec![route.success, 401, 413, 422, 429, 500, 503];
+    statuses.extend((route.access == Access::Write).then_some(403));
+    statuses.extend((route.method == "POST").then_some(409));
+    statuses.extend(route.parameters().next().map(|_| 404));
+    statuses.extend(ALSO.iter().filter(|(name, _)| *name == route.name).map(|(_, status)| *status));
+    statuses.extend(examples.answers.keys());
+    let one = |status: u16| match (examples.answers.get(&status), FAILURES.iter().find(|failure| failure.0 == status)) {
+        (None, Some((_, name, _))) => json!({"$ref": format!("#/components/responses/{name}")}),
+        (Some(recorded), Some((_, _, meaning))) => response(status, meaning, failure, recorded),
+        (recorded, None) => {
+            let meaning = if status == 201 { "Made." } else { "Done." };
+            response(status, meaning, &reply, recorded.unwrap_or(&Map::new()))
+        }
+    };
+    statuses.into_iter().map(|status| (status.to_string(), one(status))).collect::<Map<_, _>>().into()
+}
+
+/// Every failure: its status, its component, what it means.
+const FAILURES: &[(u16, &str, &str)] = &[
+    (401, "Unauthorized", "The key is missing or not valid."),
+    (403, "Forbidden", "The key may not do this."),
+    (404, "NotFound", "There is no such record in the organisation of the key."),
+    (409, "Conflict", "The state of a record forbids it, or a request with the same idempotency key is still running."),
+    (413, "TooLarge", "The body is too large."),
+    (422, "Invalid", "The input is not valid. Every issue is listed."),
+    (429, "TooManyRequests", "There were too many requests."),
+    (500, "InternalError", "A defect of the service."),
+    (502, "PaymentProviderError", "The payment provider failed, or refused the request."),
+    (503, "Unavailable", "The service is busy."),
+];
+
+fn response(status: u16, meaning: &str, schema: &Value, recorded: &Map<String, Value>) -> Value {
+    let mut headers = json!({"x-request-id": {"$ref": "#/components/headers/RequestId"}});
+    if [409, 429, 503].contains(&status) {
+        headers["retry-after"] = json!({"$ref": "#/components/headers/RetryAfter"});
+    }
+    if status == 401 {
+        headers["www-authenticate"] = json!({"$ref": "#/components/headers/WwwAuthenticate"});
+    }
+    let content = json!({"application/json": content(schema, recorded)});
+    json!({"description": meaning, "headers": headers, "content": content})
+}
+
+fn content(schema: &Value, examples: &Map<String, Value>) -> Value {
+    let mut content = json!({"schema": schema});
+    if !examples.is_empty() {
+        content["examples"] =
+            examples.iter().map(|(name, value)| (name.clone(), json!({"value": value}))).collect::<Map<_, _>>().into();
+    }
+    content
+}
+
+/// An event, as the endpoint of a customer receives it.
+fn webhook(root: &Path, name: &str, schema: Value, components: &mut Components) -> Value {
+    let header = |(name, says): (&str, &str)| json!({"name": name, "in": "header", "required": true, "description": says, "schema": {"type": "string"}});
+    let id = operation_id(&name.replace('.', "-"));
+    let file = root.join(EVENTS).join(format!("{name}.json"));
+    let recorded = std::fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let examples = recorded.map(|body: Value| ("usual".to_owned(), body)).into_iter().collect();
+    let tag = if name.starts_with("campaign") { "campaign" } else { "webhook" };
+    json!({"post": {
+        "operationId": id,
+        "tags": [tag],
+        "summary": format!("The event {name}"),
+        "description": "Any status from 200 to 299 takes it. 410 says that no event is wanted any more; after another one it is sent again.",
+        "security": [],
+        "parameters": EVENT_HEADERS.map(header),
+        "requestBody": {"required": true, "content": {"application/json": content(&components.hoist(schema), &examples)}},
+        "responses": {"2XX": {"description": "The event has arrived."}, "410": {"description": "No event is wanted any more."}},
+    }})
+}
+
+/// What was recorded of an operation.
+#[derive(Debug, Default)]
+struct Examples {
+    /// Bodies of requests that succeed, by the case.
+    requests: Map<String, Value>,
+    /// Answers by status, then by the case.
+    answers: BTreeMap<u16, Map<String, Value>>,
+}
+
+impl Examples {
+    fn read(root: &Path, route: &Route) -> Self {
+        let mut examples = Self::default();
+        let folder = root.join("events");
+        let names = std::fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        for file in names {
+            let Some(name) = file.strip_suffix(".json") else { continue };
+            let (operation, case) = name.split_once('.').unwrap_or((name, "usual"));
+            let answer = std::fs::read_to_string(root.join(format!("local/tests/answers/{name}.txt")));
+            let (true, Ok(answer)) = (operation == route.name, answer) else { continue };
+            let Some((status, body)) =
+                answer.split_once("\n").zip(answer.split_once("\n\n")).and_then(|((status, _), (_, body))| {
+                    Some((status.parse::<u16>().ok()?, serde_json::from_str::<Value>(body).ok()?))
+                })
+            else {
+                panic!("{name}: this is no answer")
+            };
+            let event: Value = std::fs::read_to_string(folder.join(&file))
+                .ok()
+                .and_then(|text| serde_json::from_str(&text).ok())
+                .unwrap_or_default();
+            if status < 300
+                && let Some(body) = event["body"].as_str().and_then(|body| serde_json::from_str(body).ok())
+            {
+                examples.requests.insert(case.to_owned(), body);
+            }
+            examples.answers.entry(status).or_default().insert(case.to_owned(), shortened(body));
+        }
+        examples
+    }
+}
+
+/// `answer` with the first records of its page.
+fn shortened(mut answer: Value) -> Value {
+    if let Some(items) = answer.pointer_mut("/data/items").and_then(Value::as_array_mut) {
+        items.truncate(2);
+    }
+    answer
+}
+
+/// What the first lines of an operation's file say of it.
+fn about(root: &Path, route: &Route) -> String {
+    let file = root.join(format!("functions/{}/src/{}.rs", route.record, route.name.replace('-', "_")));
+    let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let lines: Vec<&str> = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(str::trim)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let text = lines.join(" ");
+    let (_, says) = text.split_once("`: ").unwrap_or_else(|| panic!("{} does not say what it is for", file.display()));
+    capitalised(says)
+}
+
+/// `schema` of a parameter: a query has no null.
+fn without_null(schema: Value) -> Value {
+    let Some([inner, _]) = schema["anyOf"].as_array().map(Vec::as_slice) else { return schema };
+    let mut inner = inner.clone();
+    for name in ["description", "default"] {
+        if !schema[name].is_null() {
+            inner[name] = schema[name].clone();
+        }
+    }
+    inner
+}
+
+/// `text` with a capital letter.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
+
+/// The name of an operation, as clients in other languages call it.
+pub fn operation_id(kebab_case: &str) -> String {
+    let name = camel_case(kebab_case);
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
+}
