@@ -117,6 +117,15 @@ def replay(service: Deployment, local: str, *selection: str) -> None:
     print(run("cargo", "run", "--quiet", "--package", "local", "--bin", "replay", "--", *addresses, *selection))
 
 
+def document(service: Deployment) -> None:
+    """Anybody gets the document, which says where it is; who has it already gets nothing."""
+    url = f"{service.url}/api/v1/openapi.json"
+    first = requests.get(url, timeout=40)
+    expect(first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code} {first.text[:200]}")
+    again = requests.get(url, headers={"If-None-Match": first.headers["etag"]}, timeout=40)
+    expect((again.status_code, again.text) == (304, ""), f"the document again: {again.status_code}")
+
+
 def delivered(service: Deployment) -> None:
     """The closed conversation's event gets a delivery and is tried, by two functions on the stream: nobody takes it."""
     closed = recorded("close-conversation")["pathParameters"]["conversation_id"]
@@ -234,6 +243,7 @@ def main(architecture: str) -> None:
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
         step("bucket", tls_only, service)
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
+        step("document", document, service)
         step("delivery of the closed conversation", delivered, service)
         step("files", files, service)
         step("journey", journey, service)

@@ -2,6 +2,7 @@
 
 use shared::request::pipeline::{Description, Handler};
 use shared::routes;
+use shared::runtime::document::Published;
 use shared::runtime::operator::Task;
 use shared::runtime::schedule::Scheduled;
 use shared::runtime::stream::Consumer;
@@ -103,6 +104,11 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<datasource_file::AddDatasourceTextBlob>(&routes::ADD_DATASOURCE_TEXT_BLOB),
     Handler::of::<datasource_file::ListDatasourceFiles>(&routes::LIST_DATASOURCE_FILES),
     Handler::of::<datasource_file::ReadDatasourceFile>(&routes::READ_DATASOURCE_FILE),
+];
+
+/// What anybody may read.
+pub const DOCUMENTS: &[Published] = &[
+    Published::of::<document::ReadOpenapi>(&routes::READ_OPENAPI),
 ];
 
 /// The tasks of operators.

@@ -19,6 +19,7 @@ use shared::request::context::{Ids, Service};
 use shared::request::http::{HttpRequest, HttpResponse};
 use shared::request::pipeline::Handler;
 use shared::routes;
+use shared::runtime::document::Published;
 use shared::runtime::meter::Cost;
 use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
@@ -50,6 +51,32 @@ pub struct Gateway {
     look: Option<Look>,
     /// Where each function is a process of its own: what each has made of the service.
     processes: Option<Mutex<BTreeMap<String, Arc<Service>>>>,
+}
+
+/// What answers a route.
+#[derive(Debug, Clone, Copy)]
+pub enum Endpoint {
+    /// An operation, for whoever has a key.
+    Operation(&'static Handler),
+    /// A document, for anybody.
+    Document(&'static Published),
+}
+
+impl Endpoint {
+    /// The function's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operation(handler) => handler.route.name,
+            Self::Document(document) => document.route.name,
+        }
+    }
+
+    async fn answer(self, service: &Service, request: &HttpRequest) -> HttpResponse {
+        match self {
+            Self::Operation(handler) => handler.answer(service, request).await,
+            Self::Document(document) => document.answer(&service.config, request),
+        }
+    }
 }
 
 /// Looks at a request and its answer.
@@ -152,7 +179,7 @@ impl Gateway {
             None => refuse(404, &request_id, &["path"], "Not found", "not_found"),
             Some(endpoint) => {
                 let event = self.event(call, &request_id);
-                self.keep(endpoint.route.name, &serde_json::to_string_pretty(&event).unwrap_or_default());
+                self.keep(endpoint.name(), &serde_json::to_string_pretty(&event).unwrap_or_default());
                 self.invoke(endpoint, event).await
             }
         };
@@ -171,7 +198,7 @@ impl Gateway {
     }
 
     /// Passes `event` to `endpoint`, as Lambda would.
-    pub async fn invoke(&self, endpoint: &Handler, event: Value) -> Answer {
+    pub async fn invoke(&self, endpoint: Endpoint, event: Value) -> Answer {
         // To text and back: a function receives only what JSON can represent.
         let event = event.to_string();
         if event.len() > REQUEST_LIMIT {
@@ -187,7 +214,7 @@ impl Gateway {
             Ok(event) => HttpRequest::from_event(event, "no request id"),
             Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
         };
-        let process = self.service_of(endpoint.route.name);
+        let process = self.service_of(endpoint.name());
         let response = endpoint.answer(process.as_deref().unwrap_or(&self.service), &request).await;
         // What is nearly as large is printed as the function prints it.
         if response.body.len() > RESPONSE_LIMIT / 2
@@ -269,7 +296,7 @@ impl Gateway {
     }
 
     /// The endpoint that the template gives `method` and `path` to.
-    fn function(&self, method: &str, path: &str) -> Option<&'static Handler> {
+    fn function(&self, method: &str, path: &str) -> Option<Endpoint> {
         let route = routes::find(method, path)?;
         // The gateway serves a path with and without a slash at its end; the template declares it without.
         let path = route.path.trim_end_matches('/');
@@ -348,8 +375,10 @@ impl Gateway {
 }
 
 /// The endpoint of the function `name`.
-pub fn endpoint(name: &str) -> Option<&'static Handler> {
-    functions::OPERATIONS.iter().find(|endpoint| endpoint.route.name == name)
+pub fn endpoint(name: &str) -> Option<Endpoint> {
+    let operation = functions::OPERATIONS.iter().find(|operation| operation.route.name == name);
+    let document = functions::DOCUMENTS.iter().find(|document| document.route.name == name);
+    operation.map(Endpoint::Operation).or(document.map(Endpoint::Document))
 }
 
 /// The path of Lambda's own API for invocations, so that `aws lambda invoke` works with this address as its endpoint.

@@ -82,6 +82,7 @@ impl Function {
             "Operation" => {
                 format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
             }
+            "Document" => format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase()),
             "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
             "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
             _ => format!("Scheduled::of::<{krate}::{name}>()"),
@@ -100,6 +101,11 @@ pub fn functions() -> Vec<Function> {
         name: route.name.to_owned(),
         kind: "Operation",
     });
+    let documents = routes::DOCUMENTS.iter().map(|route| Function {
+        package: route.record.to_owned(),
+        name: route.name.to_owned(),
+        kind: "Document",
+    });
     let kind = |source: &str| {
         let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
         kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
@@ -112,8 +118,8 @@ pub fn functions() -> Vec<Function> {
             Some(Function { package: package.to_owned(), name, kind })
         })
     });
-    let mut functions: Vec<_> = routed.chain(unrouted).collect();
-    let order = ["Operation", "OperatorTask", "StreamConsumer", "ScheduledTask"];
+    let mut functions: Vec<_> = routed.chain(documents).chain(unrouted).collect();
+    let order = ["Operation", "Document", "OperatorTask", "StreamConsumer", "ScheduledTask"];
     functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
     functions
 }
@@ -132,7 +138,7 @@ fn functions_of(kind: &str) -> Vec<String> {
 fn the_template_has_the_routes() {
     let declared: BTreeSet<TemplateRoute> =
         Template::read(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
-    let wanted = routes::ALL.iter().map(|route| TemplateRoute {
+    let wanted = routes::ALL.iter().chain(routes::DOCUMENTS).map(|route| TemplateRoute {
         function: route.name.into(),
         method: route.method.into(),
         path: route.path.trim_end_matches('/').into(),
@@ -180,6 +186,7 @@ fn the_packages_are_those_of_the_functions() {
         }
         generated(&format!("{folder}/Cargo.toml"), &manifest);
         let of_what = match package.as_str() {
+            "document" => "What anybody may read.".to_owned(),
             "operator" => "What an operator invokes.".to_owned(),
             "background" => "What runs without a request.".to_owned(),
             record => format!("The operations of the record `{record}`."),
@@ -199,6 +206,9 @@ fn the_packages_are_those_of_the_functions() {
                     "use shared::request::pipeline::Handler;\nuse shared::routes;\nuse shared::runtime::lambda;",
                     "run",
                 ),
+                "Document" => {
+                    ("use shared::routes;\nuse shared::runtime::document::Published;\nuse shared::runtime::lambda;", "run_document")
+                }
                 "OperatorTask" => ("use shared::runtime::lambda;\nuse shared::runtime::operator::Task;", "run_task"),
                 "StreamConsumer" => {
                     ("use shared::runtime::lambda;\nuse shared::runtime::stream::Consumer;", "run_consumer")
@@ -217,7 +227,7 @@ fn the_packages_are_those_of_the_functions() {
             modules.iter().map(|module| format!("{module}.rs")).chain(["lib.rs".into(), "bin".into()]).collect();
         assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    for (function, route) in functions.iter().zip(routes::ALL) {
+    for (function, route) in functions.iter().zip(routes::ALL.iter().chain(routes::DOCUMENTS)) {
         let (file, source) = (function.file(), read(&function.file()));
         let head = format!("//! `{} {}`: ", route.method, route.path);
         assert!(source.starts_with(&head), "{file} should begin with {head}");
@@ -261,6 +271,7 @@ fn the_local_stack_has_every_function() {
     generated_between("local/Cargo.toml", marks, &dependencies);
     for (kind, list) in [
         ("Operation", "OPERATIONS: &[Handler]"),
+        ("Document", "DOCUMENTS: &[Published]"),
         ("OperatorTask", "TASKS: &[Task]"),
         ("StreamConsumer", "CONSUMERS: &[Consumer]"),
         ("ScheduledTask", "SCHEDULED: &[Scheduled]"),
@@ -283,7 +294,7 @@ fn the_local_stack_has_every_function() {
 #[test]
 fn the_readme_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
-    for route in routes::ALL {
+    for route in routes::ALL.iter().chain(routes::DOCUMENTS) {
         let Route { record, name, method, path, .. } = route;
         let file = format!("functions/{record}/src/{}.rs", snake_case(name));
         table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");

@@ -55,7 +55,7 @@ fn filters() -> String {
 /// The gateway's paths, each with the functions that answer its methods.
 fn paths() -> String {
     let mut paths: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
-    for route in routes::ALL {
+    for route in routes::ALL.iter().chain(routes::DOCUMENTS) {
         let methods = paths.entry(route.path.trim_end_matches('/')).or_default();
         methods.insert(route.method.to_lowercase(), camel_case(route.name));
     }
@@ -78,7 +78,7 @@ fn paths() -> String {
 
 /// Whether a function has nothing of its own in the template: no event source, no limit of its own.
 fn is_plain(function: &Function) -> bool {
-    ["Operation", "OperatorTask"].contains(&function.kind)
+    ["Operation", "Document", "OperatorTask"].contains(&function.kind)
 }
 
 /// The functions that requests and operators invoke.
@@ -98,6 +98,9 @@ fn function_blocks(functions: &[Function], called: &BTreeMap<String, BTreeSet<St
 fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> String {
     if !is_plain(function) {
         return format!("{}Role", camel_case(&function.name));
+    }
+    if function.kind == "Document" {
+        return "DocumentRole".to_owned();
     }
     let verb = |call: &String| {
         let (action, index) = call.split_once(" index/").unwrap_or((call, ""));
@@ -135,7 +138,9 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
         let of_s3 = |call: &&str| call.starts_with("s3:");
         let of_table: Vec<_> =
             calls.iter().filter(|call| !call.contains(' ')).map(String::as_str).filter(|call| !of_s3(call)).collect();
-        allow(&of_table, "!GetAtt Table.Arn");
+        if !of_table.is_empty() {
+            allow(&of_table, "!GetAtt Table.Arn");
+        }
         for (action, index) in calls.iter().filter_map(|call| call.split_once(" index/")) {
             allow(&[action], &format!("!Sub ${{Table.Arn}}/index/{index}"));
         }

@@ -51,6 +51,11 @@ pub mod prelude {
     pub use crate::values::id::*;
     pub use uuid::Uuid;
 
+    /// What a document needs.
+    pub mod documents {
+        pub use crate::runtime::document::Document;
+    }
+
     /// What a function on the stream or on a schedule needs.
     pub mod events {
         pub use crate::request::error::Result;

@@ -10,6 +10,8 @@ pub enum Access {
     Read,
     /// A key whose role is `full`; a read-only one gets 403.
     Write,
+    /// No key.
+    Public,
 }
 
 /// One operation's place in the API.
@@ -34,7 +36,7 @@ pub struct Route {
 const KIB: usize = 1024;
 
 macro_rules! routes {
-    ($($constant:ident $record:literal $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
+    ($(#[doc = $doc:literal])* $list:ident: $($constant:ident $record:literal $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
         $(
             #[doc = concat!("`", stringify!($method), " ", $path, "`")]
             pub const $constant: Route = Route {
@@ -48,13 +50,15 @@ macro_rules! routes {
             };
         )*
 
-        /// Every route: those of the specification's summary, in its order, then those beyond it.
-        pub const ALL: &[&Route] = &[$(&$constant),*];
+        $(#[doc = $doc])*
+        pub const $list: &[&Route] = &[$(&$constant),*];
     };
 }
 
 #[rustfmt::skip]
 routes! {
+    /// Every operation: those of the specification's summary, in its order, then those beyond it.
+    ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
     CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
     CREATE_AGENCY_BILLING_PLAN          "billing-plan"      "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     256;
@@ -152,6 +156,13 @@ routes! {
     READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
 }
 
+#[rustfmt::skip]
+routes! {
+    /// The documents, which anybody may read: their functions touch nothing.
+    DOCUMENTS:
+    READ_OPENAPI                        "document"          "read-openapi"                      GET    "/api/v1/openapi.json"                                       Public 200     256;
+}
+
 impl Route {
     /// The path's parameters as `path` fills them, still percent-encoded, or `None` where `path` is not this route's.
     /// One trailing slash more or less makes no difference.
@@ -181,7 +192,7 @@ pub fn find(method: &str, path: &str) -> Option<&'static Route> {
     let answers = |route: &&&Route| route.method == method && route.match_path(path).is_some();
     let parameters =
         |route: &&&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
-    ALL.iter().filter(answers).min_by_key(parameters).copied()
+    ALL.iter().chain(DOCUMENTS).filter(answers).min_by_key(parameters).copied()
 }
 
 fn segments(path: &str) -> std::str::Split<'_, char> {
@@ -198,7 +209,7 @@ mod tests {
 
     #[test]
     fn both_slash_forms_match_and_nothing_else_does() {
-        for route in ALL {
+        for route in ALL.iter().chain(DOCUMENTS) {
             let bare = route.path.trim_end_matches('/');
             assert!(route.match_path(bare).is_some(), "{bare}");
             assert!(route.match_path(&format!("{bare}/")).is_some(), "{bare}/");

@@ -21,6 +21,8 @@ pub struct HttpRequest {
     pub authorization: Option<String>,
     /// The `Idempotency-Key` header. Bytes that are not text are replaced by a character that no key has.
     pub idempotency_key: Option<String>,
+    /// The `If-None-Match` header.
+    pub if_none_match: Option<String>,
     /// As sent; `None` where there was none.
     pub body: Option<Vec<u8>>,
     /// API Gateway's id of the request, which it also puts into its answer.
@@ -73,7 +75,8 @@ impl HttpRequest {
                     base_url: base_url(context.domain_name.as_deref(), context.path.as_deref(), &resource),
                     path: split(&path, &resource).1.to_owned(),
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-                    authorization: authorization(&headers),
+                    authorization: text_of(&headers, "authorization"),
+                    if_none_match: text_of(&headers, "if-none-match"),
                     idempotency_key: idempotency_key(&headers),
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
@@ -95,7 +98,8 @@ impl HttpRequest {
                     base_url: base_url(context.domain_name.as_deref(), context.http.path.as_deref(), resource),
                     path: split(&path, resource).1.to_owned(),
                     query: query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-                    authorization: authorization(&event.headers),
+                    authorization: text_of(&event.headers, "authorization"),
+                    if_none_match: text_of(&event.headers, "if-none-match"),
                     idempotency_key: idempotency_key(&event.headers),
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
@@ -112,8 +116,8 @@ impl HttpRequest {
     }
 }
 
-fn authorization(headers: &lambda_http::http::HeaderMap) -> Option<String> {
-    headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned)
+fn text_of(headers: &lambda_http::http::HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// A value that is not text is malformed, not absent.

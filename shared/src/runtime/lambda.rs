@@ -23,6 +23,7 @@ use crate::request::context::{Clock, Ids, Service};
 use crate::request::http::HttpRequest;
 use crate::request::pipeline::Handler;
 use crate::runtime::config::{Config, Logging};
+use crate::runtime::document::Published;
 use crate::runtime::http_client;
 use crate::runtime::operator::Task;
 use crate::runtime::schedule::{EventContext, Scheduled};
@@ -41,6 +42,20 @@ pub fn run(handler: Handler) -> Result<(), Fatal> {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
         Ok::<_, Fatal>(handler.answer(service, &request).await)
     })
+}
+
+/// Serves `document` until Lambda ends the process. It has no client of anything.
+///
+/// # Errors
+/// Why it cannot start.
+pub fn run_document(document: Published) -> Result<(), Fatal> {
+    log();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let config = &Config::from_env()?;
+    runtime.block_on(lambda_runtime::run(service_fn(async move |event: LambdaEvent<LambdaRequest>| {
+        let request = HttpRequest::from_event(event.payload, &event.context.request_id);
+        Ok::<_, Fatal>(document.answer(config, &request))
+    })))
 }
 
 /// Serves `task` until Lambda ends the process.

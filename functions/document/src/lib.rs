@@ -1,0 +1,5 @@
+//! What anybody may read. Written by `UPDATE=1 cargo test`.
+
+mod read_openapi;
+
+pub use read_openapi::ReadOpenapi;
