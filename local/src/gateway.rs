@@ -55,14 +55,14 @@ pub struct Gateway {
 
 /// What answers a route.
 #[derive(Debug, Clone, Copy)]
-pub enum Endpoint {
+pub enum Routed {
     /// An operation, for whoever has a key.
     Operation(&'static Handler),
     /// A document, for anybody.
     Document(&'static Published),
 }
 
-impl Endpoint {
+impl Routed {
     /// The function's name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -198,7 +198,7 @@ impl Gateway {
     }
 
     /// Passes `event` to `endpoint`, as Lambda would.
-    pub async fn invoke(&self, endpoint: Endpoint, event: Value) -> Answer {
+    pub async fn invoke(&self, endpoint: Routed, event: Value) -> Answer {
         // To text and back: a function receives only what JSON can represent.
         let event = event.to_string();
         if event.len() > REQUEST_LIMIT {
@@ -296,7 +296,7 @@ impl Gateway {
     }
 
     /// The endpoint that the template gives `method` and `path` to.
-    fn function(&self, method: &str, path: &str) -> Option<Endpoint> {
+    fn function(&self, method: &str, path: &str) -> Option<Routed> {
         let route = routes::find(method, path)?;
         // The gateway serves a path with and without a slash at its end; the template declares it without.
         let path = route.path.trim_end_matches('/');
@@ -375,10 +375,10 @@ impl Gateway {
 }
 
 /// The endpoint of the function `name`.
-pub fn endpoint(name: &str) -> Option<Endpoint> {
+pub fn endpoint(name: &str) -> Option<Routed> {
     let operation = functions::OPERATIONS.iter().find(|operation| operation.route.name == name);
     let document = functions::DOCUMENTS.iter().find(|document| document.route.name == name);
-    operation.map(Endpoint::Operation).or(document.map(Endpoint::Document))
+    operation.map(Routed::Operation).or(document.map(Routed::Document))
 }
 
 /// The path of Lambda's own API for invocations, so that `aws lambda invoke` works with this address as its endpoint.

@@ -82,7 +82,9 @@ impl Function {
             "Operation" => {
                 format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
             }
-            "Document" => format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase()),
+            "Document" => {
+                format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
+            }
             "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
             "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
             _ => format!("Scheduled::of::<{krate}::{name}>()"),
@@ -206,9 +208,10 @@ fn the_packages_are_those_of_the_functions() {
                     "use shared::request::pipeline::Handler;\nuse shared::routes;\nuse shared::runtime::lambda;",
                     "run",
                 ),
-                "Document" => {
-                    ("use shared::routes;\nuse shared::runtime::document::Published;\nuse shared::runtime::lambda;", "run_document")
-                }
+                "Document" => (
+                    "use shared::routes;\nuse shared::runtime::document::Published;\nuse shared::runtime::lambda;",
+                    "run_document",
+                ),
                 "OperatorTask" => ("use shared::runtime::lambda;\nuse shared::runtime::operator::Task;", "run_task"),
                 "StreamConsumer" => {
                     ("use shared::runtime::lambda;\nuse shared::runtime::stream::Consumer;", "run_consumer")

@@ -52,9 +52,9 @@ pub fn run_document(document: Published) -> Result<(), Fatal> {
     log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let config = &Config::from_env()?;
-    runtime.block_on(lambda_runtime::run(service_fn(async move |event: LambdaEvent<LambdaRequest>| {
+    runtime.block_on(lambda_runtime::run(service_fn(|event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
-        Ok::<_, Fatal>(document.answer(config, &request))
+        std::future::ready(Ok::<_, Fatal>(document.answer(config, &request)))
     })))
 }
 
