@@ -180,7 +180,7 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
         "summary": capitalised(&route.name.replace('-', " ")),
         "description": says,
         "parameters": parameters,
-        "responses": responses(route, components.hoist(reply), failure, &examples),
+        "responses": responses(route, &components.hoist(reply), failure, &examples),
     });
     if let Some((schema, required)) = body {
         operation["requestBody"] = json!({
@@ -192,7 +192,7 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
 }
 
 /// What an operation answers: its success, what follows from its route, and what was recorded.
-fn responses(route: &Route, reply: Value, failure: &Value, examples: &Examples) -> Value {
+fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples) -> Value {
     let mut statuses = vec![route.success, 401, 413, 422, 429, 500, 503];
     statuses.extend((route.access == Access::Write).then_some(403));
     statuses.extend((route.method == "POST").then_some(409));
@@ -204,7 +204,7 @@ fn responses(route: &Route, reply: Value, failure: &Value, examples: &Examples) 
         (Some(recorded), Some((_, _, meaning))) => response(status, meaning, failure, recorded),
         (recorded, None) => {
             let meaning = if status == 201 { "Made." } else { "Done." };
-            response(status, meaning, &reply, recorded.unwrap_or(&Map::new()))
+            response(status, meaning, reply, recorded.unwrap_or(&Map::new()))
         }
     };
     statuses.into_iter().map(|status| (status.to_string(), one(status))).collect::<Map<_, _>>().into()
@@ -289,7 +289,7 @@ impl Examples {
             let answer = std::fs::read_to_string(root.join(format!("local/tests/answers/{name}.txt")));
             let (true, Ok(answer)) = (operation == route.name, answer) else { continue };
             let Some((status, body)) =
-                answer.split_once("\n").zip(answer.split_once("\n\n")).and_then(|((status, _), (_, body))| {
+                answer.split_once('\n').zip(answer.split_once("\n\n")).and_then(|((status, _), (_, body))| {
                     Some((status.parse::<u16>().ok()?, serde_json::from_str::<Value>(body).ok()?))
                 })
             else {

@@ -92,7 +92,7 @@ impl Journey {
         let answer = self.ask(method, path, &body).await;
         let command = Self::command(method, path, &body);
         let command = if keep.is_empty() { command } else { format!("{command} | tee answer.json") };
-        self.told(says, command, keep, answer)
+        self.told(says, command, keep, &answer)
     }
 
     /// Makes a request again and again until a member of its answer has a value, and writes that down with the last answer.
@@ -110,18 +110,18 @@ impl Journey {
         let command = Self::command("GET", path, &Value::Null);
         let is = format!("jq --exit-status '{member} == \"{value}\"' answer.json");
         let command = format!("until {command} > answer.json && {is}; do sleep 2; done\ncat answer.json");
-        self.told(says, command, &[], answer)
+        self.told(says, command, &[], &answer)
     }
 
     /// Writes down a command and its answer, and keeps members of it.
-    fn told(&mut self, says: &str, mut command: String, keep: &[(&'static str, &str)], answer: Value) -> Value {
+    fn told(&mut self, says: &str, mut command: String, keep: &[(&'static str, &str)], answer: &Value) -> Value {
         for (name, member) in keep {
             write!(command, "\n{name}=$(jq --raw-output '{member}' answer.json)").unwrap();
-            self.variables.insert(name, at(&answer, member).as_str().unwrap().to_owned());
+            self.variables.insert(name, at(answer, member).as_str().unwrap().to_owned());
         }
         self.write(says);
         self.write(&format!("```sh\n{command}\n```"));
-        self.write(&format!("```json\n{}\n```", serde_json::to_string_pretty(&answer).unwrap()));
+        self.write(&format!("```json\n{}\n```", serde_json::to_string_pretty(answer).unwrap()));
         answer["data"].clone()
     }
 
