@@ -121,7 +121,9 @@ def document(service: Deployment) -> None:
     """Anybody gets the document, which says where it is; who has it already gets nothing."""
     url = f"{service.url}/api/v1/openapi.json"
     first = requests.get(url, timeout=40)
-    expect(first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code} {first.text[:200]}")
+    expect(
+        first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code} {first.text[:200]}"
+    )
     again = requests.get(url, headers={"If-None-Match": first.headers["etag"]}, timeout=40)
     expect((again.status_code, again.text) == (304, ""), f"the document again: {again.status_code}")
 

@@ -107,7 +107,9 @@ pub const OPERATIONS: &[Handler] = &[
 ];
 
 /// What anybody may read.
-pub const DOCUMENTS: &[Published] = &[Published::of::<document::ReadOpenapi>(&routes::READ_OPENAPI)];
+pub const DOCUMENTS: &[Published] = &[
+    Published::of::<document::ReadOpenapi>(&routes::READ_OPENAPI),
+];
 
 /// The tasks of operators.
 #[rustfmt::skip]
