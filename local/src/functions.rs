@@ -107,6 +107,7 @@ pub const OPERATIONS: &[Handler] = &[
 ];
 
 /// What anybody may read.
+#[rustfmt::skip]
 pub const DOCUMENTS: &[Published] = &[
     Published::of::<document::ReadOpenapi>(&routes::READ_OPENAPI),
 ];
