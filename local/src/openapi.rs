@@ -97,9 +97,14 @@ impl Components {
         match &mut schema {
             Value::Array(items) => items.iter_mut().for_each(|item| *item = self.hoist(item.take())),
             Value::Object(members) => {
-                // What is given as an example, or by default, is no schema.
-                let inner =
-                    members.iter_mut().filter(|(name, _)| !["default", "enum", "const"].contains(&name.as_str()));
+                // A member may be called `title` or `default`: what has the members is no schema itself.
+                for property in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+                    *property.1 = self.hoist(property.1.take());
+                }
+                // What is given by default is no schema either.
+                let inner = members
+                    .iter_mut()
+                    .filter(|(name, _)| !["default", "enum", "const", "properties"].contains(&name.as_str()));
                 inner.for_each(|(_, member)| *member = self.hoist(member.take()));
                 if let Some(Value::String(title)) = members.remove("title") {
                     let description = members.remove("description");

@@ -68,7 +68,7 @@ impl Journey {
             String::new()
         } else {
             // A variable stands outside of the single quotes.
-            let text = body.to_string().replace("\"$", "\"'$");
+            let text = body.to_string().replace('\'', r"'\''").replace("\"$", "\"'$");
             let mut parts = text.split("'$");
             let first = parts.next().unwrap_or_default().to_owned();
             let text = parts.fold(first, |text, part| {
