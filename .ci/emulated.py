@@ -27,11 +27,11 @@ def expect(condition: object, message: str) -> None:
 
 
 def wait_for(happened, what: str, instead=lambda: ""):
-    """Waits until `happened` answers something, two minutes at most, and answers that."""
+    """Waits until `happened` answers something, three minutes at most, and answers that."""
     begun = time.monotonic()
     while not (answer := happened()):
-        if time.monotonic() - begun > 120:
-            expect(condition=False, message=f"not within two minutes: {what} {instead()}")
+        if time.monotonic() - begun > 180:
+            expect(condition=False, message=f"not within three minutes: {what} {instead()}")
         time.sleep(0.1)
     return answer
 
