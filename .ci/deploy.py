@@ -176,7 +176,7 @@ def journey(service: Deployment) -> None:
     # Nobody can reach this address from here: its events are tried, and then go with their webhook.
     run(".ci/journey", API=service.url, KEY=made["api_key"], RECEIVER="https://93.184.215.14")
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
-    # Heads of lists with their holes tell where a list goes on; what is known of an endpoint is forgotten at its next turn.
+    # Heads and holes tell where a list goes on. What is known of an endpoint is forgotten at its next turn.
     kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*")
 
     def left() -> list[dict]:
