@@ -39,6 +39,7 @@ BUILD = WORK / "build"
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_200_000, 3_900_000
 LARGER = (
     "CheckPaymentWebhookFunction",
+    "McpFunction",
     "RecordChangedFunction",
     "RemovePaymentWebhooksFunction",
     "SendDeliveryFunction",
@@ -74,7 +75,8 @@ def weigh() -> None:
 def deploy(address: str, architecture: str, payment_port: int, wanted: str) -> None:
     """Deploys what is built; SAM has to say `wanted`."""
     # What is given here takes the place of samconfig.toml's own overrides, hence the stage.
-    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", f"PaymentApiBase=http://127.0.0.1:{payment_port}")
+    base = f"http://127.0.0.1:{payment_port}"
+    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", f"PaymentApiBase={base}", "Mcp=Enabled")
     config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
     built = ("--template-file", str(BUILD / "template.yaml"), "--parameter-overrides", *overrides)
     said = run("sam", "deploy", *config, *built, AWS_ENDPOINT_URL=address)
@@ -121,9 +123,7 @@ def document(service: Deployment) -> None:
     """Anybody gets the document, which says where it is; who has it already gets nothing."""
     url = f"{service.url}/api/v1/openapi.json"
     first = requests.get(url, timeout=40)
-    expect(
-        first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code} {first.text[:200]}"
-    )
+    expect(first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code}")
     again = requests.get(url, headers={"If-None-Match": first.headers["etag"]}, timeout=40)
     expect((again.status_code, again.text) == (304, ""), f"the document again: {again.status_code}")
 
@@ -243,6 +243,7 @@ def main(architecture: str) -> None:
         service = Deployment(address)
         step("keys", keys, service)
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
+        step("page", run, ".ci/page", service.url, "--deployed")
         step("bucket", tls_only, service)
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")
         step("document", document, service)

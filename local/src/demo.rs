@@ -110,6 +110,12 @@ impl Demo {
         serde_yaml_ng::from_str(&text).map_err(|error| named(error.to_string()))
     }
 
+    /// The key that a newcomer may do everything with.
+    pub fn full_key(&self) -> Option<&str> {
+        let mut keys = self.organisations.iter().flat_map(|organisation| &organisation.keys);
+        keys.find(|key| key.role() == "full").map(|key| key.key.as_str())
+    }
+
     /// Puts the set into the table, unless it is there already: the last key of an organisation is put last, and tells this.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Every function, as its binary runs it. `UPDATE=1 cargo test` writes this file.
 
+use shared::mcp::Server;
 use shared::request::pipeline::{Description, Handler};
 use shared::routes;
 use shared::runtime::document::Published;
@@ -110,6 +111,13 @@ pub const OPERATIONS: &[Handler] = &[
 #[rustfmt::skip]
 pub const DOCUMENTS: &[Published] = &[
     Published::of::<document::ReadOpenapi>(&routes::READ_OPENAPI),
+    Published::of::<document::ReadDocs>(&routes::READ_DOCS),
+];
+
+/// What serves the operations to agents.
+#[rustfmt::skip]
+pub const SERVERS: &[Server] = &[
+    Server::of::<mcp::Mcp>(&routes::MCP),
 ];
 
 /// The tasks of operators.

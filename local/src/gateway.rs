@@ -15,11 +15,12 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use lambda_http::request::LambdaRequest;
 use serde_json::{Value, json};
+use shared::mcp::Server;
 use shared::request::context::{Ids, Service};
 use shared::request::http::{HttpRequest, HttpResponse};
 use shared::request::pipeline::Handler;
 use shared::routes;
-use shared::runtime::document::Published;
+use shared::runtime::document::{Library, Published};
 use shared::runtime::meter::Cost;
 use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
@@ -44,6 +45,7 @@ const STAGE: &str = "local";
 pub struct Gateway {
     /// The service, as `shared::runtime::lambda` would set it up.
     pub service: Service,
+    library: Library,
     routes: Vec<TemplateRoute>,
     ids: Ids,
     record: Option<PathBuf>,
@@ -60,6 +62,8 @@ pub enum Routed {
     Operation(&'static Handler),
     /// A document, for anybody.
     Document(&'static Published),
+    /// The server of tools, for whoever has a key.
+    Server(&'static Server),
 }
 
 impl Routed {
@@ -68,13 +72,7 @@ impl Routed {
         match self {
             Self::Operation(handler) => handler.route.name,
             Self::Document(document) => document.route.name,
-        }
-    }
-
-    async fn answer(self, service: &Service, request: &HttpRequest) -> HttpResponse {
-        match self {
-            Self::Operation(handler) => handler.answer(service, request).await,
-            Self::Document(document) => document.answer(&service.config, request),
+            Self::Server(server) => server.route.name,
         }
     }
 }
@@ -132,7 +130,8 @@ impl Gateway {
             }
         }
         let routes = template.routes.clone();
-        Ok(Self { service, routes, ids, record, log, look: None, processes: None })
+        let library = Library::new(service.config.clone());
+        Ok(Self { service, library, routes, ids, record, log, look: None, processes: None })
     }
 
     /// The same with a process for each function, as in Lambda: what one remembers, another one does not know.
@@ -215,7 +214,11 @@ impl Gateway {
             Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
         };
         let process = self.service_of(endpoint.name());
-        let response = endpoint.answer(process.as_deref().unwrap_or(&self.service), &request).await;
+        let response = match endpoint {
+            Routed::Operation(handler) => handler.answer(process.as_deref().unwrap_or(&self.service), &request).await,
+            Routed::Document(document) => self.library.answer(document, &request),
+            Routed::Server(server) => server.answer(process.as_deref().unwrap_or(&self.service), &request).await,
+        };
         // What is nearly as large is printed as the function prints it.
         if response.body.len() > RESPONSE_LIMIT / 2
             && serde_json::to_string(&response).map_or(0, |payload| payload.len()) > RESPONSE_LIMIT
@@ -300,7 +303,7 @@ impl Gateway {
         let route = routes::find(method, path)?;
         // The gateway serves a path with and without a slash at its end; the template declares it without.
         let path = route.path.trim_end_matches('/');
-        let declared = self.routes.iter().find(|declared| declared.method == method && declared.path == path)?;
+        let declared = self.routes.iter().find(|declared| declared.method == route.method && declared.path == path)?;
         endpoint(&declared.function)
     }
 
@@ -378,7 +381,8 @@ impl Gateway {
 pub fn endpoint(name: &str) -> Option<Routed> {
     let operation = functions::OPERATIONS.iter().find(|operation| operation.route.name == name);
     let document = functions::DOCUMENTS.iter().find(|document| document.route.name == name);
-    operation.map(Routed::Operation).or(document.map(Routed::Document))
+    let server = functions::SERVERS.iter().find(|server| server.route.name == name);
+    operation.map(Routed::Operation).or(document.map(Routed::Document)).or(server.map(Routed::Server))
 }
 
 /// The path of Lambda's own API for invocations, so that `aws lambda invoke` works with this address as its endpoint.

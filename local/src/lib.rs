@@ -7,10 +7,11 @@
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
-//! - [`openapi`] makes the document of the API.
+//! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod bucket;
+pub mod collections;
 pub mod database;
 pub mod demo;
 pub mod event_filter;
@@ -51,6 +52,7 @@ use dynoxide::Database;
 
 use crate::bucket::Folder;
 use crate::database::Data;
+use crate::demo::Demo;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::payment_provider::ProviderStandIn;
@@ -168,7 +170,7 @@ impl Stack {
         if !settings.stream {
             template.without_stream();
         }
-        let demo = settings.demo.as_deref().map(demo::Demo::read).transpose()?;
+        let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
         let gateway_listener = listen(settings.gateway, "--port").await?;
         let dynamodb_listener = listen(settings.dynamodb, "--dynamodb-port").await?;
         let s3_listener = listen(settings.s3, "--s3-port").await?;
@@ -191,6 +193,7 @@ impl Stack {
             sends_per_second: settings.sends_per_second,
             cors_allow_origin: None,
             api_base_url: Some(url.clone()),
+            demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
         };
         let client = database::client(&dynamodb_url, None, Duration::from_secs(30));
         let mut tasks = vec![

@@ -94,13 +94,14 @@ fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
     let key = local::bucket::ACCESS_KEY;
     println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);
+    println!("Page      {}{}", stack.url, shared::routes::READ_DOCS.path);
     for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
         println!("\n{} ({})", organisation.name, organisation.org_id);
         for key in &organisation.keys {
             println!("  {:10} {}", key.role(), key.key);
         }
     }
-    if let Some(key) = demo.and_then(|demo| demo.organisations.first()?.keys.first()) {
-        println!("\nTry it:\n  curl '{}/api/v1/user/get_agent_list/?api_key={}&size=2'\n", stack.url, key.key);
+    if let Some(key) = demo.and_then(Demo::full_key) {
+        println!("\nTry it:\n  curl '{}/api/v1/user/get_agent_list/?api_key={}&size=2'\n", stack.url, key);
     }
 }

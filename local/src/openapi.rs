@@ -185,7 +185,7 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
         "summary": capitalised(&route.name.replace('-', " ")),
         "description": says,
         "parameters": parameters,
-        "responses": responses(route, &components.hoist(reply), failure, &examples),
+        "responses": responses(route, &components.hoist(reply.clone()), failure, &examples, &links(route, &reply)),
     });
     if let Some((schema, required)) = body {
         operation["requestBody"] = json!({
@@ -197,7 +197,7 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
 }
 
 /// What an operation answers: its success, what follows from its route, and what was recorded.
-fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples) -> Value {
+fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples, links: &Map<String, Value>) -> Value {
     let mut statuses = vec![route.success, 401, 413, 422, 429, 500, 503];
     statuses.extend((route.access == Access::Write).then_some(403));
     statuses.extend((route.method == "POST").then_some(409));
@@ -209,10 +209,37 @@ fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples)
         (Some(recorded), Some((_, _, meaning))) => response(status, meaning, failure, recorded),
         (recorded, None) => {
             let meaning = if status == 201 { "Made." } else { "Done." };
-            response(status, meaning, reply, recorded.unwrap_or(&Map::new()))
+            let mut made = response(status, meaning, reply, recorded.unwrap_or(&Map::new()));
+            if !links.is_empty() {
+                made["links"] = json!(links);
+            }
+            made
         }
     };
     statuses.into_iter().map(|status| (status.to_string(), one(status))).collect::<Map<_, _>>().into()
+}
+
+/// What can be done with the record that `route` makes: the operations whose path takes its id, and besides only what the path of `route` has.
+fn links(route: &Route, reply: &Value) -> Map<String, Value> {
+    let reads_one =
+        |other: &&&Route| (other.record, other.method) == (route.record, "GET") && other.path.ends_with('}');
+    let its_id = routes::ALL.iter().find(reads_one).and_then(|one| one.parameters().last());
+    let known: Vec<&str> = route.parameters().collect();
+    let Some(its_id) = its_id.filter(|name| route.method == "POST" && !known.contains(name)) else { return Map::new() };
+    let members = &reply["properties"]["data"]["properties"];
+    let Some(member) = [its_id, "id"].into_iter().find(|name| !members[name].is_null()) else { return Map::new() };
+    let value = |name: &str| match name {
+        name if name == its_id => Some((name.to_owned(), json!(format!("$response.body#/data/{member}")))),
+        name => known.contains(&name).then(|| (name.to_owned(), json!(format!("$request.path.{name}")))),
+    };
+    let link = |other: &&Route| {
+        let parameters: Map<_, _> = other.parameters().map(value).collect::<Option<_>>()?;
+        let target = operation_id(other.name);
+        parameters
+            .contains_key(its_id)
+            .then(|| (target.clone(), json!({"operationId": target, "parameters": parameters})))
+    };
+    routes::ALL.iter().filter_map(link).collect()
 }
 
 /// Every failure: its status, its component, what it means.
@@ -327,7 +354,7 @@ fn shortened(mut answer: Value) -> Value {
 }
 
 /// What the first lines of an operation's file say of it.
-fn about(root: &Path, route: &Route) -> String {
+pub(crate) fn about(root: &Path, route: &Route) -> String {
     let file = root.join(format!("functions/{}/src/{}.rs", route.record, route.name.replace('-', "_")));
     let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines: Vec<&str> = source
@@ -354,7 +381,7 @@ fn without_null(schema: Value) -> Value {
 }
 
 /// `text` with a capital letter.
-fn capitalised(text: &str) -> String {
+pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }

@@ -5,7 +5,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use shared::routes;
+
 use crate::{Trouble, event_filter};
+
+/// What the gateway's definition calls the method of a path that takes every one.
+pub const ANY_METHOD: &str = "x-amazon-apigateway-any-method";
 
 /// What the local stack takes from the template.
 #[derive(Debug, Clone)]
@@ -147,11 +152,9 @@ pub fn function_name(logical_id: &str) -> String {
 /// The routes of the gateway's definition, or the one that leads to no function.
 fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
     let methods = paths.as_object().into_iter().flatten().flat_map(|(path, methods)| {
-        methods
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(move |(method, operation)| (path, method.to_uppercase(), operation))
+        // What a deployment may leave out is there.
+        let methods = methods.get("!If").map_or(methods, |branches| &branches[1]);
+        methods.as_object().into_iter().flatten().map(move |(method, operation)| (path, http_method(method), operation))
     });
     let route = |(path, method, operation): (&String, String, &Value)| {
         let uri = operation["x-amazon-apigateway-integration"]["uri"]["!Sub"].as_str().unwrap_or_default();
@@ -161,6 +164,11 @@ fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
         Ok(TemplateRoute { function: function_name(id), method, path: path.clone() })
     };
     methods.map(route).collect()
+}
+
+/// The method that the gateway's definition calls `name`.
+fn http_method(name: &str) -> String {
+    if name == ANY_METHOD { routes::ANY.to_owned() } else { name.to_uppercase() }
 }
 
 fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<Vec<EventSource>, Trouble> {

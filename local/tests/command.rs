@@ -76,6 +76,10 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
     assert!(text.contains("S3        http://127.0.0.1:"), "{text}");
     let (status, body) = get(running.url()).await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
+    let page = running.greeting.iter().find_map(|line| line.strip_prefix("Page      ")).unwrap();
+    let page = reqwest_client().get(page).send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    assert!(page.text().await.unwrap().contains("data-key=\"in-demo-acme-full-"));
     let (code, rest) = running.interrupt();
     assert_eq!(code, Some(0));
     let line = rest.lines().find(|line| line.starts_with("GET ")).unwrap();

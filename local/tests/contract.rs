@@ -85,6 +85,7 @@ impl Function {
             "Document" => {
                 format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
             }
+            "ToolServer" => format!("Server::of::<{krate}::{name}>(&routes::MCP)"),
             "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
             "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
             _ => format!("Scheduled::of::<{krate}::{name}>()"),
@@ -108,6 +109,8 @@ pub fn functions() -> Vec<Function> {
         name: route.name.to_owned(),
         kind: "Document",
     });
+    let server =
+        Function { package: routes::MCP.record.to_owned(), name: routes::MCP.name.to_owned(), kind: "ToolServer" };
     let kind = |source: &str| {
         let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
         kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
@@ -120,8 +123,8 @@ pub fn functions() -> Vec<Function> {
             Some(Function { package: package.to_owned(), name, kind })
         })
     });
-    let mut functions: Vec<_> = routed.chain(documents).chain(unrouted).collect();
-    let order = ["Operation", "Document", "OperatorTask", "StreamConsumer", "ScheduledTask"];
+    let mut functions: Vec<_> = routed.chain(documents).chain([server]).chain(unrouted).collect();
+    let order = ["Operation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
     functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
     functions
 }
@@ -140,7 +143,7 @@ fn functions_of(kind: &str) -> Vec<String> {
 fn the_template_has_the_routes() {
     let declared: BTreeSet<TemplateRoute> =
         Template::read(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
-    let wanted = routes::ALL.iter().chain(routes::DOCUMENTS).map(|route| TemplateRoute {
+    let wanted = routes::every().map(|route| TemplateRoute {
         function: route.name.into(),
         method: route.method.into(),
         path: route.path.trim_end_matches('/').into(),
@@ -182,6 +185,10 @@ fn the_packages_are_those_of_the_functions() {
              rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n\
              [lib]\ndoctest = false\ntest = false\n\n[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n"
         );
+        if package == "document" {
+            // What the page of the API needs.
+            manifest += "base64.workspace = true\nring.workspace = true\nscalar_api_reference.workspace = true\n";
+        }
         for Function { name, .. } in of_package() {
             manifest +=
                 &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");
@@ -189,6 +196,7 @@ fn the_packages_are_those_of_the_functions() {
         generated(&format!("{folder}/Cargo.toml"), &manifest);
         let of_what = match package.as_str() {
             "document" => "What anybody may read.".to_owned(),
+            "mcp" => "What serves the operations to agents.".to_owned(),
             "operator" => "What an operator invokes.".to_owned(),
             "background" => "What runs without a request.".to_owned(),
             record => format!("The operations of the record `{record}`."),
@@ -212,6 +220,9 @@ fn the_packages_are_those_of_the_functions() {
                     "use shared::routes;\nuse shared::runtime::document::Published;\nuse shared::runtime::lambda;",
                     "run_document",
                 ),
+                "ToolServer" => {
+                    ("use shared::mcp::Server;\nuse shared::routes;\nuse shared::runtime::lambda;", "run_server")
+                }
                 "OperatorTask" => ("use shared::runtime::lambda;\nuse shared::runtime::operator::Task;", "run_task"),
                 "StreamConsumer" => {
                     ("use shared::runtime::lambda;\nuse shared::runtime::stream::Consumer;", "run_consumer")
@@ -230,7 +241,7 @@ fn the_packages_are_those_of_the_functions() {
             modules.iter().map(|module| format!("{module}.rs")).chain(["lib.rs".into(), "bin".into()]).collect();
         assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    for (function, route) in functions.iter().zip(routes::ALL.iter().chain(routes::DOCUMENTS)) {
+    for (function, route) in functions.iter().zip(routes::every()) {
         let (file, source) = (function.file(), read(&function.file()));
         let head = format!("//! `{} {}`: ", route.method, route.path);
         assert!(source.starts_with(&head), "{file} should begin with {head}");
@@ -275,6 +286,7 @@ fn the_local_stack_has_every_function() {
     for (kind, list) in [
         ("Operation", "OPERATIONS: &[Handler]"),
         ("Document", "DOCUMENTS: &[Published]"),
+        ("ToolServer", "SERVERS: &[Server]"),
         ("OperatorTask", "TASKS: &[Task]"),
         ("StreamConsumer", "CONSUMERS: &[Consumer]"),
         ("ScheduledTask", "SCHEDULED: &[Scheduled]"),
@@ -297,7 +309,7 @@ fn the_local_stack_has_every_function() {
 #[test]
 fn the_readme_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
-    for route in routes::ALL.iter().chain(routes::DOCUMENTS) {
+    for route in routes::every() {
         let Route { record, name, method, path, .. } = route;
         let file = format!("functions/{record}/src/{}.rs", snake_case(name));
         table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");

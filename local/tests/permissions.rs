@@ -192,7 +192,7 @@ async fn measure() -> BTreeMap<String, BTreeSet<String>> {
         let file = file.unwrap().path();
         let function = file.file_stem().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
         match endpoint(&function) {
-            Some(Routed::Operation(_)) => {}
+            Some(Routed::Operation(_) | Routed::Server(_)) => {}
             Some(Routed::Document(_)) => {
                 // It has no client of the table, so that it does not even open a connection.
                 called.insert(function, BTreeSet::new());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use local::template::{camel_case, document};
+use local::template::{ANY_METHOD, camel_case, document};
 use serde_json::{Value, json};
 use shared::{reactions, routes};
 
@@ -55,38 +55,53 @@ fn filters() -> String {
 /// The gateway's paths, each with the functions that answer its methods.
 fn paths() -> String {
     let mut paths: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
-    for route in routes::ALL.iter().chain(routes::DOCUMENTS) {
+    for route in routes::every() {
         let methods = paths.entry(route.path.trim_end_matches('/')).or_default();
-        methods.insert(route.method.to_lowercase(), camel_case(route.name));
+        let method = if route.method == routes::ANY { ANY_METHOD.to_owned() } else { route.method.to_lowercase() };
+        methods.insert(method, camel_case(route.name));
     }
     let mut text = String::new();
     for (path, methods) in paths {
-        writeln!(text, "          {path}:").unwrap();
-        for (method, function) in methods {
-            let uri = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions";
+        let methods: String = methods.iter().map(|(method, function)| integration(method, function)).collect();
+        if path == routes::MCP.path {
+            let first = methods.trim_start();
             write!(
                 text,
-                "            {method}:\n              x-amazon-apigateway-integration:\n                type: aws_proxy\n                \
-                 httpMethod: POST\n                credentials: !GetAtt GatewayRole.Arn\n                uri: !Sub \
-                 {uri}/${{{function}Function.Arn}}/invocations\n"
+                "          {path}: !If\n          - {SERVED}\n          - {first}          - !Ref AWS::NoValue\n"
             )
             .unwrap();
+        } else {
+            write!(text, "          {path}:\n{methods}").unwrap();
         }
     }
     text
 }
 
+/// The condition under which the server of tools is deployed.
+const SERVED: &str = "HasMcp";
+
+fn integration(method: &str, function: &str) -> String {
+    let uri = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions";
+    format!(
+        "            {method}:\n              x-amazon-apigateway-integration:\n                type: aws_proxy\n                \
+         httpMethod: POST\n                credentials: !GetAtt GatewayRole.Arn\n                uri: !Sub \
+         {uri}/${{{function}Function.Arn}}/invocations\n"
+    )
+}
+
 /// Whether a function has nothing of its own in the template: no event source, no limit of its own.
 fn is_plain(function: &Function) -> bool {
-    ["Operation", "Document", "OperatorTask"].contains(&function.kind)
+    ["Operation", "Document", "ToolServer", "OperatorTask"].contains(&function.kind)
 }
 
 /// The functions that requests and operators invoke.
 fn function_blocks(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) -> String {
     let block = |function: &Function| {
         let (Function { package, name, .. }, role) = (function, role(function, called));
+        let condition =
+            if function.kind == "ToolServer" { format!("    Condition: {SERVED}\n") } else { String::new() };
         format!(
-            "  {}Function:\n    Type: AWS::Serverless::Function\n    Metadata: {{BuildMethod: rust-cargolambda, BuildProperties: \
+            "  {}Function:\n    Type: AWS::Serverless::Function\n{condition}    Metadata: {{BuildMethod: rust-cargolambda, BuildProperties: \
              {{Binary: {name}}}}}\n    Properties: {{CodeUri: functions/{package}, Role: !GetAtt {role}.Arn}}\n",
             camel_case(name)
         )

@@ -6,12 +6,14 @@
 //! - [`table`] is the single DynamoDB table: lists, filters, transactions, and the only calls of the SDK. It names no record.
 //! - [`bucket`] is S3: objects, and addresses for uploading and downloading them.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
+//! - [`mcp`] serves the operations as tools of agents.
 //! - [`runtime`] is Lambda itself: logging, configuration, clients, and the kinds of functions. [`values`] is what records are made of.
 
 #![warn(missing_docs)]
 
 pub mod bucket;
 pub mod delivery;
+pub mod mcp;
 pub mod operations;
 pub mod reactions;
 pub mod records;
@@ -53,7 +55,13 @@ pub mod prelude {
 
     /// What a document needs.
     pub mod documents {
-        pub use crate::runtime::document::Document;
+        pub use crate::runtime::config::Config;
+        pub use crate::runtime::document::{Document, Headers};
+    }
+
+    /// What the server of tools needs.
+    pub mod tools {
+        pub use crate::mcp::ToolServer;
     }
 
     /// What a function on the stream or on a schedule needs.

@@ -161,6 +161,27 @@ routes! {
     /// The documents, which anybody may read: their functions touch nothing.
     DOCUMENTS:
     READ_OPENAPI                        "document"          "read-openapi"                      GET    "/api/v1/openapi.json"                                       Public 200     256;
+    READ_DOCS                           "document"          "read-docs"                         GET    "/api/v1/docs"                                               Public 200     256;
+}
+
+/// The server of tools, which a deployment may leave out. The gateway passes on every method: what is no POST is answered 405.
+pub const MCP: Route = Route {
+    record: "mcp",
+    name: "mcp",
+    method: ANY,
+    path: "/api/v1/mcp",
+    access: Access::Read,
+    success: 200,
+    // The largest body of an operation, and what stands around it.
+    body_limit: (4096 + 64) * KIB,
+};
+
+/// The method of a route that takes every one.
+pub const ANY: &str = "ANY";
+
+/// Every route: those of the operations, of the documents, and of the server of tools.
+pub fn every() -> impl Iterator<Item = &'static Route> {
+    ALL.iter().chain(DOCUMENTS).copied().chain([&MCP])
 }
 
 impl Route {
@@ -189,10 +210,10 @@ impl Route {
 /// The route that answers `method` and `path`; of two that could, the one that has a word where the other has its first parameter, as API
 /// Gateway chooses.
 pub fn find(method: &str, path: &str) -> Option<&'static Route> {
-    let answers = |route: &&&Route| route.method == method && route.match_path(path).is_some();
+    let answers = |route: &&Route| [method, ANY].contains(&route.method) && route.match_path(path).is_some();
     let parameters =
-        |route: &&&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
-    ALL.iter().chain(DOCUMENTS).filter(answers).min_by_key(parameters).copied()
+        |route: &&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
+    every().filter(answers).min_by_key(parameters)
 }
 
 fn segments(path: &str) -> std::str::Split<'_, char> {
@@ -209,14 +230,14 @@ mod tests {
 
     #[test]
     fn both_slash_forms_match_and_nothing_else_does() {
-        for route in ALL.iter().chain(DOCUMENTS) {
+        for route in every() {
             let bare = route.path.trim_end_matches('/');
             assert!(route.match_path(bare).is_some(), "{bare}");
             assert!(route.match_path(&format!("{bare}/")).is_some(), "{bare}/");
             assert!(route.match_path(&format!("{bare}//")).is_none(), "{bare}//");
             assert!(route.match_path(&format!("{bare}/more")).is_none());
-            assert_eq!(find(route.method, route.path), Some(*route));
-            assert_eq!(find("PATCH", route.path), None);
+            assert_eq!(find(route.method, route.path), Some(route));
+            assert_eq!(find("PATCH", route.path), (route.method == ANY).then_some(route));
         }
     }
 

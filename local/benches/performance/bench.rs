@@ -171,9 +171,8 @@ pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
 /// Where programs are looked for: first among the pinned tools.
 pub fn programs(root: &Path) -> Result<OsString> {
     let tools = Command::new(root.join(".ci/tools")).output()?;
-    let mut paths = vec![PathBuf::from(String::from_utf8(tools.stdout)?.trim())];
-    paths.extend(std::env::split_paths(&path()));
-    Ok(std::env::join_paths(paths)?)
+    let tools = String::from_utf8(tools.stdout)?;
+    Ok(std::env::join_paths(std::env::split_paths(tools.trim()).chain(std::env::split_paths(&path())))?)
 }
 
 /// Cargo, without what another one told this program in its environment.

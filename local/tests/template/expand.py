@@ -37,6 +37,8 @@ def operations(template: dict) -> dict[str, tuple[str, dict]]:
     """The function of each operation: its path and its method."""
     found = {}
     for path, methods in template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"].items():
+        if "Fn::If" in methods:
+            continue  # no operation, and not there unless a parameter says so
         for method in methods.values():
             uri = method["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
             found[re.search(r"\$\{(\w+)\.Arn\}", uri)[1]] = (path, method)

@@ -307,13 +307,22 @@ impl<R: Declared> Input for Changes<R> {
 
     fn schema() -> Value {
         let members = R::members().into_iter().filter(|(role, _)| [FieldRole::Input, FieldRole::Later].contains(role));
-        let members = members.map(|(_, member)| Member { required: false, ..input_member(member) });
+        let members = members.map(|(_, member)| Member { required: false, ..input_member(without_default(member)) });
         titled(
             object(members.collect()),
             &format!("{}Changes", R::NAME),
             "What changes. An absent field stays as it is.",
         )
     }
+}
+
+/// `member` of an update: what is absent has no default there, null has. A client that sends defaults by itself would otherwise reset what it does not name.
+fn without_default(mut member: Member) -> Member {
+    if let Some(default) = member.schema.as_object_mut().and_then(|schema| schema.remove("default")) {
+        let says = member.schema["description"].as_str().unwrap_or_default();
+        member.schema["description"] = format!("{says} Null means the default, `{default}`.").trim().into();
+    }
+    member
 }
 
 /// A stored attribute that an old item may lack.

@@ -53,10 +53,7 @@ impl KeyCache {
 /// # Errors
 /// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
 pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
-    let sent = request.query("api_key").filter(|key| !key.is_empty());
-    // An empty parameter is no key, so that a bearer token beside it counts.
-    let sent = sent.or_else(|| bearer(request)).filter(|key| !key.is_empty());
-    let key = ApiKey::parse(sent.ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
+    let key = ApiKey::parse(sent_key(request).ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
     let hash = key.hash();
     let record = if let Some(remembered) = keys.get(&hash, now) {
         remembered.record
@@ -68,6 +65,13 @@ pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest,
     };
     let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
     Ok(Caller { tenant: Tenant::of_key(&record), role: record.role })
+}
+
+/// The key that `request` has, good or bad.
+pub fn sent_key(request: &HttpRequest) -> Option<&str> {
+    let sent = request.query("api_key").filter(|key| !key.is_empty());
+    // An empty parameter is no key, so that a bearer token beside it counts.
+    sent.or_else(|| bearer(request)).filter(|key| !key.is_empty())
 }
 
 fn bearer(request: &HttpRequest) -> Option<&str> {

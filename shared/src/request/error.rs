@@ -30,6 +30,9 @@ pub enum Error {
     /// No such route, or no such record in the caller's organisation.
     #[error("not found")]
     NotFound(Location),
+    /// The path has no such method; only a POST is one.
+    #[error("method not allowed")]
+    MethodNotAllowed,
     /// The state of a record forbids it.
     #[error("conflict: {kind}")]
     Conflict {
@@ -190,6 +193,7 @@ impl Error {
             Self::MissingKey | Self::InvalidKey => 401,
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
+            Self::MethodNotAllowed => 405,
             Self::Conflict { .. } | Self::IdempotencyKeyInUse => 409,
             Self::TooLarge(_) => 413,
             Self::Invalid(_) | Self::IdempotencyKeyReused => 422,
@@ -203,6 +207,7 @@ impl Error {
     pub const fn header(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::MissingKey | Self::InvalidKey => Some(("www-authenticate", "Bearer")),
+            Self::MethodNotAllowed => Some(("allow", "POST")),
             Self::Unavailable(_) | Self::IdempotencyKeyInUse => Some(("retry-after", "1")),
             _ => None,
         }
@@ -219,6 +224,7 @@ impl Error {
             Self::InvalidKey => key().issue("invalid_api_key", "Invalid API key"),
             Self::Forbidden(at, message) => at.issue("forbidden", message),
             Self::NotFound(at) => at.issue("not_found", "Not found"),
+            Self::MethodNotAllowed => Location::path().issue("method_not_allowed", "Method Not Allowed"),
             Self::Conflict { at, kind, message } => at.issue(kind, message),
             Self::TooLarge(limit) => {
                 Location::body().issue("payload_too_large", format!("Body should have at most {limit} bytes"))

@@ -3,6 +3,7 @@
 //! `lambda_http` reads the events. Its next step, to an `http::Request`, is not used: it panics on a path that is no valid URI, and API
 //! Gateway passes on decoded paths.
 
+use lambda_http::http::HeaderMap;
 use lambda_http::request::LambdaRequest;
 use serde::Serialize;
 
@@ -23,6 +24,8 @@ pub struct HttpRequest {
     pub idempotency_key: Option<String>,
     /// The `If-None-Match` header.
     pub if_none_match: Option<String>,
+    /// All headers, for what reads more of them than an operation does.
+    pub headers: HeaderMap,
     /// As sent; `None` where there was none.
     pub body: Option<Vec<u8>>,
     /// API Gateway's id of the request, which it also puts into its answer.
@@ -78,6 +81,7 @@ impl HttpRequest {
                     authorization: text_of(&headers, "authorization"),
                     if_none_match: text_of(&headers, "if-none-match"),
                     idempotency_key: idempotency_key(&headers),
+                    headers,
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
@@ -101,6 +105,7 @@ impl HttpRequest {
                     authorization: text_of(&event.headers, "authorization"),
                     if_none_match: text_of(&event.headers, "if-none-match"),
                     idempotency_key: idempotency_key(&event.headers),
+                    headers: event.headers,
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
@@ -114,14 +119,19 @@ impl HttpRequest {
     pub fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
+
+    /// The header `name`, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
 }
 
-fn text_of(headers: &lambda_http::http::HeaderMap, name: &str) -> Option<String> {
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// A value that is not text is malformed, not absent.
-fn idempotency_key(headers: &lambda_http::http::HeaderMap) -> Option<String> {
+fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 

@@ -223,11 +223,13 @@ pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T> {
     }
 }
 
-/// An optional member of a schema, with its default, where that is not null.
+/// An optional member of a schema, with its default, where that is not null. An empty object is what nothing means anyway, and generators of clients
+/// leave out a whole schema that has it as a default.
 pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, default: &T) -> Member {
     let mut member = member::<T>(name, false, doc);
     match serde_json::to_value(default) {
         Ok(Value::Null) | Err(_) => {}
+        Ok(Value::Object(empty)) if empty.is_empty() => {}
         Ok(value) => member.schema["default"] = value,
     }
     member

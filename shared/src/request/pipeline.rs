@@ -204,7 +204,8 @@ impl Handler {
     }
 }
 
-fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
+/// `answer` as the gateway gets it.
+pub(crate) fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
     // With a proxy integration the function, and not the gateway, adds these headers.

@@ -199,7 +199,11 @@ pub fn envelope<R: Reply>(reply: &R) -> Result<String> {
 pub fn envelope_schema<R: Reply>() -> Value {
     let data = R::Data::schema();
     let name = format!("{}Answer", data["title"].as_str().unwrap_or_default());
-    let members = [("message", String::schema()), ("meta", json!({"type": "object"})), ("data", data)];
+    let members = [
+        ("message", String::schema()),
+        ("meta", json!({"type": "object", "additionalProperties": true})),
+        ("data", data),
+    ];
     let members = members.into_iter().map(|(name, schema)| Member { name, required: true, schema });
     titled(object(members.collect()), &name, "The answer to a request that succeeded.")
 }

@@ -17,6 +17,8 @@ pub struct Config {
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the gateway's event tells it.
     pub api_base_url: Option<String>,
+    /// The key that the page of the API begins with. Only `cargo local` sets it; no variable of the environment does.
+    pub demo_key: Option<String>,
 }
 
 /// The log settings, from Lambda's own settings of the function.
@@ -66,6 +68,7 @@ impl Config {
             sends_per_second: number("SENDS_PER_SECOND")?,
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
+            demo_key: None,
         })
     }
 }

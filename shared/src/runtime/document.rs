@@ -1,6 +1,11 @@
 //! Documents: functions that answer anybody with the same text. They touch nothing.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use lambda_runtime::tracing;
+use lru::LruCache;
 
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::routes::Route;
@@ -10,13 +15,24 @@ use crate::runtime::meter::Cost;
 /// How long a copy of a document may be used without a question.
 const KEPT: &str = "public, max-age=300";
 
+/// The texts that a process keeps: an API has few addresses. The least recently used one is forgotten first.
+const TEXTS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
+/// Headers by their names, in lower case.
+pub type Headers = BTreeMap<&'static str, String>;
+
 /// A document of the service.
 pub trait Document {
     /// Its media type.
     const MEDIA_TYPE: &'static str;
 
     /// Its text, for an API at `base_url`.
-    fn text(base_url: &str) -> String;
+    fn text(config: &Config, base_url: &str) -> String;
+
+    /// The headers of that text, beside those of every document.
+    fn headers(_text: &str) -> Headers {
+        Headers::new()
+    }
 }
 
 /// A document without its type, with its route.
@@ -25,31 +41,73 @@ pub struct Published {
     /// Its line in the route table.
     pub route: &'static Route,
     media_type: &'static str,
-    text: fn(&str) -> String,
+    text: fn(&Config, &str) -> String,
+    headers: fn(&str) -> Headers,
+}
+
+/// What a process answers with: each text is made once for an address, because it is half a megabyte or more.
+#[derive(Debug)]
+pub struct Library {
+    config: Config,
+    texts: Mutex<LruCache<(&'static str, String), Arc<Edition>>>,
+}
+
+/// A text with its headers.
+#[derive(Debug)]
+struct Edition {
+    text: String,
+    etag: String,
+    headers: Headers,
 }
 
 impl Published {
     /// `D` without its type, with its route.
     pub const fn of<D: Document>(route: &'static Route) -> Self {
-        Self { route, media_type: D::MEDIA_TYPE, text: D::text }
+        Self { route, media_type: D::MEDIA_TYPE, text: D::text, headers: D::headers }
     }
 
-    /// Answers `request`: 304 where the caller has the same text already.
-    pub fn answer(&self, config: &Config, request: &HttpRequest) -> HttpResponse {
-        let text = (self.text)(config.api_base_url.as_deref().unwrap_or(&request.base_url));
+    fn edition(&self, config: &Config, base_url: &str) -> Edition {
+        let text = (self.text)(config, base_url);
         let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         let etag = format!("\"{}\"", crate::hex(&hash.as_ref()[..16]));
-        let known = request.if_none_match.as_deref().is_some_and(|tags| names(tags, &etag));
-        let (status_code, body) = if known { (304, String::new()) } else { (200, text) };
-        let mut headers = std::collections::BTreeMap::from([
+        let mut headers = (self.headers)(&text);
+        headers.extend([
             ("cache-control", KEPT.to_owned()),
             ("content-type", self.media_type.to_owned()),
-            ("etag", etag),
-            ("x-request-id", request.request_id.clone()),
+            ("etag", etag.clone()),
         ]);
         headers.extend(config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
-        tracing::info!(request_id = request.request_id, operation = self.route.name, status = status_code, "request");
+        Edition { text, etag, headers }
+    }
+}
+
+impl Library {
+    /// One that is empty yet.
+    pub fn new(config: Config) -> Self {
+        Self { config, texts: Mutex::new(LruCache::new(TEXTS)) }
+    }
+
+    /// Answers `request` with `document`: 304 where the caller has the same text already.
+    pub fn answer(&self, document: &Published, request: &HttpRequest) -> HttpResponse {
+        let base_url = self.config.api_base_url.as_deref().unwrap_or(&request.base_url);
+        let edition = self.edition(document, base_url);
+        let known = request.if_none_match.as_deref().is_some_and(|tags| names(tags, &edition.etag));
+        let (status_code, body) = if known { (304, String::new()) } else { (200, edition.text.clone()) };
+        let mut headers = edition.headers.clone();
+        headers.insert("x-request-id", request.request_id.clone());
+        tracing::info!(
+            request_id = request.request_id,
+            operation = document.route.name,
+            status = status_code,
+            "request"
+        );
         HttpResponse { status_code, headers, body, is_base64_encoded: false, cost: Cost::default() }
+    }
+
+    fn edition(&self, document: &Published, base_url: &str) -> Arc<Edition> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Arc::new(document.edition(&self.config, base_url));
+        Arc::clone(texts.get_or_insert((document.route.name, base_url.to_owned()), make))
     }
 }
 
@@ -60,7 +118,46 @@ fn names(tags: &str, etag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::routes;
+
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+
+    struct Counted;
+
+    impl Document for Counted {
+        const MEDIA_TYPE: &'static str = "text/plain";
+
+        fn text(_: &Config, base_url: &str) -> String {
+            MADE.fetch_add(1, Ordering::Relaxed);
+            base_url.to_owned()
+        }
+    }
+
+    #[test]
+    fn a_text_is_made_once_for_an_address_and_few_are_kept() {
+        let library = Library::new(Config {
+            table_name: String::new(),
+            files_bucket: String::new(),
+            payment_api_base: String::new(),
+            sends_per_second: 1,
+            cors_allow_origin: None,
+            api_base_url: None,
+            demo_key: None,
+        });
+        let document = Published::of::<Counted>(&routes::READ_OPENAPI);
+        let made = |base_url: &str| {
+            let before = MADE.load(Ordering::Relaxed);
+            let request = HttpRequest { base_url: base_url.to_owned(), ..HttpRequest::default() };
+            assert_eq!(library.answer(&document, &request).body, base_url);
+            MADE.load(Ordering::Relaxed) - before
+        };
+        assert_eq!(["a", "b", "a", "b"].map(made), [1, 1, 0, 0]);
+        // Others take the place of what was used longest ago.
+        assert_eq!(["c", "d", "e", "b", "a"].map(made), [1, 1, 1, 0, 1]);
+    }
 
     #[test]
     fn a_tag_is_found_in_every_form() {

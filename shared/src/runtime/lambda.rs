@@ -18,12 +18,13 @@ use serde_json::value::RawValue;
 
 use crate::bucket::Bucket;
 use crate::delivery::network::Network;
+use crate::mcp::Server;
 use crate::request::authentication::KeyCache;
 use crate::request::context::{Clock, Ids, Service};
 use crate::request::http::HttpRequest;
 use crate::request::pipeline::Handler;
 use crate::runtime::config::{Config, Logging};
-use crate::runtime::document::Published;
+use crate::runtime::document::{Library, Published};
 use crate::runtime::http_client;
 use crate::runtime::operator::Task;
 use crate::runtime::schedule::{EventContext, Scheduled};
@@ -38,9 +39,20 @@ pub type Fatal = lambda_runtime::Error;
 /// # Errors
 /// Why it cannot start.
 pub fn run(handler: Handler) -> Result<(), Fatal> {
-    serve(Network::public(), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
+    serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
         Ok::<_, Fatal>(handler.answer(service, &request).await)
+    })
+}
+
+/// Serves the tools of `server` until Lambda ends the process.
+///
+/// # Errors
+/// Why it cannot start.
+pub fn run_server(server: Server) -> Result<(), Fatal> {
+    serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
+        let request = HttpRequest::from_event(event.payload, &event.context.request_id);
+        Ok::<_, Fatal>(server.answer(service, &request).await)
     })
 }
 
@@ -49,13 +61,11 @@ pub fn run(handler: Handler) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_document(document: Published) -> Result<(), Fatal> {
-    log();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let config = &Config::from_env()?;
-    runtime.block_on(lambda_runtime::run(service_fn(|event: LambdaEvent<LambdaRequest>| {
+    let library = async { Ok(Library::new(Config::from_env()?)) };
+    serve(library, &async move |library: &Library, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
-        std::future::ready(Ok::<_, Fatal>(document.answer(config, &request)))
-    })))
+        Ok::<_, Fatal>(library.answer(&document, &request))
+    })
 }
 
 /// Serves `task` until Lambda ends the process.
@@ -63,7 +73,7 @@ pub fn run_document(document: Published) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
-    serve(Network::public(), &async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
+    serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
         let answer = task.invoke(service, event.payload.get().as_bytes()).await;
         let answer = answer
             .map_err(|refusal| Diagnostic { error_type: refusal.kind.to_owned(), error_message: refusal.message })?;
@@ -84,7 +94,7 @@ pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
 /// # Errors
 /// Why it cannot start.
 pub fn run_consumer_in(network: Network, consumer: Consumer) -> Result<(), Fatal> {
-    serve(network, &async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
+    serve(service(network), &async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
         let cx = EventContext { service };
         match event.payload.records {
             Some(records) => Ok(consumer.handle(&cx, &StreamEvent { records }).await),
@@ -98,15 +108,15 @@ pub fn run_consumer_in(network: Network, consumer: Consumer) -> Result<(), Fatal
 /// # Errors
 /// Why it cannot start.
 pub fn run_scheduled(scheduled: Scheduled) -> Result<(), Fatal> {
-    serve(Network::public(), &async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
+    serve(service(Network::public()), &async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
         scheduled.tick(&EventContext { service }).await.map_err(Fatal::from)
     })
 }
 
-/// Sets everything up and calls `handle` for each event.
-fn serve<E, R, X>(
-    network: Network,
-    handle: &impl AsyncFn(&Service, LambdaEvent<E>) -> Result<R, X>,
+/// Sets everything up and calls `handle` with the state of this process, which `start` makes, for each event.
+fn serve<S, E, R, X>(
+    start: impl Future<Output = Result<S, Fatal>>,
+    handle: &impl AsyncFn(&S, LambdaEvent<E>) -> Result<R, X>,
 ) -> Result<(), Fatal>
 where
     E: DeserializeOwned,
@@ -117,9 +127,9 @@ where
     // Lambda sends one request at a time, so more threads would only cost memory and time at the start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let service = &start(network).await?;
+        let state = &start.await?;
         // Boxed: each layer of the runtime would copy the whole future.
-        lambda_runtime::run(service_fn(|event: LambdaEvent<E>| Box::pin(handle(service, event)))).await
+        lambda_runtime::run(service_fn(|event: LambdaEvent<E>| Box::pin(handle(state, event)))).await
     })
 }
 
@@ -144,7 +154,7 @@ where
 }
 
 /// The service of this process, with an open connection to the table.
-async fn start(network: Network) -> Result<Service, Fatal> {
+async fn service(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let connector = http_client::connector(http_client::amazon_roots()?);
     let sdk = sdk_config(http_client::client(connector.clone())).await;

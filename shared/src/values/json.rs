@@ -142,9 +142,9 @@ macro_rules! json_text {
     };
 }
 
-json_text!(JsonObject, "{}", {"type": "object"});
-json_text!(JsonArray, "[]", {"type": "array"});
-json_text!(JsonObjects, "[]", {"type": "array", "items": {"type": "object"}});
+json_text!(JsonObject, "{}", {"type": "object", "additionalProperties": true});
+json_text!(JsonArray, "[]", {"type": "array", "items": {}});
+json_text!(JsonObjects, "[]", {"type": "array", "items": {"type": "object", "additionalProperties": true}});
 
 /// The most bytes of a free-form value.
 const MOST: usize = 32 * 1024;

@@ -5,6 +5,8 @@ pub type Words = (&'static str, &'static str);
 
 /// A required value is absent.
 pub const MISSING: Words = ("missing", "Field required");
+/// A name that nothing takes.
+pub const EXTRA: Words = ("extra_forbidden", "Extra inputs are not permitted");
 /// The body is not JSON.
 pub const JSON: Words = ("json_invalid", "JSON decode error");
 /// The body is JSON, but no object.

@@ -1,0 +1,9 @@
+//! Runs `read-docs` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::routes;
+use shared::runtime::document::Published;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run_document(Published::of::<document::ReadDocs>(&routes::READ_DOCS))
+}

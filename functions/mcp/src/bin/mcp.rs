@@ -1,0 +1,9 @@
+//! Runs `mcp` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::mcp::Server;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run_server(Server::of::<mcp::Mcp>(&routes::MCP))
+}

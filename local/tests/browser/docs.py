@@ -1,0 +1,214 @@
+"""Tries the page of the API in a browser: it shows every operation, sends a request, and calls no other host.
+
+The API has the demo set. With `--deployed` no key is filled in, so that one is typed. With `--prefix` the page is
+reached through a proxy, at that path of another address, as behind a stage; the proxy takes the key out of it.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import re
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[3]
+AXE = ROOT / "target/tools/node/node_modules/axe-core/axe.min.js"
+DEMO = (ROOT / "local/demo.yaml").read_text()
+KEY = re.findall(r"key: (\S+), role: full", DEMO)[0]
+# The demo set makes all users of an organisation from one line.
+EMAIL = re.findall(r'"user\{n\}(@.*)"', DEMO)[0]
+KNOWN = Path(__file__).with_name("accessibility.json")
+PATH = "/api/v1/docs"
+# Nothing here is expected within a time. This is how long it is waited for on a machine that has much else to do.
+PATIENCE = 120_000
+CHROMIUM = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+# What the policy forbids is told to the console, also where a script has caught the error.
+TELL = "addEventListener('securitypolicyviolation', e => console.error('policy', e.violatedDirective, e.blockedURI))"
+
+
+def check(condition: object, message: str) -> None:
+    """Ends the run where something is not as it should be."""
+    if not condition:
+        sys.exit(f"page: {message}")
+
+
+@contextlib.contextmanager
+def behind(prefix: str, api: str):
+    """A proxy that forwards what is under `prefix` to `api`, and takes the key out of the page: its own address."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.startswith(f"{prefix}/"):
+                self.send_error(404)
+                return
+            connection = http.client.HTTPConnection(urlsplit(api).netloc)
+            connection.request("GET", self.path.removeprefix(prefix), headers=dict(self.headers))
+            answer = connection.getresponse()
+            body = answer.read()
+            if PATH in self.path:
+                check(KEY.encode() in body, "the proxy finds no key in the page of `cargo local`")
+                body = body.replace(KEY.encode(), b"")
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "content-length", "date", "transfer-encoding"):
+                    self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{prefix}"
+        server.shutdown()
+
+
+class Watch:
+    """What the page must not do: call another host, report an error, or have something forbidden."""
+
+    def __init__(self, api: str, context: BrowserContext):
+        self.api, self.wrong = api, []
+        context.add_init_script(TELL)
+        context.route("**/*", self.route)
+
+    def route(self, route: Route) -> None:
+        """Lets nothing through but requests to the API."""
+        if route.request.url.startswith(f"{self.api}/api/v1/"):
+            route.continue_()
+        else:
+            self.wrong.append(f"a request to {route.request.url}")
+            route.abort()
+
+    def page(self, context: BrowserContext) -> Page:
+        """A new page, with everything that goes wrong in it."""
+        page = context.new_page()
+        page.on("console", lambda line: self.wrong.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        return page
+
+
+def accessible(page: Page, part: str, name: str, found: dict) -> None:
+    """Adds what axe finds in `part` to `found`: for each rule the number of elements."""
+    page.evaluate(AXE.read_text())
+    violations = page.evaluate("part => axe.run(part, {resultTypes: ['violations']})", part)["violations"]
+    found[name] = {violation["id"]: len(violation["nodes"]) for violation in violations}
+    if violations:
+        (ROOT / f"target/page/{name.replace(', ', '-')}.json").write_text(json.dumps(violations, indent=2))
+
+
+def compare(found: dict) -> None:
+    """What axe finds is what is known, no more and no less."""
+    known = json.loads(KNOWN.read_text())
+    known = {name: {rule: entry["elements"] for rule, entry in rules.items()} for name, rules in known.items()}
+    for name, rules in sorted(found.items()):
+        for rule in sorted(rules.keys() | known[name].keys()):
+            now, before = rules.get(rule, 0), known[name].get(rule, 0)
+            check(now <= before, f"{name}: {now} elements violate {rule}, not {before}: see target/page")
+            check(now >= before, f"{name}: {now} elements violate {rule}, not {before}: take it from {KNOWN.name}")
+
+
+def every_operation(page: Page, document: dict) -> None:
+    """Finds each operation in the list at the side, and opens the first of each group, until its test can be begun."""
+    closed = page.get_by_role("button", name="Open Group")
+    while left := closed.count():
+        closed.first.dispatch_event("click")
+        expect(closed).to_have_count(left - 1)
+    links = page.locator("aside a").evaluate_all(
+        "links => links.map(link => [link.getAttribute('href'), link.innerText])"
+    )
+    listed, opened, shown = dict(links), set(), 0
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            [tag], summary, shown = operation["tags"], operation["summary"], shown + 1
+            target = f"#tag/{tag}/{method.upper()}{path}"
+            check(listed.get(target, "").startswith(summary), f"{target} is listed as {listed.get(target)}")
+            if tag not in opened:
+                opened.add(tag)
+                page.locator(f'aside a[href="{target}"]').dispatch_event("click")
+                expect(page.get_by_role("heading", name=summary, exact=True)).to_be_attached()
+                expect(page.get_by_role("button", name=f"Test Request ({method} {path})")).to_be_attached()
+    print(f"   {shown} operations in {len(opened)} groups")
+    check(shown > len(document["tags"]) == len(opened), f"the document has few operations: {shown}")
+
+
+def send(dialog: Locator, key: str | None, status: str) -> None:
+    """Sends the request, with `key` typed in if there is one, and waits for `status`."""
+    if key:
+        dialog.get_by_label("Bearer Token").fill(key)
+    dialog.get_by_role("button", name="Send").first.click()
+    expect(dialog.get_by_text(status)).to_be_visible()
+
+
+def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.Namespace) -> dict:
+    """Opens the page, tries everything, and answers what axe finds."""
+    page, found, scheme = watch.page(context), {}, arguments.scheme
+    page.goto(url)
+    expect(page.get_by_role("heading", name="Assistants", exact=True)).to_be_visible()
+    filled = page.locator("body").get_attribute("data-key")
+    check(filled == ("" if arguments.deployed else KEY), f"the key that is filled in: {filled!r}")
+    expect(page.get_by_label("Bearer Token")).to_be_visible()
+    page.screenshot(path=f"{arguments.pictures}-{scheme}.png")
+    accessible(page, "body", f"page, {scheme}", found)
+    document = page.evaluate("url => fetch(url).then(answer => answer.json())", f"{watch.api}/api/v1/openapi.json")
+    if scheme == "light":
+        every_operation(page, document)
+    [path] = [path for path, of in document["paths"].items() if of.get("get", {}).get("operationId") == "getAgentList"]
+    page.goto(f"{url}#tag/user/GET{path}")
+    page.get_by_role("button", name=f"Test Request (get {path})").click()
+    dialog = page.get_by_role("dialog")
+    send(dialog, KEY if arguments.deployed else None, "200 OK")
+    expect(dialog.get_by_text(EMAIL).first).to_be_visible()
+    page.screenshot(path=f"{arguments.pictures}-request-{scheme}.png")
+    accessible(page, "[role=dialog]", f"request, {scheme}", found)
+    check(not watch.wrong, f"{scheme}: {watch.wrong}")
+    send(dialog, "wrong", "401 Unauthorized")
+    [told] = watch.wrong
+    check("401" in told, f"{scheme}: the console has not the 401 alone: {told}")
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    check("wrong" not in kept and KEY not in kept, f"the browser keeps the key: {kept}")
+    return found
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Visits the page in both colour schemes."""
+    expect.set_options(timeout=PATIENCE)
+    with contextlib.ExitStack() as stack:
+        api, slash = arguments.api, ""
+        if arguments.prefix:
+            api, slash = stack.enter_context(behind(arguments.prefix, api)), "/"
+            arguments.deployed = True
+        arguments.pictures = ROOT / "target/page" / ("behind-a-prefix" if slash else "page")
+        arguments.pictures.parent.mkdir(parents=True, exist_ok=True)
+        play = stack.enter_context(sync_playwright())
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
+        found = {}
+        for arguments.scheme in ("light", "dark"):
+            context = browser.new_context(
+                color_scheme=arguments.scheme, reduced_motion="reduce", viewport={"width": 1440, "height": 900}
+            )
+            context.set_default_timeout(PATIENCE)
+            watch = Watch(api, context)
+            found |= visit(context, watch, f"{api}{PATH}{slash}", arguments)
+            context.close()
+        compare(found)
+        browser.close()
+    print(f"   {api}{PATH}{slash} works")
+
+
+if __name__ == "__main__":
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("api", help="the address of the API, without /api/v1")
+    reader.add_argument("--deployed", action="store_true", help="no key is filled in")
+    reader.add_argument("--prefix", help="where the API is behind a proxy")
+    main(reader.parse_args())

@@ -1,0 +1,112 @@
+//! What anybody may read: every document, and the page of the API.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use local::gateway::{Answer, Call};
+use local::{Settings, Stack};
+use ring::digest::{SHA256, digest};
+use shared::routes;
+
+use crate::contract::read;
+use crate::fixture::{ACME, root, settings, stack};
+
+async fn get(stack: &Stack, path: &str, known: &str) -> Answer {
+    let headers = BTreeMap::from([("if-none-match".to_owned(), known.to_owned())]);
+    stack.answer(&Call { method: "GET".into(), path: path.into(), headers, ..Call::default() }).await
+}
+
+async fn page(stack: &Stack) -> Answer {
+    get(stack, routes::READ_DOCS.path, "").await
+}
+
+#[tokio::test]
+async fn a_document_is_sent_again_only_where_it_has_changed() {
+    let stack = stack().await;
+    for route in routes::DOCUMENTS {
+        let answer = get(&stack, route.path, "").await;
+        assert_eq!(answer.status, 200, "{}", route.name);
+        assert_eq!(answer.headers["cache-control"], "public, max-age=300");
+        let etag = &answer.headers["etag"];
+        for (known, status) in [(etag.clone(), 304), (format!("\"x\", W/{etag}"), 304), ("\"x\"".to_owned(), 200)] {
+            let again = get(&stack, &format!("{}/", route.path), &known).await;
+            assert_eq!(again.status, status, "{} {known}", route.name);
+            assert_eq!(again.body, if status == 304 { "" } else { &answer.body });
+            let headers = |answer: &Answer| {
+                let headers = answer.headers.iter().filter(|(name, _)| *name != "x-request-id");
+                headers.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>()
+            };
+            assert_eq!(headers(&again), headers(&answer));
+            assert_ne!(again.headers["x-request-id"], answer.headers["x-request-id"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_page_runs_its_own_scripts_and_calls_its_own_host_alone() {
+    let answer = page(&stack().await).await;
+    let script = |rest: &str| format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, rest.as_bytes())));
+    let ends = answer.body.match_indices("</script>").count();
+    let scripts: Vec<_> =
+        answer.body.split("<script>").skip(1).map(|rest| rest.split_once("</script>").unwrap().0).collect();
+    assert_eq!((scripts.len(), ends), (3, 3));
+    let hashes: Vec<_> = scripts.iter().map(|text| script(text)).collect();
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; \
+         style-src 'unsafe-inline'; script-src {}",
+        hashes.join(" ")
+    );
+    let wanted = [
+        ("content-security-policy", policy.as_str()),
+        ("content-type", "text/html; charset=utf-8"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    for (name, value) in wanted {
+        assert_eq!(answer.headers[name], value);
+    }
+    assert!(scripts[1].len() > 1_000_000, "the page is without Scalar");
+    // What a browser would read in another way than it is hashed, or take for the end of a script.
+    assert!(!answer.body.contains('\r') && !answer.body.contains('\0') && !answer.body.contains("<!--"));
+    assert_eq!(answer.body.to_lowercase().matches("<script").count(), 3);
+}
+
+#[tokio::test]
+async fn the_page_names_no_host() {
+    let body = page(&stack().await).await.body;
+    // Scalar's program names hosts of its own: `.ci/page` shows that it calls none of them.
+    let scalar = body.split("<script>").nth(2).unwrap();
+    let own = body.replace(scalar, "");
+    let named: Vec<_> =
+        own.lines().filter(|line| line.contains("//") && !line.trim_start().starts_with("// ")).collect();
+    assert!(named.is_empty(), "{named:?}");
+    for setting in ["persistAuth: false", "proxyUrl: \"\"", "telemetry: false", "withDefaultFonts: false"] {
+        assert!(own.contains(setting), "{setting}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_has_the_key_of_the_demo_and_no_other() {
+    let filled = |answer: &Answer| {
+        let (_, rest) = answer.body.split_once("data-key=\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    // A stack without a demo set, as a deployed one.
+    let without = page(&stack().await).await;
+    assert_eq!(filled(&without), "");
+    assert!(!without.body.contains(ACME));
+    let demo = Stack::start(Settings { demo: Some(root().join("local/demo.yaml")), ..settings() }).await.unwrap();
+    assert_eq!(filled(&page(&demo).await), ACME);
+    assert!(!read("functions/document/docs.html").contains("in-demo"));
+}
+
+#[tokio::test]
+async fn the_page_stays_below_the_limit_of_lambda() {
+    let answer = page(&stack().await).await;
+    let sent = serde_json::to_string(&answer.body).unwrap().len();
+    assert!(
+        sent < 5_500_000,
+        "Lambda passes on 6,291,556 bytes, and the page has {sent}: see docs/adr/0024-the-page-of-the-api.md"
+    );
+}
