@@ -206,7 +206,16 @@ fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples,
     statuses.extend(examples.answers.keys());
     let one = |status: u16| match (examples.answers.get(&status), FAILURES.iter().find(|failure| failure.0 == status)) {
         (None, Some((_, name, _))) => json!({"$ref": format!("#/components/responses/{name}")}),
-        (Some(recorded), Some((_, _, meaning))) => response(status, meaning, failure, recorded),
+        (Some(recorded), Some((_, _, meaning))) => {
+            let mut failed = response(status, meaning, failure, recorded);
+            // Only a POST has an idempotency key that may be in use. No other conflict ends by itself.
+            if (status, route.method == "POST") == (409, false)
+                && let Some(headers) = failed["headers"].as_object_mut()
+            {
+                headers.remove("retry-after");
+            }
+            failed
+        }
         (recorded, None) => {
             let meaning = if status == 201 { "Made." } else { "Done." };
             let mut made = response(status, meaning, reply, recorded.unwrap_or(&Map::new()));

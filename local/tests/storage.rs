@@ -96,8 +96,10 @@ fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
     let choices = member["anyOf"].as_array().cloned().unwrap_or_else(|| vec![member.clone()]);
     if let Some(most) = choices.iter().find_map(|choice| choice["maxLength"].as_u64()) {
         let most = usize::try_from(most).unwrap();
-        assert_eq!(most, longest_text(name), "{name}");
-        return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), "string_too_long"));
+        let is_address = ["endpoint", "connector_url"].contains(&name);
+        assert_eq!(most, if is_address { 2048 } else { longest_text(name) }, "{name}");
+        let told = if is_address { "url_too_long" } else { "string_too_long" };
+        return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), told));
     }
     let text = |bytes: usize| "x".repeat(bytes);
     match member["type"].as_str()? {

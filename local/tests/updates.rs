@@ -33,10 +33,13 @@ fn touched(mut record: Value) -> Value {
     record
 }
 
-/// What null puts a field back to, if it has a default.
+/// What null puts a field back to, if it may be null: the default that its description names, or null itself.
 fn default_of(schema: &Value) -> Option<Value> {
+    assert_eq!(schema.get("default"), None, "an absent field stays as it is: {schema}");
     let nullable = schema["anyOf"].as_array().is_some_and(|choices| choices.contains(&json!({"type": "null"})));
-    schema.get("default").cloned().or_else(|| nullable.then_some(Value::Null))
+    let says = schema["description"].as_str().and_then(|says| says.split_once("Null means the default, `"));
+    let default = says.map(|(_, default)| serde_json::from_str(default.strip_suffix("`.").unwrap()).unwrap());
+    nullable.then(|| default.unwrap_or_default())
 }
 
 /// Another value than `is`.

@@ -13,7 +13,7 @@ use super::address::Reach;
 use super::client::Client;
 
 /// The longest URL, in characters: one that browsers, proxies and logs accept.
-const LONGEST: usize = 2048;
+pub const LONGEST_URL: usize = 2048;
 /// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
 /// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch much.
@@ -55,7 +55,7 @@ pub struct Network {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is too long.
-    #[error("URL should have at most {LONGEST} characters")]
+    #[error("URL should have at most {LONGEST_URL} characters")]
     TooLong,
     /// It has a character that different parsers read in different ways.
     #[error("Input should be a valid URL, without white space, control characters and backslashes")]
@@ -118,7 +118,7 @@ impl Network {
 
 /// The URL of an endpoint, checked without looking its host up.
 pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
-    if text.chars().count() > LONGEST {
+    if text.chars().count() > LONGEST_URL {
         return Err(Refused::TooLong);
     }
     if text.contains(|character: char| character.is_whitespace() || character.is_control() || character == '\\') {
@@ -337,7 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn disguised_forms_of_an_address_are_refused() {
-        let long = format!("https://example.com/{}", "x".repeat(LONGEST));
+        let long = format!("https://example.com/{}", "x".repeat(LONGEST_URL));
         for (url, wanted) in [
             ("http://example.com/", Refused::Scheme),
             ("HTTP://example.com/", Refused::Scheme),
@@ -417,7 +417,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_public_internet_is_allowed() {
-        let longest = format!("https://example.com/{}", "x".repeat(LONGEST - 20));
+        let longest = format!("https://example.com/{}", "x".repeat(LONGEST_URL - 20));
         for (url, wanted) in [
             ("https://example.com", "https://example.com/"),
             ("HTTPS://EXAMPLE.com/Hook", "https://example.com/Hook"),

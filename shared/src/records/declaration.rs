@@ -58,8 +58,9 @@ mod macros;
 
 use uuid::Uuid;
 
+use crate::delivery::network::LONGEST_URL;
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Input, Source, input_member, words};
+use crate::request::input::{Input, Source, input_member, null_means, words};
 use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::Item;
@@ -319,8 +320,19 @@ impl<R: Declared> Input for Changes<R> {
 /// `member` of an update: what is absent has no default there, null has. A client that sends defaults by itself would otherwise reset what it does not name.
 fn without_default(mut member: Member) -> Member {
     if let Some(default) = member.schema.as_object_mut().and_then(|schema| schema.remove("default")) {
-        let says = member.schema["description"].as_str().unwrap_or_default();
-        member.schema["description"] = format!("{says} Null means the default, `{default}`.").trim().into();
+        member.schema["description"] = null_means(&member.schema, &default.to_string());
+    }
+    member
+}
+
+/// `member`, the address of an endpoint, with its own limit in place of that of other texts.
+pub fn address(mut member: Member) -> Member {
+    let texts = match member.schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        Some(choices) => choices.iter_mut().find(|choice| choice["type"] == "string"),
+        None => Some(&mut member.schema),
+    };
+    if let Some(text) = texts {
+        text["maxLength"] = LONGEST_URL.into();
     }
     member
 }

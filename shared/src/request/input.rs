@@ -237,15 +237,26 @@ pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, de
 
 /// A member of the schema of an input, whose texts have a limit. One that has a default may also be null, which means the default.
 pub fn input_member(member: Member) -> Member {
-    let schema = limited(member.schema, member.name);
+    let mut schema = limited(member.schema, member.name);
+    if !member.required && schema["additionalProperties"] == true && schema.get("default").is_none() {
+        schema["description"] = null_means(&schema, "{}");
+    }
     Member { schema: if member.required { schema } else { nullable(schema) }, ..member }
+}
+
+/// The description of `schema`, and what null means.
+pub fn null_means(schema: &Value, default: &str) -> Value {
+    let says = schema["description"].as_str().unwrap_or_default();
+    format!("{says} Null means the default, `{default}`.").trim().into()
 }
 
 /// `schema` with the most characters of a text `name`, where it is the schema of a text.
 pub fn limited(mut schema: Value, name: &str) -> Value {
     let of_text = |schema: &mut Value| {
         if schema["type"] == "string"
-            && ["enum", "format", "pattern", "contentMediaType"].iter().all(|word| schema.get(word).is_none())
+            && ["enum", "format", "pattern", "contentMediaType", "maxLength"]
+                .iter()
+                .all(|word| schema.get(word).is_none())
         {
             schema["maxLength"] = longest_text(name).into();
         }

@@ -67,7 +67,7 @@ macro_rules! record {
 
                 fn members() -> Vec<(FieldRole, $crate::values::schema::Member)> {
                     let members: Vec<Option<(FieldRole, $crate::values::schema::Member)>> =
-                        vec![$($crate::record!(@described $role $field: $Type, [$($field_doc),*] $(, $default)?),)*];
+                        vec![$($crate::record!(@described $role [$($($mark)*)?] $field: $Type, [$($field_doc),*] $(, $default)?),)*];
                     members.into_iter().flatten().collect()
                 }
 
@@ -208,7 +208,10 @@ macro_rules! record {
     };
 
     (@described hidden $($rest:tt)*) => { None };
-    (@described $role:ident $($rest:tt)*) => {
+    (@described $role:ident [address] $($rest:tt)*) => {
+        Some(($crate::record!(@role $role), $crate::records::declaration::address($crate::record!(@member $($rest)*))))
+    };
+    (@described $role:ident [$($mark:tt)*] $($rest:tt)*) => {
         Some(($crate::record!(@role $role), $crate::record!(@member $($rest)*)))
     };
 
