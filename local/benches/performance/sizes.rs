@@ -15,8 +15,8 @@ pub const SECTION: &str = "Zip of a function";
 const MOST: f64 = 3_200_000.0;
 /// The same, of a function that also has an HTTP client for others than AWS.
 const MOST_WITH_CLIENT: f64 = 3_900_000.0;
-/// The crate whose name stands in the binary, in the paths that its panics would tell, where there is such a client.
-const CLIENT: &str = "reqwest";
+/// The folder of a crate, which stands in the binary where there is such a client: in the paths that its panics would tell.
+const CLIENT: &str = "/reqwest-";
 /// The function that reacts to every kind of record, where nobody waits for an answer.
 const REACTS: &str = "record-changed";
 /// What a zip has beside the deflated bytes: two headers with the file's name, and the end of the directory.
