@@ -2,7 +2,7 @@
 
 In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares the
 answers with those of `cargo local`), see the functions on the stream follow, upload, download a file, kill a function
-in a call, take a role away. What is not as it should be ends the run, with 1. Logs are kept in target/deploy.
+in a call, use the tools, take a role away. What is not as it should be ends the run, with 1. Logs: target/deploy.
 """
 
 import concurrent.futures
@@ -18,20 +18,7 @@ import zlib
 from pathlib import Path
 
 import requests
-from emulated import (
-    ROOT,
-    STAGE,
-    WORK,
-    Deployment,
-    client,
-    emulator,
-    expect,
-    free_port,
-    local_service,
-    recorded,
-    run,
-    wait_for,
-)
+from emulated import ROOT, STAGE, WORK, Deployment, client, emulator, expect, free_port, local_service, run, wait_for
 
 BUILD = WORK / "build"
 # A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or react to every kind of
@@ -114,9 +101,8 @@ def replay(service: Deployment, local: str, *selection: str) -> None:
     """Sends recorded events to the deployment and to `cargo local`, and compares the answers."""
     unknown = service.get("/api/v1/nothing", "")
     expect(unknown == NO_SUCH_PATH, f"the emulator answers an unknown path {unknown}: replay `unknown` as well")
-    key = recorded("get-agent-list")["queryStringParameters"]["api_key"]
-    addresses = ("--base-url", service.url, "--public-url", EMULATED_ADDRESS, "--against", local, "--api-key", key)
-    print(run("cargo", "run", "--quiet", "--package", "local", "--bin", "replay", "--", *addresses, *selection))
+    addresses = ("--base-url", service.url, "--public-url", EMULATED_ADDRESS, "--against", local)
+    print(run("target/debug/replay", *addresses, "--api-key", service.key(), *selection))
 
 
 def document(service: Deployment) -> None:
@@ -130,7 +116,7 @@ def document(service: Deployment) -> None:
 
 def delivered(service: Deployment) -> None:
     """The closed conversation's event gets a delivery and is tried, by two functions on the stream: nobody takes it."""
-    closed = recorded("close-conversation")["pathParameters"]["conversation_id"]
+    closed = service.recorded("close-conversation")["pathParameters"]["conversation_id"]
 
     def tried() -> list[dict]:
         items = service.send("list-deliveries")[1]["data"]["items"]
@@ -149,7 +135,7 @@ def tls_only(service: Deployment) -> None:
 
 def files(service: Deployment) -> None:
     """Bytes come and go by the addresses that functions sign, and by no others. Those of a deleted file are gone."""
-    event, good = recorded("create-datasource-file"), b"x" * 9120
+    event, good = service.recorded("create-datasource-file"), b"x" * 9120
     settings = {"params": event["queryStringParameters"], "timeout": 40}
     made = requests.post(service.url + event["path"], data=event["body"], **settings).json()["data"]
     path = f"/api/v1/datasource/datasourcefile/{made['id']}"
@@ -186,6 +172,16 @@ def journey(service: Deployment) -> None:
         return [item for item in ours if not kept.fullmatch(item["pk"]["S"], len(partition))]
 
     wait_for(lambda: not left(), "nothing of the journey is left", lambda: [item["pk"] for item in left()])
+
+
+def tools(service: Deployment) -> None:
+    """The official client uses the tools. In the emulator no name leads to the API: its address is set."""
+    function = {"FunctionName": service.names["McpFunction"]}
+    variables = service.functions.get_function_configuration(**function)["Environment"]["Variables"]
+    environment = {"Variables": variables | {"API_BASE_URL": service.url}}
+    service.functions.update_function_configuration(**function, Environment=environment)
+    keys = {"ACME": service.key(), "ACME_READ_ONLY": service.key("create-assistant.read-only-key")}
+    print(run(".ci/mcp", API=service.url, **keys))
 
 
 def process_of(function: str, parent: int) -> int:
@@ -258,6 +254,7 @@ def main(architecture: str) -> None:
         step("and the others", replay, service, local[1], "--only", "delete-", *then)
         links = "read-link-tag-entity-list"
         step("links of the deleted tag", wait_for, lambda: not service.send(links)[1]["data"]["total"], "they are gone")
+        step("tools", tools, service)
         step("roles", confined, service)
     print("\nThe deployment holds.")
 

@@ -77,7 +77,7 @@ def local_service(name: str, payment_port: int):
     """`cargo local` with a fresh demo set: the addresses of API and DynamoDB, and the table's name."""
     pattern = re.compile(r"API +(\S+)/api/v1\s+DynamoDB +(\S+) \(table ([^,)]+).*Try it:", re.DOTALL)
     ports = ("--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", str(payment_port))
-    return running(name, "cargo", "--quiet", "local", *ports, ready=pattern.search)
+    return running(name, "target/debug/local", *ports, ready=pattern.search)
 
 
 def emulator(scratch: str):
@@ -122,10 +122,12 @@ class Deployment:
 
     def send(self, name: str) -> tuple[int, dict]:
         """Status and body of the answer to a recorded GET."""
-        event = recorded(name)
-        return self.get(event["path"], event["queryStringParameters"]["api_key"])
+        return self.get(self.recorded(name)["path"], self.key(name))
 
+    def key(self, name: str = "get-agent-list") -> str:
+        """The key of a recorded event."""
+        return self.recorded(name)["queryStringParameters"]["api_key"]
 
-def recorded(name: str) -> dict:
-    """A recorded event."""
-    return json.loads((ROOT / f"events/{name}.json").read_text())
+    def recorded(self, name: str) -> dict:
+        """A recorded event."""
+        return json.loads((ROOT / f"events/{name}.json").read_text())
