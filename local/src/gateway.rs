@@ -153,16 +153,17 @@ impl Gateway {
         Some(Arc::clone(processes.entry(name.to_owned()).or_insert_with(begin)))
     }
 
-    /// Serves HTTP on `listener` until `stop` resolves.
+    /// Serves HTTP on `listener` until `stop` resolves. What is in `beside` is no part of the API.
     ///
     /// # Errors
     /// [`Trouble`] where the socket fails.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
+        beside: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Trouble> {
-        let router = Router::new().fallback(http).with_state(self);
+        let router = Router::new().fallback(http).with_state(self).merge(beside);
         axum::serve(listener, router).with_graceful_shutdown(stop).await.map_err(|error| Trouble(error.to_string()))
     }
 

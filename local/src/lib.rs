@@ -7,6 +7,7 @@
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
+//! - [`inbox`] receives what the demo set sends, and verifies it.
 //! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
@@ -20,6 +21,7 @@ pub mod fault_run;
 pub mod faults;
 pub mod functions;
 pub mod gateway;
+pub mod inbox;
 pub mod lambda;
 pub mod metric_filter;
 pub mod openapi;
@@ -55,6 +57,7 @@ use crate::database::Data;
 use crate::demo::Demo;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
+use crate::inbox::Inbox;
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
 use crate::stream::Stream;
@@ -154,6 +157,8 @@ pub struct Stack {
     pub database: Database,
     /// The SDK, without faults.
     pub client: Client,
+    /// What the demo set's events can be sent to.
+    pub inbox: Arc<Inbox>,
     /// The stand-in for the payment provider.
     pub payment_provider: ProviderStandIn,
     stop: watch::Sender<bool>,
@@ -201,9 +206,12 @@ impl Stack {
             bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,
             payment_provider.serve(provider_listener),
         ];
+        let organisations = demo.iter().flat_map(|demo| &demo.organisations).map(|organisation| organisation.org_id);
+        let store = Store::new(client.clone(), config.table_name.clone());
+        let inbox = Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect()));
         if let Some(demo) = demo {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
-            Box::pin(demo.load(&Store::new(client.clone(), config.table_name.clone()))).await?;
+            Box::pin(demo.load(&store)).await?;
         }
         let faulty = database::client(&dynamodb_url, Some(settings.faults.http_client()), settings.attempt);
         let service = Service {
@@ -222,7 +230,8 @@ impl Stack {
         let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
-        let serving = Arc::clone(&gateway).serve(gateway_listener, stopped(stop.subscribe()));
+        let serving =
+            Arc::clone(&gateway).serve(gateway_listener, Arc::clone(&inbox).router(), stopped(stop.subscribe()));
         tasks.push(tokio::spawn(async move {
             if let Err(trouble) = serving.await {
                 eprintln!("{trouble}");
@@ -238,6 +247,7 @@ impl Stack {
             schedules,
             database,
             client,
+            inbox,
             payment_provider,
             stop,
             tasks,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use local::database::Data;
 use local::demo::Demo;
-use local::{Settings, Stack, Trouble};
+use local::{Settings, Stack, Trouble, inbox};
 
 /// Runs the entire service in one process, with a demo set to try it on.
 #[derive(Debug, Parser)]
@@ -31,6 +31,9 @@ struct Arguments {
     /// Keep the database in this file, and the objects of S3 in a folder beside it [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+    /// Leave the webhooks of the demo set as they are, instead of pointing them and its connectors at the inbox
+    #[arg(long)]
+    no_inbox: bool,
     /// Write the event of each request to this folder
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
@@ -74,6 +77,9 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     };
     let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
     let stack = Stack::start(settings).await?;
+    if let Some(demo) = demo.as_ref().filter(|_| !arguments.no_inbox) {
+        inbox::connect(&stack, demo).await?;
+    }
     introduce(&stack, demo.as_ref());
     let background = stack.background();
     tokio::signal::ctrl_c().await.map_err(|error| Trouble(error.to_string()))?;
@@ -89,19 +95,19 @@ fn from_root(path: PathBuf) -> PathBuf {
     if !path.exists() && in_checkout.exists() { in_checkout } else { path }
 }
 
+/// What to do next, in a few lines.
 fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("API       {}/api/v1", stack.url);
+    println!("Page      {}{}", stack.url, shared::routes::READ_DOCS.path);
+    println!("Inbox     {}{}", stack.url, inbox::PATH);
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
     let key = local::bucket::ACCESS_KEY;
     println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);
-    println!("Page      {}{}", stack.url, shared::routes::READ_DOCS.path);
     for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
-        println!("\n{} ({})", organisation.name, organisation.org_id);
-        for key in &organisation.keys {
-            println!("  {:10} {}", key.role(), key.key);
-        }
+        let keys: Vec<_> = organisation.keys.iter().map(|key| format!("{} {}", key.role(), key.key)).collect();
+        println!("{:9} {}", organisation.name, keys.join("  "));
     }
     if let Some(key) = demo.and_then(Demo::full_key) {
-        println!("\nTry it:\n  curl '{}/api/v1/user/get_agent_list/?api_key={}&size=2'\n", stack.url, key);
+        println!("Try it    curl '{}/api/v1/user/get_agent_list/?api_key={key}&size=2'", stack.url);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::fixture::{root, scratch};
+use crate::fixture::{http_client, root, scratch};
 
 const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", "0"];
 
@@ -34,7 +34,7 @@ impl Running {
         let mut greeting = Vec::new();
         for line in lines.by_ref() {
             greeting.push(line.unwrap());
-            if greeting.last().unwrap().starts_with("  curl ") {
+            if greeting.last().unwrap().starts_with("Try it ") {
                 break;
             }
         }
@@ -56,16 +56,8 @@ impl Running {
 }
 
 async fn get(url: &str) -> (u16, serde_json::Value) {
-    let response = reqwest_client().get(url).send().await.unwrap();
+    let response = http_client().get(url).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
-}
-
-fn reqwest_client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .no_proxy()
-        .tls_backend_preconfigured(shared::records::agency::payment_provider::tls().unwrap())
-        .build()
-        .unwrap()
 }
 
 #[tokio::test]
@@ -73,11 +65,12 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
     let running = Running::start(&[]);
     let text = running.greeting.join("\n");
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
-    assert!(text.contains("S3        http://127.0.0.1:"), "{text}");
+    assert!(text.contains("S3        http://127.0.0.1:") && text.contains("Inbox     http://127.0.0.1:"), "{text}");
+    assert!(running.greeting.len() <= 8, "{text}");
     let (status, body) = get(running.url()).await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
     let page = running.greeting.iter().find_map(|line| line.strip_prefix("Page      ")).unwrap();
-    let page = reqwest_client().get(page).send().await.unwrap();
+    let page = http_client().get(page).send().await.unwrap();
     assert_eq!(page.status(), 200);
     assert!(page.text().await.unwrap().contains("data-key=\"in-demo-acme-full-"));
     let (code, rest) = running.interrupt();
@@ -97,9 +90,7 @@ async fn with_a_file_the_data_is_kept_and_loading_again_changes_nothing() {
     let tag = "01900000-0000-7000-8000-a00100000001";
     let delete = |url: String| {
         let key = key.clone();
-        async move {
-            reqwest_client().delete(format!("{url}/api/v1/tag/{tag}?api_key={key}")).send().await.unwrap().status()
-        }
+        async move { http_client().delete(format!("{url}/api/v1/tag/{tag}?api_key={key}")).send().await.unwrap().status() }
     };
     assert_eq!(delete(url).await, 200);
     assert_eq!(first.interrupt().0, Some(0));

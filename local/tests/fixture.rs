@@ -106,14 +106,15 @@ pub async fn stack_of_today(settings: Settings) -> (Stack, Clock) {
     (Stack::start(Settings { clock: clock.clone(), ..settings }).await.unwrap(), clock)
 }
 
+/// An HTTP client that looks at no proxy.
+pub fn http_client() -> reqwest::Client {
+    let tls = shared::records::agency::payment_provider::tls().unwrap();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+}
+
 /// Sends a request about an object, as any HTTP client would: status, type and body of the answer.
 pub async fn send(method: &str, url: &str, headers: &Value, body: &[u8]) -> (u16, String, Vec<u8>) {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .tls_backend_preconfigured(shared::records::agency::payment_provider::tls().unwrap())
-        .build()
-        .unwrap();
-    let mut request = client.request(method.parse().unwrap(), url).body(body.to_vec());
+    let mut request = http_client().request(method.parse().unwrap(), url).body(body.to_vec());
     for (name, value) in headers.as_object().unwrap() {
         request = request.header(name, value.as_str().unwrap());
     }

@@ -20,6 +20,7 @@ mod filters;
 mod fixture;
 mod http_client;
 mod idempotency;
+mod inbox;
 mod isolation;
 mod journey;
 mod keys;

@@ -1,0 +1,349 @@
+//! The inbox of `cargo local`: a customer's server, where the events of the demo set arrive. It verifies each signature, keeps what came, and
+//! fails when it is told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared::records::webhook::Webhook;
+use shared::request::context::Clock;
+use shared::request::input::Between;
+use shared::request::page::PageQuery;
+use shared::request::tenant::Tenant;
+use shared::routes::{self, Route};
+use shared::table::store::Store;
+use shared::table::{Table, TableError};
+use shared::values::id::OrgId;
+use shared::values::time::Timestamp;
+use tokio::time::sleep;
+
+use crate::demo::Demo;
+use crate::gateway::{Call, endpoint};
+use crate::{Stack, Trouble};
+
+/// Where it answers, on the port of the API.
+pub const PATH: &str = "/inbox";
+
+/// The most events that are kept.
+const KEPT: usize = 1000;
+/// The most bytes of an event: ten times what the service sends.
+const LARGEST: usize = 64 * 1024 * 1024;
+/// The longest that an answer is held back, in milliseconds.
+const LONGEST_DELAY: u64 = 60_000;
+
+/// The inbox.
+#[derive(Debug)]
+pub struct Inbox {
+    store: Store,
+    clock: Clock,
+    organisations: Vec<OrgId>,
+    state: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// What came, the oldest first.
+    events: VecDeque<Arrived>,
+    /// How many came, those included that are not kept any more.
+    count: u64,
+    /// How the next ones are answered.
+    plan: Plan,
+}
+
+/// How the next events are answered. All others are answered 200 at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// How many.
+    pub count: u32,
+    /// With which status.
+    #[serde(default)]
+    pub status: AnswerStatus,
+    /// After how many milliseconds, a minute at most.
+    #[serde(default)]
+    pub delay_milliseconds: u64,
+}
+
+/// A status that an answer can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct AnswerStatus(StatusCode);
+
+impl Default for AnswerStatus {
+    fn default() -> Self {
+        Self(StatusCode::OK)
+    }
+}
+
+impl TryFrom<u16> for AnswerStatus {
+    type Error = String;
+
+    fn try_from(status: u16) -> Result<Self, String> {
+        let code = StatusCode::from_u16(status).ok().filter(|_| (200..600).contains(&status));
+        code.map(Self).ok_or_else(|| format!("no answer has the status {status}"))
+    }
+}
+
+impl From<AnswerStatus> for u16 {
+    fn from(status: AnswerStatus) -> Self {
+        status.0.as_u16()
+    }
+}
+
+/// Whether the signature of an event is that of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signature {
+    /// A secret of a webhook of this organisation made it.
+    Verified(OrgId),
+    /// No secret of an organisation of the demo set made it, or it is too old.
+    Wrong,
+    /// It has none.
+    Missing,
+}
+
+/// An event that came.
+#[derive(Debug, Clone, Serialize)]
+pub struct Arrived {
+    /// Its number, counted from 1.
+    pub number: u64,
+    /// When it came.
+    pub at: Timestamp,
+    /// Where it came, behind `/inbox/`.
+    pub to: String,
+    /// Its headers, with their names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// Its JSON; text where it is none.
+    pub body: Value,
+    /// What its signature proves.
+    pub signature: Signature,
+    /// The status of the answer.
+    pub answered: u16,
+}
+
+impl Inbox {
+    /// An empty inbox, which verifies with the secrets of these organisations.
+    pub fn new(store: Store, clock: Clock, organisations: Vec<OrgId>) -> Self {
+        Self { store, clock, organisations, state: Mutex::default() }
+    }
+
+    /// What answers at [`PATH`].
+    pub fn router(self: Arc<Self>) -> Router {
+        let receiving = post(receive).layer(DefaultBodyLimit::max(LARGEST));
+        Router::new()
+            .route(PATH, get(list))
+            .route(&format!("{PATH}/answers"), get(read_plan).put(set_plan))
+            .route(&format!("{PATH}/events/{{*to}}"), receiving)
+            .with_state(self)
+    }
+
+    /// What came, the newest first.
+    pub fn events(&self) -> Vec<Arrived> {
+        self.state().events.iter().rev().cloned().collect()
+    }
+
+    /// Has the next events answered in this way.
+    pub fn answer_next(&self, plan: Plan) {
+        self.state().plan = plan;
+    }
+
+    async fn signature(&self, headers: &HeaderMap, body: &[u8]) -> Result<Signature, TableError> {
+        if !headers.contains_key("webhook-signature") {
+            return Ok(Signature::Missing);
+        }
+        for org in &self.organisations {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the user of the stack is the customer, who knows the secrets"
+            )]
+            let table = Table::new(self.store.clone(), Tenant::operator(*org));
+            let mut next = Some(1);
+            while let Some(number) = next {
+                let page = PageQuery { page: Between::clamped(number), size: Between::clamped(100) };
+                let webhooks = table.page::<Webhook>((), &page).await?;
+                let mut secrets = webhooks.items.iter().flat_map(|webhook| webhook.signing(self.clock.now()));
+                if secrets.any(|secret| verifies(secret.expose(), headers, body)) {
+                    return Ok(Signature::Verified(*org));
+                }
+                next = webhooks.next_page.and_then(|page| i64::try_from(page).ok());
+            }
+        }
+        Ok(Signature::Wrong)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Keeps an event, and says how it is to be answered.
+    fn keep(&mut self, event: impl FnOnce(u64, u16) -> Arrived) -> Plan {
+        self.count += 1;
+        let plan = if self.plan.count == 0 { Plan::default() } else { self.plan };
+        self.plan.count = self.plan.count.saturating_sub(1);
+        if self.events.len() == KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event(self.count, plan.status.into()));
+        plan
+    }
+}
+
+fn verifies(secret: &str, headers: &HeaderMap, body: &[u8]) -> bool {
+    standardwebhooks::Webhook::new(secret).is_ok_and(|webhook| webhook.verify(body, headers).is_ok())
+}
+
+async fn receive(
+    State(inbox): State<Arc<Inbox>>,
+    Path(to): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<StatusCode, Refusal> {
+    let signature = inbox.signature(&headers, &body).await.map_err(|error| Refusal(500, error.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let plan = inbox.state().keep(|number, answered| Arrived {
+        number,
+        at: inbox.clock.now(),
+        to,
+        headers: headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
+        body: serde_json::from_slice(&body).unwrap_or_else(|_| text(&body).into()),
+        signature,
+        answered,
+    });
+    sleep(Duration::from_millis(plan.delay_milliseconds)).await;
+    Ok(plan.status.0)
+}
+
+async fn list(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Value>, Refusal> {
+    from_here(&headers)?;
+    Ok(Json(json!({"events": inbox.events()})))
+}
+
+async fn read_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Plan>, Refusal> {
+    from_here(&headers)?;
+    Ok(Json(inbox.state().plan))
+}
+
+async fn set_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes) -> Result<Json<Plan>, Refusal> {
+    from_here(&headers)?;
+    let plan: Plan = serde_json::from_slice(&body).map_err(|error| Refusal(400, error.to_string()))?;
+    if plan.delay_milliseconds > LONGEST_DELAY {
+        return Err(Refusal(400, format!("delay_milliseconds is {LONGEST_DELAY} at most")));
+    }
+    inbox.answer_next(plan);
+    Ok(Json(plan))
+}
+
+/// Refuses what a page of another host asks for, also where the name of that host leads to this machine.
+fn from_here(headers: &HeaderMap) -> Result<(), Refusal> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text("host").unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
+    let here = name == "localhost" || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let same = text("origin").is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
+    if here && same { Ok(()) } else { Err(Refusal(403, "Pages of other hosts may not use the inbox".to_owned())) }
+}
+
+/// Why a request is refused: its status and what is wrong.
+#[derive(Debug)]
+struct Refusal(u16, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, Json(json!({"error": self.1}))).into_response()
+    }
+}
+
+/// Points the webhooks of the demo set, and the connectors of its widgets, at the inbox of `stack`, by the API. What its user has changed stays.
+///
+/// # Errors
+/// [`Trouble`] tells what the API answered.
+pub async fn connect(stack: &Stack, demo: &Demo) -> Result<(), Trouble> {
+    for organisation in &demo.organisations {
+        let Some(key) = organisation.keys.iter().find(|key| key.role() == "full") else { continue };
+        let name = organisation.name.to_lowercase();
+        let events = |what: &str| format!("{}{PATH}/events/{name}/{what}", stack.url);
+        for (list, update, field, what) in [
+            (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "endpoint", "webhook"),
+            (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "connector_url", "connector"),
+        ] {
+            let listed = ask(stack, list, "", &key.key, "").await?;
+            for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
+                let is = record[field].as_str();
+                let own = is.is_none_or(|is| is.starts_with(NOBODY) || is.contains(&format!("{PATH}/events/")));
+                let to = events(&format!("{what}-{}", number + 1));
+                if own && is != Some(&to) {
+                    let id = record["id"].as_str().unwrap_or_default();
+                    ask(stack, update, id, &key.key, &json!({field: to}).to_string()).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the demo set's own endpoints are: an address of nobody.
+const NOBODY: &str = "https://93.184.215.14/";
+
+/// What `route` answers for the record `id`. It is no request of the user's, so it is neither logged nor recorded.
+async fn ask(stack: &Stack, route: &Route, id: &str, key: &str, body: &str) -> Result<Value, Trouble> {
+    let path = route.parameters().fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), id));
+    let headers = BTreeMap::from([("authorization".to_owned(), format!("Bearer {key}"))]);
+    let call = Call { method: route.method.to_owned(), path, headers, body: body.into(), ..Call::default() };
+    let trouble = |says: &str| Trouble(format!("the inbox: {}: {says}", route.name));
+    let endpoint = endpoint(route.name).ok_or_else(|| trouble("no such function"))?;
+    let answer = stack.gateway.invoke(endpoint, stack.gateway.event(&call, "inbox")).await;
+    if answer.status != 200 {
+        return Err(trouble(&answer.body));
+    }
+    let mut answered: Value = serde_json::from_str(&answer.body).map_err(|error| trouble(&error.to_string()))?;
+    Ok(answered["data"].take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_another_host_is_refused_also_where_its_name_leads_here() {
+        let allowed = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert("origin", origin.parse().unwrap());
+            }
+            from_here(&headers).is_ok()
+        };
+        for host in ["127.0.0.1:3000", "localhost:3000", "localhost", "[::1]:3000", "[::1]", "192.168.0.2"] {
+            assert!(allowed(host, None), "{host}");
+            assert!(allowed(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(!allowed(host, Some("http://evil.example")), "{host}");
+        }
+        for host in ["evil.example", "evil.example:3000", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+            assert!(!allowed(host, None), "{host}");
+        }
+        assert!(!allowed("localhost:3000", Some("http://localhost:3001")));
+        assert!(!allowed("localhost:3000", Some("null")));
+    }
+
+    #[test]
+    fn a_status_is_one_that_an_answer_can_have() {
+        let plan = |status: &str| serde_json::from_str::<Plan>(&format!(r#"{{"count":1,"status":{status}}}"#));
+        assert_eq!(plan("503").unwrap().status.0, StatusCode::SERVICE_UNAVAILABLE);
+        for status in ["199", "600", "0", "-1", "70000", "\"200\""] {
+            plan(status).unwrap_err();
+        }
+        serde_json::from_str::<Plan>(r#"{"count":1,"unknown":1}"#).unwrap_err();
+    }
+}

@@ -1,0 +1,149 @@
+//! The inbox of `cargo local`: the events of the demo set arrive there, verified, and it fails when it is told to.
+
+use local::demo::Demo;
+use local::gateway::Call;
+use local::inbox::{self, Plan, Signature};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::request::context::Clock;
+use shared::routes;
+
+use crate::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
+
+/// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
+async fn connected() -> Stack {
+    let stack = Stack::start(Settings { clock: Clock::System, demo: demo_file(), ..streaming() }).await.unwrap();
+    inbox::connect(&stack, &demo()).await.unwrap();
+    stack
+}
+
+fn demo_file() -> Option<std::path::PathBuf> {
+    Settings::of(&root()).demo
+}
+
+fn demo() -> Demo {
+    Demo::read(&demo_file().unwrap()).unwrap()
+}
+
+fn put(path: &str, key: &str, body: &Value) -> Call {
+    Call { method: "PUT".into(), body: body.to_string().into(), ..call("GET", path, key) }
+}
+
+fn post(path: &str, key: &str, body: &Value) -> Call {
+    Call { method: "POST".into(), ..put(path, key, body) }
+}
+
+/// Closes a conversation of the demo set, and has its event delivered.
+async fn close(stack: &Stack) {
+    let close = format!("/api/v1/conversation/{}/close", id('a', kind::CONVERSATION, 1));
+    data(&stack.answer(&post(&close, ACME, &json!({}))).await);
+    stack.settle().await.unwrap();
+}
+
+async fn items(stack: &Stack, path: &str, key: &str) -> Vec<Value> {
+    data(&stack.answer(&call("GET", path, key)).await)["items"].as_array().unwrap().clone()
+}
+
+/// Number, address, signature and answer of what came, the oldest first.
+fn came(stack: &Stack) -> Vec<(u64, String, Signature, u16)> {
+    let one = |event: inbox::Arrived| (event.number, event.to, event.signature, event.answered);
+    stack.inbox.events().into_iter().rev().map(one).collect()
+}
+
+#[tokio::test]
+async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
+    let stack = connected().await;
+    let (webhooks, widgets) = (routes::LIST_WEBHOOKS.path, routes::LIST_WIDGETS.path);
+    for (key, name) in [(ACME, "acme"), (GLOBEX, "globex")] {
+        for (list, field, what) in [(webhooks, "endpoint", "webhook"), (widgets, "connector_url", "connector")] {
+            let records = items(&stack, list, key).await;
+            assert!(!records.is_empty());
+            for (number, record) in records.iter().enumerate() {
+                let wanted = format!("{}/inbox/events/{name}/{what}-{}", stack.url, number + 1);
+                assert_eq!(record[field], wanted);
+            }
+        }
+    }
+    let webhook = path(&routes::UPDATE_WEBHOOK, |_| id('a', kind::WEBHOOK, 0));
+    let own = json!({"endpoint": "https://93.184.215.15/own"});
+    let changed = data(&stack.answer(&put(&webhook, ACME, &own)).await);
+    let before = (items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await);
+    inbox::connect(&stack, &demo()).await.unwrap();
+    assert_eq!((items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await), before);
+    assert!(before.0.contains(&changed));
+}
+
+#[tokio::test]
+async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
+    let stack = connected().await;
+    stack.inbox.answer_next(serde_json::from_value(json!({"count": 1, "status": 503})).unwrap());
+    close(&stack).await;
+    let org = demo().organisations[0].org_id;
+    let event = |number, status| (number, "acme/webhook-2".to_owned(), Signature::Verified(org), status);
+    assert_eq!(came(&stack), [event(1, 503)]);
+    let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
+    let failed = items(&stack, &deliveries, ACME).await.pop().unwrap();
+    assert_eq!(failed["status"], 503, "{failed}");
+    let again = format!("{deliveries}/{}/redeliver", failed["id"].as_str().unwrap());
+    data(&stack.answer(&post(&again, ACME, &json!({}))).await);
+    stack.settle().await.unwrap();
+    assert_eq!(came(&stack), [event(1, 503), event(2, 200)]);
+    let bodies: Vec<_> = stack.inbox.events().into_iter().map(|event| event.body).collect();
+    assert_eq!(bodies[0]["data"], bodies[1]["data"]);
+    assert_eq!(bodies[0]["data"]["id"], id('a', kind::CONVERSATION, 1));
+}
+
+#[tokio::test]
+async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_host() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let client = crate::fixture::http_client();
+    let address = |path: &str| format!("{}/inbox{path}", stack.url);
+    let send = async |body: &str, signature: Option<&str>| {
+        let request = client.post(address("/events/any/where")).body(body.to_owned());
+        let request = signature.iter().fold(request, |request, text| request.header("webhook-signature", *text));
+        request.send().await.unwrap().status().as_u16()
+    };
+    let told = async |body: Value, origin: Option<&str>| {
+        let request = client.put(address("/answers")).body(body.to_string());
+        let request = origin.iter().fold(request, |request, origin| request.header("origin", *origin));
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let plan = json!({"count": 2, "status": 500, "delay_milliseconds": 1});
+    assert_eq!(told(plan.clone(), None).await, (200, plan));
+    for wrong in [
+        json!({"count": 1, "status": 99}),
+        json!({"count": -1}),
+        json!([]),
+        json!({"count": 1, "delay_milliseconds": 60_001}),
+    ] {
+        let (status, body) = told(wrong.clone(), None).await;
+        assert!(status == 400 && body["error"].is_string(), "{wrong} {body}");
+    }
+    assert_eq!(told(json!({"count": 0}), Some("http://page.example")).await.0, 403);
+    assert_eq!(told(json!({"count": 2, "status": 502}), Some(&stack.url)).await.0, 200);
+    let answers = [send("{\"a\":1}", None).await, send("text", Some("v1,AAAA")).await, send("third", None).await];
+    assert_eq!(answers, [502, 502, 200]);
+    let listed: Value = client.get(address("")).send().await.unwrap().json().await.unwrap();
+    let shown: Vec<_> = listed["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| (&event["number"], &event["body"], &event["signature"]))
+        .collect();
+    let (one, two, three) = (json!(1), json!(2), json!(3));
+    let (first, missing, wrong) = (json!({"a": 1}), json!("missing"), json!("wrong"));
+    assert_eq!(shown, [(&three, &json!("third"), &missing), (&two, &json!("text"), &wrong), (&one, &first, &missing)]);
+}
+
+#[tokio::test]
+async fn the_last_thousand_are_kept() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let client = crate::fixture::http_client();
+    for _ in 0..1002 {
+        client.post(format!("{}/inbox/events/x", stack.url)).send().await.unwrap().error_for_status().unwrap();
+    }
+    let kept: Vec<_> = came(&stack).into_iter().map(|(number, ..)| number).collect();
+    assert_eq!(kept, (3..=1002).collect::<Vec<_>>());
+    assert_eq!(Plan::default().count, 0);
+}
