@@ -89,8 +89,8 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
     stack.settle().await.unwrap();
     assert_eq!(came(&stack), [event(1, 503), event(2, 200)]);
     let bodies: Vec<_> = stack.inbox.events().into_iter().map(|event| event.body).collect();
-    assert_eq!(bodies[0]["data"], bodies[1]["data"]);
-    assert_eq!(bodies[0]["data"]["id"], id('a', kind::CONVERSATION, 1));
+    assert_eq!(bodies[0], bodies[1]);
+    assert_eq!(bodies[0]["data"]["conversation_id"], id('a', kind::CONVERSATION, 1));
 }
 
 #[tokio::test]
