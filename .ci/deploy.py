@@ -24,14 +24,7 @@ BUILD = WORK / "build"
 # A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or react to every kind of
 # record, where nobody waits for an answer.
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_200_000, 3_900_000
-LARGER = (
-    "CheckPaymentWebhookFunction",
-    "McpFunction",
-    "RecordChangedFunction",
-    "RemovePaymentWebhooksFunction",
-    "SendDeliveryFunction",
-    "SetupPaymentWebhookFunction",
-)
+LARGER = ("CheckPaymentWebhook", "Mcp", "RecordChanged", "RemovePaymentWebhooks", "SendDelivery", "SetupPaymentWebhook")
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}
 # What the emulator is known not to do: it applies no GatewayResponses, and its events name no domain. Besides, it takes
@@ -54,7 +47,8 @@ def weigh() -> None:
     for bootstrap in sorted(BUILD.glob("*/bootstrap")):
         # Deflated, as a zip has it; the zip's own bytes are some two hundred.
         binary, name = bootstrap.read_bytes(), bootstrap.parent.name
-        size, limit = len(zlib.compress(binary)), LARGER_ZIP_LIMIT if name in LARGER else ZIP_LIMIT
+        size, larger = len(zlib.compress(binary)), name.removesuffix("Function") in LARGER
+        limit = LARGER_ZIP_LIMIT if larger else ZIP_LIMIT
         print(f"   {name:45} {len(binary) / 1e6:6.2f} MB, zip {size / 1e6:.2f} MB")
         expect(size <= limit, f"the zip of {name} may have {limit / 1e6:.1f} MB at most")
 
@@ -175,13 +169,19 @@ def journey(service: Deployment) -> None:
 
 
 def tools(service: Deployment) -> None:
-    """The official client uses the tools. In the emulator no name leads to the API: its address is set."""
-    function = {"FunctionName": service.names["McpFunction"]}
-    variables = service.functions.get_function_configuration(**function)["Environment"]["Variables"]
-    environment = {"Variables": variables | {"API_BASE_URL": service.url}}
-    service.functions.update_function_configuration(**function, Environment=environment)
-    keys = {"ACME": service.key(), "ACME_READ_ONLY": service.key("create-assistant.read-only-key")}
-    print(run(".ci/mcp", API=service.url, **keys))
+    """The official client uses the tools. The emulator imports no method ANY, and no name leads to it: both are set."""
+    function = service.functions.get_function_configuration(FunctionName=service.names["McpFunction"])
+    environment = {"Variables": function["Environment"]["Variables"] | {"API_BASE_URL": service.url}}
+    service.functions.update_function_configuration(FunctionName=function["FunctionName"], Environment=environment)
+    gateway, api = client("apigateway", service.emulator), service.url.split("/")[-2]
+    resources = gateway.get_resources(restApiId=api, limit=500)["items"]
+    resource = next(part["id"] for part in resources if part["path"] == "/api/v1/mcp")
+    method = {"restApiId": api, "resourceId": resource, "httpMethod": "ANY"}
+    gateway.put_method(**method, authorizationType="NONE")
+    uri = f"arn:aws:apigateway:us-east-1:lambda:path/2015-03-31/functions/{function['FunctionArn']}/invocations"
+    gateway.put_integration(**method, type="AWS_PROXY", integrationHttpMethod="POST", uri=uri)
+    read_only = service.key("create-assistant.read-only-key")
+    print(run(".ci/mcp", API=service.url, ACME=service.key(), ACME_READ_ONLY=read_only))
 
 
 def process_of(function: str, parent: int) -> int:
