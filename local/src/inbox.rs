@@ -46,23 +46,23 @@ pub struct Inbox {
     store: Store,
     clock: Clock,
     organisations: Vec<OrgId>,
-    state: Mutex<Kept>,
+    state: Mutex<InboxState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct InboxState {
     /// What came, the oldest first.
     events: VecDeque<Arrived>,
     /// How many came, those included that are not kept any more.
     count: u64,
     /// How the next ones are answered.
-    plan: Plan,
+    plan: AnswerPlan,
 }
 
 /// How the next events are answered. All others are answered 200 at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct AnswerPlan {
     /// How many.
     pub count: u32,
     /// With which status.
@@ -152,7 +152,7 @@ impl Inbox {
     }
 
     /// Has the next events answered in this way.
-    pub fn answer_next(&self, plan: Plan) {
+    pub fn answer_next(&self, plan: AnswerPlan) {
         self.state().plan = plan;
     }
 
@@ -180,16 +180,16 @@ impl Inbox {
         Ok(Signature::Wrong)
     }
 
-    fn state(&self) -> MutexGuard<'_, Kept> {
+    fn state(&self) -> MutexGuard<'_, InboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl InboxState {
     /// Keeps an event, and says how it is to be answered.
-    fn keep(&mut self, event: impl FnOnce(u64, u16) -> Arrived) -> Plan {
+    fn keep(&mut self, event: impl FnOnce(u64, u16) -> Arrived) -> AnswerPlan {
         self.count += 1;
-        let plan = if self.plan.count == 0 { Plan::default() } else { self.plan };
+        let plan = if self.plan.count == 0 { AnswerPlan::default() } else { self.plan };
         self.plan.count = self.plan.count.saturating_sub(1);
         if self.events.len() == KEPT {
             self.events.pop_front();
@@ -208,8 +208,8 @@ async fn receive(
     Path(to): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<StatusCode, Refusal> {
-    let signature = inbox.signature(&headers, &body).await.map_err(|error| Refusal(500, error.to_string()))?;
+) -> Result<StatusCode, InboxRefusal> {
+    let signature = inbox.signature(&headers, &body).await.map_err(|error| InboxRefusal(500, error.to_string()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let plan = inbox.state().keep(|number, answered| Arrived {
         number,
@@ -224,41 +224,45 @@ async fn receive(
     Ok(plan.status.0)
 }
 
-async fn list(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Value>, Refusal> {
+async fn list(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Value>, InboxRefusal> {
     from_here(&headers)?;
     Ok(Json(json!({"events": inbox.events()})))
 }
 
-async fn read_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Plan>, Refusal> {
+async fn read_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<AnswerPlan>, InboxRefusal> {
     from_here(&headers)?;
     Ok(Json(inbox.state().plan))
 }
 
-async fn set_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes) -> Result<Json<Plan>, Refusal> {
+async fn set_plan(
+    State(inbox): State<Arc<Inbox>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<AnswerPlan>, InboxRefusal> {
     from_here(&headers)?;
-    let plan: Plan = serde_json::from_slice(&body).map_err(|error| Refusal(400, error.to_string()))?;
+    let plan: AnswerPlan = serde_json::from_slice(&body).map_err(|error| InboxRefusal(400, error.to_string()))?;
     if plan.delay_milliseconds > LONGEST_DELAY {
-        return Err(Refusal(400, format!("delay_milliseconds is {LONGEST_DELAY} at most")));
+        return Err(InboxRefusal(400, format!("delay_milliseconds is {LONGEST_DELAY} at most")));
     }
     inbox.answer_next(plan);
     Ok(Json(plan))
 }
 
 /// Refuses what a page of another host asks for, also where the name of that host leads to this machine.
-fn from_here(headers: &HeaderMap) -> Result<(), Refusal> {
+fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
     let here = name == "localhost" || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let same = text("origin").is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
-    if here && same { Ok(()) } else { Err(Refusal(403, "Pages of other hosts may not use the inbox".to_owned())) }
+    if here && same { Ok(()) } else { Err(InboxRefusal(403, "Pages of other hosts may not use the inbox".to_owned())) }
 }
 
 /// Why a request is refused: its status and what is wrong.
 #[derive(Debug)]
-struct Refusal(u16, String);
+struct InboxRefusal(u16, String);
 
-impl IntoResponse for Refusal {
+impl IntoResponse for InboxRefusal {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, Json(json!({"error": self.1}))).into_response()
@@ -339,11 +343,11 @@ mod tests {
 
     #[test]
     fn a_status_is_one_that_an_answer_can_have() {
-        let plan = |status: &str| serde_json::from_str::<Plan>(&format!(r#"{{"count":1,"status":{status}}}"#));
+        let plan = |status: &str| serde_json::from_str::<AnswerPlan>(&format!(r#"{{"count":1,"status":{status}}}"#));
         assert_eq!(plan("503").unwrap().status.0, StatusCode::SERVICE_UNAVAILABLE);
         for status in ["199", "600", "0", "-1", "70000", "\"200\""] {
             plan(status).unwrap_err();
         }
-        serde_json::from_str::<Plan>(r#"{"count":1,"unknown":1}"#).unwrap_err();
+        serde_json::from_str::<AnswerPlan>(r#"{"count":1,"unknown":1}"#).unwrap_err();
     }
 }

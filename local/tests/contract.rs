@@ -6,6 +6,7 @@ use std::process::Command;
 
 use local::functions::describe;
 use local::template::{Template, TemplateRoute, camel_case, document};
+use shared::reactions;
 use shared::request::pipeline::Handler;
 use shared::routes::{self, Route};
 
@@ -316,6 +317,53 @@ fn the_readme_has_the_route_table() {
         table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");
     }
     generated_between("README.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
+}
+
+/// The diagram of the README: what a request and an event pass. Its functions are those of the tables, in the order of these.
+#[test]
+fn the_readme_shows_the_way_of_a_request_and_of_an_event() {
+    let names = |names: Vec<&str>| names.join("<br>");
+    let mut records: Vec<(&str, usize)> = Vec::new();
+    for Route { record, .. } in routes::ALL {
+        match records.iter_mut().find(|(known, _)| known == record) {
+            Some((_, count)) => *count += 1,
+            None => records.push((record, 1)),
+        }
+    }
+    records.sort_unstable();
+    let counts: Vec<_> = records.iter().map(|(record, count)| format!("{record} {count}")).collect();
+    let operations: Vec<_> = counts.chunks(3).map(|three| three.join(", ")).collect();
+    let mut reactions: Vec<_> = reactions::ALL.iter().map(|reaction| reaction.name).collect();
+    reactions.dedup();
+    let [changed, sender] = local::functions::CONSUMERS else { panic!("another function reads the stream") };
+    let documents = names(local::functions::DOCUMENTS.iter().map(|document| document.route.name).collect());
+    let tools = names(local::functions::SERVERS.iter().map(|server| server.route.name).collect());
+    let scheduled = names(local::functions::SCHEDULED.iter().map(|scheduled| scheduled.name).collect());
+    let tasks = names(local::functions::TASKS.iter().map(|task| task.name).collect());
+    let flow = format!(
+        r#"
+```mermaid
+flowchart LR
+  caller([caller]) --> gateway[API Gateway]
+  agent([agent]) --> gateway
+  gateway --> operations["{total} operations, a function each:<br>{operations}"]
+  gateway --> documents["{documents}"]
+  gateway --> tools["{tools}"] -- one call each --> gateway
+  operations --> table[(table)]
+  operations --> bucket[(bucket)]
+  operator([operator]) --> tasks["{tasks}"] --> table
+  table -- stream --> changed["{changed}:<br>{reactions}"] --> table
+  table -- stream --> sender["{sender}"] -- signed events --> servers([customers' servers])
+  minute([every minute]) --> scheduled["{scheduled}"] --> table
+```
+"#,
+        total = routes::ALL.len(),
+        operations = operations.join("<br>"),
+        changed = changed.name,
+        reactions = names(reactions),
+        sender = sender.name,
+    );
+    generated_between("README.md", ("<!-- flow -->", "<!-- /flow -->"), &flow);
 }
 
 /// The tests of an operation stand under its record. A plain operation needs none of its own: the matrices cover it.

@@ -2,7 +2,7 @@
 
 use local::demo::Demo;
 use local::gateway::Call;
-use local::inbox::{self, Plan, Signature};
+use local::inbox::{self, AnswerPlan, Signature};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::context::Clock;
@@ -145,5 +145,5 @@ async fn the_last_thousand_are_kept() {
     }
     let kept: Vec<_> = came(&stack).into_iter().map(|(number, ..)| number).collect();
     assert_eq!(kept, (3..=1002).collect::<Vec<_>>());
-    assert_eq!(Plan::default().count, 0);
+    assert_eq!(AnswerPlan::default().count, 0);
 }

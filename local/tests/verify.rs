@@ -1,4 +1,4 @@
-//! How the README says to verify an event: each example as it stands there, tried on what really arrives and on what is forged.
+//! How docs/WEBHOOKS.md says to verify an event: each example as it stands there, tried on what really arrives and on what is forged.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -49,12 +49,10 @@ impl Case {
     }
 }
 
-/// The README's block of code in `language`.
+/// The page's block of code in `language`.
 fn example(language: &str) -> String {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let section = readme.split("\n## ").find(|section| section.starts_with("Events\n")).unwrap();
-    let block =
-        section.split(&format!("\n```{language}\n")).nth(1).unwrap_or_else(|| panic!("no example in {language}"));
+    let page = std::fs::read_to_string(root().join("docs/WEBHOOKS.md")).unwrap();
+    let block = page.split(&format!("\n```{language}\n")).nth(1).unwrap_or_else(|| panic!("no example in {language}"));
     block.split("```").next().unwrap().to_owned()
 }
 
@@ -63,8 +61,9 @@ fn verdict(interpreter: &str, script: &std::path::Path, case: &Case) -> String {
     let mut command = Command::new(interpreter);
     command.arg(script).args([&case.secret, &case.id, &case.timestamp.to_string(), &case.signatures]);
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut command = started
-        .unwrap_or_else(|error| panic!("{interpreter}, which runs an example of the README, is missing: {error}"));
+    let mut command = started.unwrap_or_else(|error| {
+        panic!("{interpreter}, which runs an example of docs/WEBHOOKS.md, is missing: {error}")
+    });
     // Who refuses for the sake of the headers does not read the body.
     let _ = command.stdin.take().unwrap().write_all(&case.body);
     let output = command.wait_with_output().unwrap();
