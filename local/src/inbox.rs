@@ -2,7 +2,7 @@
 //! fails when it is told to.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -274,10 +274,11 @@ impl IntoResponse for InboxRefusal {
 /// # Errors
 /// [`Trouble`] tells what the API answered.
 pub async fn connect(stack: &Stack, demo: &Demo) -> Result<(), Trouble> {
+    let Some(address) = reached_at(&stack.url) else { return Ok(()) };
     for organisation in &demo.organisations {
         let Some(key) = organisation.keys.iter().find(|key| key.role() == "full") else { continue };
         let name = organisation.name.to_lowercase();
-        let events = |what: &str| format!("{}{PATH}/events/{name}/{what}", stack.url);
+        let events = |what: &str| format!("http://{address}{PATH}/events/{name}/{what}");
         for (list, update, field, what) in [
             (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "endpoint", "webhook"),
             (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "connector_url", "connector"),
@@ -295,6 +296,15 @@ pub async fn connect(stack: &Stack, demo: &Demo) -> Result<(), Trouble> {
         }
     }
     Ok(())
+}
+
+/// Where the functions reach a stack with this address. They send to this machine alone: none where it listens for another one only.
+fn reached_at(url: &str) -> Option<SocketAddr> {
+    let mut address: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    address.ip().is_loopback().then_some(address)
 }
 
 /// Where the demo set's own endpoints are: an address of nobody.
@@ -339,6 +349,20 @@ mod tests {
         }
         assert!(!allowed("localhost:3000", Some("http://localhost:3001")));
         assert!(!allowed("localhost:3000", Some("null")));
+    }
+
+    #[test]
+    fn it_is_reached_on_this_machine_or_not_at_all() {
+        for (listens, reached) in [
+            ("127.0.0.1:3000", Some("127.0.0.1:3000")),
+            ("[::1]:3000", Some("[::1]:3000")),
+            ("0.0.0.0:3000", Some("127.0.0.1:3000")),
+            ("[::]:3000", Some("[::1]:3000")),
+            ("192.168.0.2:3000", None),
+        ] {
+            let address = reached_at(&format!("http://{listens}")).map(|address| address.to_string());
+            assert_eq!(address.as_deref(), reached, "{listens}");
+        }
     }
 
     #[test]
