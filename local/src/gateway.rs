@@ -26,6 +26,7 @@ use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
 use tokio::net::TcpListener;
 
+use crate::journal::Journal;
 use crate::lambda::{Failed, Function};
 use crate::template::{Template, TemplateRoute, function_name};
 use crate::{Trouble, functions};
@@ -48,6 +49,7 @@ pub struct Gateway {
     library: Library,
     routes: Vec<TemplateRoute>,
     ids: Ids,
+    journal: Arc<Journal>,
     record: Option<PathBuf>,
     log: bool,
     look: Option<Look>,
@@ -118,6 +120,7 @@ impl Gateway {
         template: &Template,
         service: Service,
         ids: Ids,
+        journal: Arc<Journal>,
         record: Option<PathBuf>,
         log: bool,
     ) -> Result<Self, Trouble> {
@@ -131,7 +134,7 @@ impl Gateway {
         }
         let routes = template.routes.clone();
         let library = Library::new(service.config.clone());
-        Ok(Self { service, library, routes, ids, record, log, look: None, processes: None })
+        Ok(Self { service, library, routes, ids, journal, record, log, look: None, processes: None })
     }
 
     /// The same with a process for each function, as in Lambda: what one remembers, another one does not know.
@@ -186,9 +189,11 @@ impl Gateway {
         if let Some(look) = self.look {
             look(call, &answer);
         }
+        let took = started.elapsed();
+        self.journal.add(self.service.clock.now(), call, &answer, took);
         if self.log {
             let Cost { calls, read_units, write_units, .. } = answer.cost;
-            let milliseconds = started.elapsed().as_millis();
+            let milliseconds = took.as_millis();
             let (method, path, status) = (&call.method, &call.path, answer.status);
             println!(
                 "{method} {path} {status} {milliseconds} ms, {calls} calls, {read_units} read units, {write_units} write units"

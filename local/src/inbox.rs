@@ -28,6 +28,7 @@ use tokio::time::sleep;
 
 use crate::demo::Demo;
 use crate::gateway::{Call, endpoint};
+use crate::journal::Journal;
 use crate::{Stack, Trouble};
 
 /// Where it answers, on the port of the API.
@@ -46,6 +47,7 @@ pub struct Inbox {
     store: Store,
     clock: Clock,
     organisations: Vec<OrgId>,
+    journal: Arc<Journal>,
     state: Mutex<InboxState>,
 }
 
@@ -132,8 +134,8 @@ pub struct Arrived {
 
 impl Inbox {
     /// An empty inbox, which verifies with the secrets of these organisations.
-    pub fn new(store: Store, clock: Clock, organisations: Vec<OrgId>) -> Self {
-        Self { store, clock, organisations, state: Mutex::default() }
+    pub fn new(store: Store, clock: Clock, organisations: Vec<OrgId>, journal: Arc<Journal>) -> Self {
+        Self { store, clock, organisations, journal, state: Mutex::default() }
     }
 
     /// What answers at [`PATH`].
@@ -220,6 +222,7 @@ async fn receive(
         signature,
         answered,
     });
+    inbox.journal.changed();
     sleep(Duration::from_millis(plan.delay_milliseconds)).await;
     Ok(plan.status.0)
 }
@@ -249,7 +252,7 @@ async fn set_plan(
 }
 
 /// Refuses what a page of another host asks for, also where the name of that host leads to this machine.
-fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
+pub(crate) fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
@@ -260,7 +263,7 @@ fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
 
 /// Why a request is refused: its status and what is wrong.
 #[derive(Debug)]
-struct InboxRefusal(u16, String);
+pub(crate) struct InboxRefusal(u16, String);
 
 impl IntoResponse for InboxRefusal {
     fn into_response(self) -> Response {

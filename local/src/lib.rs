@@ -7,12 +7,13 @@
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
-//! - [`inbox`] receives what the demo set sends, and verifies it.
+//! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, and the requests of the [`journal`].
 //! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod bucket;
 pub mod collections;
+pub mod console;
 pub mod database;
 pub mod demo;
 pub mod event_filter;
@@ -22,6 +23,7 @@ pub mod faults;
 pub mod functions;
 pub mod gateway;
 pub mod inbox;
+pub mod journal;
 pub mod lambda;
 pub mod metric_filter;
 pub mod openapi;
@@ -53,11 +55,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use dynoxide::Database;
 
 use crate::bucket::Folder;
+use crate::console::Console;
 use crate::database::Data;
 use crate::demo::Demo;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::inbox::Inbox;
+use crate::journal::Journal;
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
 use crate::stream::Stream;
@@ -206,9 +210,11 @@ impl Stack {
             bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,
             payment_provider.serve(provider_listener),
         ];
+        let journal = Arc::new(Journal::default());
         let organisations = demo.iter().flat_map(|demo| &demo.organisations).map(|organisation| organisation.org_id);
         let store = Store::new(client.clone(), config.table_name.clone());
-        let inbox = Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect()));
+        let inbox =
+            Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal)));
         if let Some(demo) = demo {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
             Box::pin(demo.load(&store)).await?;
@@ -225,13 +231,15 @@ impl Stack {
         };
         // The gateway has its own source of ids, so that its ids do not change those of the records.
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
-        let gateway = Gateway::new(&template, service, request_ids, settings.record, settings.log)?;
+        let gateway =
+            Gateway::new(&template, service, request_ids, Arc::clone(&journal), settings.record, settings.log)?;
         let gateway = gateway.looked_at_by(settings.look);
         let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
-        let serving =
-            Arc::clone(&gateway).serve(gateway_listener, Arc::clone(&inbox).router(), stopped(stop.subscribe()));
+        let console = Console { journal, inbox: Arc::clone(&inbox) };
+        let beside = Arc::clone(&inbox).router().merge(console.router());
+        let serving = Arc::clone(&gateway).serve(gateway_listener, beside, stopped(stop.subscribe()));
         tasks.push(tokio::spawn(async move {
             if let Err(trouble) = serving.await {
                 eprintln!("{trouble}");

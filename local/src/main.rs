@@ -98,8 +98,8 @@ fn from_root(path: PathBuf) -> PathBuf {
 /// What to do next, in a few lines.
 fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("API       {}/api/v1", stack.url);
+    println!("Console   {}/", stack.url);
     println!("Page      {}{}", stack.url, shared::routes::READ_DOCS.path);
-    println!("Inbox     {}{}", stack.url, inbox::PATH);
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
     let key = local::bucket::ACCESS_KEY;
     println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);

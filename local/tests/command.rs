@@ -65,7 +65,7 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
     let running = Running::start(&[]);
     let text = running.greeting.join("\n");
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
-    assert!(text.contains("S3        http://127.0.0.1:") && text.contains("Inbox     http://127.0.0.1:"), "{text}");
+    assert!(text.contains("S3        http://127.0.0.1:") && text.contains("Console   http://127.0.0.1:"), "{text}");
     assert!(running.greeting.len() <= 8, "{text}");
     let (status, body) = get(running.url()).await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));

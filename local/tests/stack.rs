@@ -8,6 +8,7 @@ mod campaigns;
 mod canary;
 mod cascades;
 mod command;
+mod console;
 mod contract;
 mod cost;
 mod dates;

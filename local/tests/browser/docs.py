@@ -77,14 +77,14 @@ def behind(prefix: str, api: str):
 class Watch:
     """What the page must not do: call another host, report an error, or have something forbidden."""
 
-    def __init__(self, api: str, context: BrowserContext):
-        self.api, self.wrong = api, []
+    def __init__(self, api: str, context: BrowserContext, under: str = "/api/v1/"):
+        self.api, self.under, self.wrong = api, under, []
         context.add_init_script(TELL)
         context.route("**/*", self.route)
 
     def route(self, route: Route) -> None:
         """Lets nothing through but requests to the API."""
-        if route.request.url.startswith(f"{self.api}/api/v1/"):
+        if route.request.url.startswith(f"{self.api}{self.under}"):
             route.continue_()
         else:
             self.wrong.append(f"a request to {route.request.url}")
