@@ -195,10 +195,10 @@ fn pretty(body: &serde_json::Value) -> String {
 async fn changes(State(console): State<Arc<Console>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut changes = console.journal.changes();
     changes.mark_changed();
-    let changed = stream::unfold(changes, async |mut changes| {
+    let events = stream::unfold(changes, async |mut changes| {
         changes.changed().await.ok()?;
         let count = changes.borrow_and_update().to_string();
         Some((Ok(Event::default().data(count)), changes))
     });
-    Sse::new(changed).keep_alive(KeepAlive::default())
+    Sse::new(events).keep_alive(KeepAlive::default())
 }
