@@ -104,7 +104,7 @@ fn shown(markup: Markup) -> Html<String> {
 
 /// The events of the inbox, the newest first.
 fn events(inbox: &Inbox) -> Markup {
-    let events = inbox.events();
+    let events = inbox.newest(ROWS);
     let signature = |event: &Arrived| match event.signature {
         Signature::Verified(_) => html! { span.good { "verified" } },
         Signature::Wrong => html! { span.bad { "wrong" } },
@@ -117,7 +117,7 @@ fn events(inbox: &Inbox) -> Markup {
                 table {
                     thead { tr { th scope="col" { "Time" } th scope="col" { "To" } th scope="col" { "Event" } th scope="col" { "Signature" } th.number scope="col" { "Answer" } } }
                     tbody {
-                        @for event in events.iter().take(ROWS) {
+                        @for event in &events {
                             tr {
                                 td { (time_of(event.at)) }
                                 td { code { (event.to) } }

@@ -36,6 +36,8 @@ pub const PATH: &str = "/inbox";
 
 /// The most events that are kept.
 const KEPT: usize = 1000;
+/// The most bytes of their bodies: of long transcripts, fewer are kept.
+const KEPT_BYTES: usize = 256 * 1024 * 1024;
 /// The most bytes of an event: ten times what the service sends.
 const LARGEST: usize = 64 * 1024 * 1024;
 /// The longest that an answer is held back, in milliseconds.
@@ -55,6 +57,8 @@ pub struct Inbox {
 struct InboxState {
     /// What came, the oldest first.
     events: VecDeque<Arrived>,
+    /// The bytes of their bodies.
+    bytes: usize,
     /// How many came, those included that are not kept any more.
     count: u64,
     /// How the next ones are answered.
@@ -126,6 +130,8 @@ pub struct Arrived {
     pub headers: BTreeMap<String, String>,
     /// Its JSON; text where it is none.
     pub body: Value,
+    /// How long that was, in bytes.
+    pub bytes: usize,
     /// What its signature proves.
     pub signature: Signature,
     /// The status of the answer.
@@ -148,9 +154,9 @@ impl Inbox {
             .with_state(self)
     }
 
-    /// What came, the newest first.
-    pub fn events(&self) -> Vec<Arrived> {
-        self.state().events.iter().rev().cloned().collect()
+    /// The newest `most` events, the newest first.
+    pub fn newest(&self, most: usize) -> Vec<Arrived> {
+        self.state().events.iter().rev().take(most).cloned().collect()
     }
 
     /// Has the next events answered in this way.
@@ -193,10 +199,14 @@ impl InboxState {
         self.count += 1;
         let plan = if self.plan.count == 0 { AnswerPlan::default() } else { self.plan };
         self.plan.count = self.plan.count.saturating_sub(1);
-        if self.events.len() == KEPT {
-            self.events.pop_front();
+        let event = event(self.count, plan.status.into());
+        self.bytes += event.bytes;
+        self.events.push_back(event);
+        while (self.events.len() > KEPT || self.bytes > KEPT_BYTES)
+            && let Some(oldest) = self.events.pop_front()
+        {
+            self.bytes -= oldest.bytes;
         }
-        self.events.push_back(event(self.count, plan.status.into()));
         plan
     }
 }
@@ -219,6 +229,7 @@ async fn receive(
         to,
         headers: headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
         body: serde_json::from_slice(&body).unwrap_or_else(|_| text(&body).into()),
+        bytes: body.len(),
         signature,
         answered,
     });
@@ -229,7 +240,7 @@ async fn receive(
 
 async fn list(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Value>, InboxRefusal> {
     from_here(&headers)?;
-    Ok(Json(json!({"events": inbox.events()})))
+    Ok(Json(json!({"events": inbox.newest(KEPT)})))
 }
 
 async fn read_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<AnswerPlan>, InboxRefusal> {
