@@ -189,17 +189,8 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
     }
     let tests = ["test", "--package", "local", "--test", "stack", "--"];
     // The first run writes packages and binaries, the next ones what is measured of them.
-    let generators = [
-        "alarms::",
-        "contract::",
-        "cost::",
-        "events::",
-        "openapi::",
-        "operations::",
-        "permissions::",
-        "stored::",
-        "template::",
-    ];
+    let generators =
+        ["alarms::", "contract::", "cost::", "events::", "operations::", "permissions::", "stored::", "template::"];
     let told: Vec<_> = (0..3).map(|_| copy.cargo(true, &[&tests[..], &generators].concat()).1).collect();
     let (builds, last) = copy.cargo(false, &["build", "--package", "note"]);
     assert!(builds, "{last}\n{}", told.concat());
@@ -208,8 +199,7 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
         assert!(target().join("debug").join(name).is_file(), "no binary of {name}");
     }
     // Figures are measured by a program of their own, which takes long.
-    let matrices =
-        ["contract::", "events::", "exercises::", "isolation::", "matrix::", "openapi::", "permissions::", "stored::"];
+    let matrices = ["contract::", "events::", "exercises::", "isolation::", "matrix::", "permissions::", "stored::"];
     let skipped = ["--skip", "figures_of_every_function_are_kept"];
     let (passes, told) = copy.cargo(false, &[&tests[..], &matrices, &skipped].concat());
     assert!(passes, "{told}");
