@@ -10,6 +10,9 @@ use local::{Settings, Stack};
 use crate::Result;
 use crate::process::{Program, path};
 
+/// Programs whose instructions are counted at the same time: a count does not depend on what else runs, and a core is idle otherwise.
+pub const AT_ONCE: usize = 2;
+
 /// A function of the service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Function {

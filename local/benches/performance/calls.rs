@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::Stack;
 use serde_json::{Value, json};
-use shared::routes;
+use shared::routes::{self, Route};
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{AT_ONCE, Bench};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::{Process, Program};
 use crate::recorder::Recorder;
@@ -43,14 +44,13 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 /// The count of every operation.
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
-    let mut counts = Vec::new();
-    for route in routes::ALL {
+    let count = async |route: &&Route| {
         let World { stack, program, event, snapshot } = World::of(bench, route.name).await?;
         let count = warm(bench, &program, &event, |heads| snapshot.restore(&stack.database, heads)).await?;
-        counts.push((route.name.to_owned(), count));
         stack.stop().await;
-    }
-    Ok(counts)
+        Ok((route.name.to_owned(), count))
+    };
+    stream::iter(routes::ALL).map(count).buffered(AT_ONCE).try_collect().await
 }
 
 /// What an operation is called in.

@@ -1,7 +1,9 @@
 //! From the start of a process to its first poll.
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
 use crate::Result;
-use crate::bench::{Bench, Function};
+use crate::bench::{AT_ONCE, Bench, Function};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::Program;
 
@@ -28,14 +30,12 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 /// The count of every function.
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
-    let stack = bench.stack().await?;
-    let mut counts = Vec::new();
-    for Function { name, .. } in bench.functions()? {
-        let count = instructions(bench, &bench.program(&name, &stack)).await?;
-        counts.push((name, count));
-    }
-    stack.stop().await;
-    Ok(counts)
+    let stack = &bench.stack().await?;
+    let count = async |Function { name, .. }: Function| {
+        let count = instructions(bench, &bench.program(&name, stack)).await?;
+        Ok((name, count))
+    };
+    stream::iter(bench.functions()?).map(count).buffered(AT_ONCE).try_collect().await
 }
 
 async fn instructions(bench: &Bench, program: &Program) -> Result<f64> {
