@@ -112,8 +112,7 @@ impl Demo {
 
     /// The key that a newcomer may do everything with.
     pub fn full_key(&self) -> Option<&str> {
-        let mut keys = self.organisations.iter().flat_map(|organisation| &organisation.keys);
-        keys.find(|key| key.role() == "full").map(|key| key.key.as_str())
+        self.organisations.iter().find_map(DemoOrganisation::full_key)
     }
 
     /// Puts the set into the table, unless it is there already: the last key of an organisation is put last, and tells this.
@@ -129,6 +128,11 @@ impl Demo {
 }
 
 impl DemoOrganisation {
+    /// Its key that everything can be done with.
+    pub fn full_key(&self) -> Option<&str> {
+        self.keys.iter().find(|key| key.role() == "full").map(|key| key.key.as_str())
+    }
+
     async fn load(&self, time: Timestamp, store: &Store) -> Result<(), Trouble> {
         let keys = self.keys.iter().map(|key| self.key(key, time)).collect::<Result<Vec<_>, _>>()?;
         if let Some((last, _)) = keys.last()

@@ -290,21 +290,21 @@ impl IntoResponse for InboxRefusal {
 pub async fn connect(stack: &Stack, demo: &Demo) -> Result<(), Trouble> {
     let Some(address) = reached_at(&stack.url) else { return Ok(()) };
     for organisation in &demo.organisations {
-        let Some(key) = organisation.keys.iter().find(|key| key.role() == "full") else { continue };
+        let Some(key) = organisation.full_key() else { continue };
         let name = organisation.name.to_lowercase();
         let events = |what: &str| format!("http://{address}{PATH}/events/{name}/{what}");
         for (list, update, field, what) in [
             (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "endpoint", "webhook"),
             (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "connector_url", "connector"),
         ] {
-            let listed = ask(stack, list, "", &key.key, "").await?;
+            let listed = ask(stack, list, "", key, "").await?;
             for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
                 let is = record[field].as_str();
                 let own = is.is_none_or(|is| is.starts_with(NOBODY) || is.contains(&format!("{PATH}/events/")));
                 let to = events(&format!("{what}-{}", number + 1));
                 if own && is != Some(&to) {
                     let id = record["id"].as_str().unwrap_or_default();
-                    ask(stack, update, id, &key.key, &json!({field: to}).to_string()).await?;
+                    ask(stack, update, id, key, &json!({field: to}).to_string()).await?;
                 }
             }
         }

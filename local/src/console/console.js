@@ -7,17 +7,22 @@ async function update() {
   changed = true;
   if (fetching) return;
   fetching = true;
-  while (changed) {
-    changed = false;
-    for (const section of sections) {
-      const open = new Set([...section.querySelectorAll("details[open]")].map((details) => details.id));
-      const answer = await fetch(section.dataset.from);
-      if (!answer.ok) continue;
-      section.innerHTML = await answer.text();
-      for (const details of section.querySelectorAll("details")) details.open = open.has(details.id);
+  try {
+    while (changed) {
+      changed = false;
+      for (const section of sections) {
+        const answer = await fetch(section.dataset.from);
+        if (!answer.ok) continue;
+        const text = await answer.text();
+        const open = new Set([...section.querySelectorAll("details[open]")].map((details) => details.id));
+        section.innerHTML = text;
+        for (const details of section.querySelectorAll("details")) details.open = open.has(details.id);
+      }
     }
+  } finally {
+    // Also where the server has gone: the next change comes when it is back.
+    fetching = false;
   }
-  fetching = false;
 }
 
 new EventSource("/console/changes").onmessage = update;
