@@ -1,6 +1,7 @@
 //! The embedded S3, with the bucket of the template, served over loopback to any AWS client. It checks the signature of every request.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use axum::Router;
 use axum::error_handling::HandleError;
 use axum::http::StatusCode;
 use s3s::auth::SimpleAuth;
+use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use shared::bucket::Bucket;
@@ -108,6 +110,10 @@ pub fn serve(
     let files = files.map_err(|error| Trouble(format!("{}: {error:?}", folder.path.display())))?;
     let mut service = S3ServiceBuilder::new(files);
     service.set_auth(SimpleAuth::from_single(ACCESS_KEY, ACCESS_KEY));
+    // The clock of the service may be ahead of the machine's, which is the one that S3 looks at.
+    let mut config = S3Config::default();
+    config.presigned_url_max_skew_time_secs = u32::MAX;
+    service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
     Ok(tokio::spawn(async move {
         // The listener is open already. What ends the server early also ends the process.

@@ -1,53 +1,205 @@
-//! The console of `cargo local`, at the root of its port: the requests that it answered, and the events that its inbox got, as they come.
+//! The console of `cargo local`, at the root of its port: what the service does, as it does it, and buttons for what its users do.
+//!
+//! It asks the API as any caller would, with the keys of the demo set. What no operation tells, such as the calls of a request, comes from what
+//! `cargo local` itself has recorded.
 
+mod campaigns;
+mod conversations;
+mod deliveries;
+mod happened;
+mod markup;
+mod payments;
+mod table;
+mod time;
+
+pub use time::Skips;
+
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::HeaderValue;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
 use maud::{DOCTYPE, Markup, html};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared::request::context::Clock;
 use shared::routes;
-use shared::values::time::Timestamp;
+use shared::table::store::Store;
 
-use crate::inbox::{self, Arrived, Inbox, Signature, from_here};
-use crate::journal::{Entry, Journal};
+use crate::api::{Api, OrganisationWithKey};
+use crate::database::TABLE_NAME;
+use crate::gateway::Answer;
+use crate::inbox::{self, Inbox, from_here};
+use crate::journal::{self, Journal};
+use crate::payment_provider::ProviderStandIn;
+use crate::schedule::Schedules;
 
 /// The most rows of a section.
-const ROWS: usize = 100;
+const ROWS: u64 = 100;
 
-/// What the page may do: it has its own script and style, and calls nobody but this server.
+/// What a page may do: it has its own script and style, and calls nobody but this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; \
     base-uri 'none'; frame-ancestors 'none'";
 
 /// The console.
-#[derive(Debug)]
 pub struct Console {
+    /// Where the API answers.
+    pub url: String,
+    /// The API.
+    pub api: Api,
     /// The requests.
     pub journal: Arc<Journal>,
     /// The events.
     pub inbox: Arc<Inbox>,
+    /// The table, and the SDK that it is looked through with.
+    pub store: Store,
+    /// The SDK, without faults.
+    pub client: Client,
+    /// The stand-in for the payment provider.
+    pub payment_provider: ProviderStandIn,
+    /// The time.
+    pub clock: Clock,
+    /// The functions that have a schedule.
+    pub schedules: Arc<Schedules>,
+    /// The time that was skipped.
+    pub skips: Skips,
 }
+
+/// The pages: address and title.
+const PAGES: [(&str, &str); 7] = [
+    ("/", "Requests and events"),
+    ("/console/conversations", "Conversations"),
+    ("/console/deliveries", "Deliveries"),
+    ("/console/campaigns", "Campaigns"),
+    ("/console/payments", "Payments"),
+    ("/console/time", "Time"),
+    ("/console/table", "Table"),
+];
+
+/// What a page is asked for in its query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    /// The name of the organisation; the first one where there is none.
+    org: Option<String>,
+    /// The conversation that is open.
+    conversation: Option<String>,
+    /// The partition of the table whose items are shown.
+    partition: Option<String>,
+    /// The sort key after which they begin.
+    after: Option<String>,
+}
+
+/// What a page shows, or why it cannot.
+type Shown = Result<Markup, String>;
 
 impl Console {
     /// What answers at `/` and under `/console`.
     pub fn router(self) -> Router {
         let file = |kind: &'static str, text: &'static str| get(async move || ([("content-type", kind)], text));
-        Router::new()
-            .route("/", get(page))
-            .route("/console/requests", get(async |State(console): State<Arc<Self>>| shown(requests(&console.journal))))
-            .route("/console/events", get(async |State(console): State<Arc<Self>>| shown(events(&console.inbox))))
+        let mut router = Router::new();
+        for (path, _) in PAGES {
+            let page = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
+                console.page(path, &asked).await
+            };
+            router = router.route(path, get(page));
+        }
+        router
+            .route("/console/operations/{operation}", post(operate))
+            .route("/console/payments", post(payments::send))
+            .route("/console/time", post(time::skip))
+            .route("/console/requests/{id}/curl", get(happened::curl))
+            .route("/console/requests/{id}/event", get(happened::event))
             .route("/console/changes", get(changes))
             .route("/console/console.css", file("text/css", include_str!("console/console.css")))
             .route("/console/console.js", file("text/javascript", include_str!("console/console.js")))
             .layer(middleware::from_fn(guarded))
             .with_state(Arc::new(self))
     }
+
+    /// A look through the whole table.
+    #[expect(clippy::disallowed_methods, reason = "no operation does this, and a table on this machine is small")]
+    fn scan(&self) -> ScanFluentBuilder {
+        self.client.scan().table_name(TABLE_NAME)
+    }
+
+    /// The organisation that is asked for by its name, or the first one.
+    fn organisation(&self, asked: Option<&str>) -> Option<&OrganisationWithKey> {
+        let all = self.api.organisations();
+        all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
+    }
+
+    async fn page(&self, path: &str, asked: &Asked) -> Html<String> {
+        let organisation = self.organisation(asked.org.as_deref());
+        let shown = match (path, organisation) {
+            ("/", _) => Ok(self.happened()),
+            ("/console/time", _) => Ok(self.time()),
+            (_, None) => Err("There is no organisation whose key is known: the demo set was not loaded.".to_owned()),
+            ("/console/conversations", Some(organisation)) => self.conversations(organisation, asked).await,
+            ("/console/deliveries", Some(organisation)) => self.deliveries(organisation).await,
+            ("/console/campaigns", Some(organisation)) => self.campaigns(organisation).await,
+            ("/console/payments", Some(organisation)) => self.payments(organisation).await,
+            (_, Some(organisation)) => self.table(organisation, asked).await,
+        };
+        let title = PAGES.iter().find(|page| page.0 == path).map_or("Console", |page| page.1);
+        let of_organisation = !["/", "/console/time"].contains(&path);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width";
+                    title { (title) " · Console" }
+                    link rel="stylesheet" href="/console/console.css";
+                    script defer src="/console/console.js" {}
+                }
+                body {
+                    header {
+                        p.title { "Assistants, on this machine" }
+                        nav aria-label="Pages" {
+                            @for (to, name) in PAGES {
+                                a href=(linked(to, organisation)) aria-current=[(to == path).then_some("page")] { (name) }
+                            }
+                            a href=(routes::READ_DOCS.path) { "The API" }
+                            a href=(inbox::PATH) { "The inbox, as JSON" }
+                        }
+                        @if of_organisation {
+                            nav aria-label="Organisations" {
+                                @for other in self.api.organisations() {
+                                    @let current = organisation.is_some_and(|organisation| organisation.id == other.id);
+                                    a href=(linked(path, Some(other))) aria-current=[current.then_some("true")] { (other.name) }
+                                }
+                            }
+                        }
+                    }
+                    main {
+                        h1 { (title) }
+                        output #told role="status" {}
+                        @match shown {
+                            Ok(shown) => { (shown) }
+                            Err(failure) => { p.bad { (failure) } }
+                        }
+                    }
+                }
+            }
+        };
+        Html(page.into_string())
+    }
+}
+
+/// The address of a page for an organisation.
+fn linked(path: &str, organisation: Option<&OrganisationWithKey>) -> String {
+    organisation.map_or_else(|| path.to_owned(), |organisation| format!("{path}?org={}", organisation.name))
 }
 
 /// Answers nobody but pages of this server, and says what they may do.
@@ -64,131 +216,31 @@ async fn guarded(request: Request, next: Next) -> Response {
     response
 }
 
-async fn page(State(console): State<Arc<Console>>) -> Html<String> {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width";
-                title { "Console" }
-                link rel="stylesheet" href="/console/console.css";
-                script defer src="/console/console.js" {}
-            }
-            body {
-                header {
-                    h1 { "Assistants, on this machine" }
-                    nav { a href=(routes::READ_DOCS.path) { "The API" } a href=(inbox::PATH) { "The inbox, as JSON" } }
-                }
-                main {
-                    h2 #events { "Events" }
-                    form #fail {
-                        label { "Answer the next " input name="count" type="number" min="0" max="1000" value="2" required; }
-                        label { " with " input name="status" type="number" min="200" max="599" value="503" required; }
-                        button { "Set" }
-                        output #told {}
-                    }
-                    div data-from="/console/events" { (events(&console.inbox)) }
-                    h2 #requests { "Requests" }
-                    div data-from="/console/requests" { (requests(&console.journal)) }
-                }
-            }
-        }
-    };
-    shown(page)
+/// Sends the request that a form of a page makes: its fields are the parameters of the operation's path, and members of its body.
+async fn operate(
+    State(console): State<Arc<Console>>,
+    Path(operation): Path<String>,
+    Query(asked): Query<Asked>,
+    body: Bytes,
+) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
+    let refused = |says: &str| (StatusCode::BAD_REQUEST, Json(json!({"error": says})));
+    let route = routes::ALL.iter().find(|route| route.name == operation).ok_or_else(|| refused("no such operation"))?;
+    let organisation = console.organisation(asked.org.as_deref()).ok_or_else(|| refused("no organisation"))?;
+    let fields: BTreeMap<String, Value> = serde_json::from_slice(&body).map_err(|error| refused(&error.to_string()))?;
+    let names: Vec<_> = route.parameters().collect();
+    let (of_path, of_body): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(name, _)| names.contains(&name.as_str()));
+    let parameters: Vec<_> =
+        of_path.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
+    let body = if of_body.is_empty() { String::new() } else { Value::Object(Map::from_iter(of_body)).to_string() };
+    let answer = console.api.request(organisation, route, &parameters, &body).await;
+    // The form has done what it is for, also where the API refuses.
+    Ok(Json(json!({if answer.status >= 400 { "error" } else { "told" }: told(&answer)})))
 }
 
-fn shown(markup: Markup) -> Html<String> {
-    Html(markup.into_string())
-}
-
-/// The events of the inbox, the newest first.
-fn events(inbox: &Inbox) -> Markup {
-    let events = inbox.newest(ROWS);
-    let signature = |event: &Arrived| match event.signature {
-        Signature::Verified(_) => html! { span.good { "verified" } },
-        Signature::Wrong => html! { span.bad { "wrong" } },
-        Signature::Missing => html! { span.bad { "missing" } },
-    };
-    html! {
-        .rows tabindex="0" role="region" aria-labelledby="events" {
-            @if events.is_empty() { p.empty { "None yet. Close a conversation, and its event arrives here." } }
-            @else {
-                table {
-                    thead { tr { th scope="col" { "Time" } th scope="col" { "To" } th scope="col" { "Event" } th scope="col" { "Signature" } th.number scope="col" { "Answer" } } }
-                    tbody {
-                        @for event in &events {
-                            tr {
-                                td { (time_of(event.at)) }
-                                td { code { (event.to) } }
-                                td.wide {
-                                    details id={ "event-" (event.number) } {
-                                        summary { (event.body["event"].as_str().unwrap_or("no event of this service")) }
-                                        pre tabindex="0" { @for (name, value) in &event.headers { (name) ": " (value) "\n" } "\n" (pretty(&event.body)) }
-                                    }
-                                }
-                                td { (signature(event)) }
-                                td.number { (status(event.answered)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The requests, the newest first.
-fn requests(journal: &Journal) -> Markup {
-    let entries = journal.newest(ROWS);
-    html! {
-        .rows tabindex="0" role="region" aria-labelledby="requests" {
-            @if entries.is_empty() { p.empty { "None yet." } }
-            @else {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Time" } th scope="col" { "Request" } th.number scope="col" { "Status" }
-                            th.number scope="col" { "Milliseconds" } th.number scope="col" { "Calls" }
-                            th.number scope="col" { "Read units" } th.number scope="col" { "Write units" }
-                        }
-                    }
-                    tbody { @for entry in &entries { (request(entry)) } }
-                }
-            }
-        }
-    }
-}
-
-fn request(entry: &Entry) -> Markup {
-    html! {
-        tr {
-            td { (time_of(entry.at)) }
-            td.wide {
-                code { (entry.method) " " (entry.path) }
-                @for issue in &entry.issues { div { code { (issue.loc) } " " (issue.msg) } }
-            }
-            td.number { (status(entry.status)) }
-            td.number { (entry.took.as_millis()) }
-            td.number { (entry.cost.calls) }
-            td.number { (entry.cost.read_units) }
-            td.number { (entry.cost.write_units) }
-        }
-    }
-}
-
-/// The time of day; the whole of it for programs.
-fn time_of(at: Timestamp) -> Markup {
-    let text = at.to_string();
-    html! { time datetime=(text) { (text.get(11..).unwrap_or(&text)) } }
-}
-
-fn status(status: u16) -> Markup {
-    html! { span.good[status < 400].bad[status >= 400] { (status) } }
-}
-
-fn pretty(body: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(body).unwrap_or_default()
+/// An answer of the API in one line.
+fn told(answer: &Answer) -> String {
+    let issues: Vec<_> = journal::issues(answer).iter().map(|issue| format!("{} {}", issue.loc, issue.msg)).collect();
+    format!("Answered {}. {}", answer.status, issues.join("; "))
 }
 
 /// An event for each change, and one at the beginning: what has changed while nobody listened is shown too.

@@ -16,6 +16,7 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
 use shared::runtime::http_client;
+use shared::table::keys::RATE;
 use tokio::sync::Notify;
 
 use crate::database::connector;
@@ -148,7 +149,7 @@ impl Faults {
     }
 
     /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an
-    /// index of it, `s3:PutObject` on the objects of the bucket, and so on.
+    /// index of it, `dynamodb:UpdateItem RATE#*` on the items whose partition key begins so, `s3:PutObject` on the objects of the bucket, and so on.
     pub fn permissions(&self) -> BTreeSet<String> {
         self.state(|state| state.permissions.clone())
     }
@@ -310,12 +311,16 @@ fn permissions_of_object(action: &str) -> Vec<String> {
     }
 }
 
-/// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index.
+/// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index. Taking
+/// tokens needs no more than to write the items of the buckets.
 fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
     if action.ends_with("Object") {
         return permissions_of_object(action);
     }
     let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
+    if action == "UpdateItem" && document["Key"]["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(RATE)) {
+        return vec![format!("dynamodb:UpdateItem {RATE}*")];
+    }
     if !action.starts_with("Transact") {
         let index = document["IndexName"].as_str().map(|index| format!(" index/{index}"));
         return vec![format!("dynamodb:{action}{}", index.unwrap_or_default())];
@@ -369,6 +374,8 @@ mod tests {
             ("Query", json!({"KeyConditionExpression": "pk = :pk"}), vec!["dynamodb:Query"]),
             ("Query", json!({"IndexName": "Due"}), vec!["dynamodb:Query index/Due"]),
             ("UpdateItem", condition.clone(), vec!["dynamodb:UpdateItem"]),
+            ("UpdateItem", json!({"Key": {"pk": {"S": "ORG#1"}}}), vec!["dynamodb:UpdateItem"]),
+            ("UpdateItem", json!({"Key": {"pk": {"S": "RATE#1"}}}), vec!["dynamodb:UpdateItem RATE#*"]),
             ("PutItem", condition.clone(), vec!["dynamodb:PutItem"]),
             (
                 "TransactWriteItems",

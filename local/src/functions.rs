@@ -105,6 +105,16 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<datasource_file::AddDatasourceTextBlob>(&routes::ADD_DATASOURCE_TEXT_BLOB),
     Handler::of::<datasource_file::ListDatasourceFiles>(&routes::LIST_DATASOURCE_FILES),
     Handler::of::<datasource_file::ReadDatasourceFile>(&routes::READ_DATASOURCE_FILE),
+    Handler::of::<conversation::SendMessage>(&routes::SEND_MESSAGE),
+    Handler::of::<campaign::MessageContacts>(&routes::MESSAGE_CONTACTS),
+    Handler::of::<conversation::StartCall>(&routes::START_CALL),
+    Handler::of::<campaign::CallContacts>(&routes::CALL_CONTACTS),
+];
+
+/// What the servers of others call.
+#[rustfmt::skip]
+pub const SIGNED: &[Handler] = &[
+    Handler::signed::<agency::ReceivePaymentEvent>(&routes::RECEIVE_PAYMENT_EVENT),
 ];
 
 /// What anybody may read.
@@ -126,6 +136,7 @@ pub const TASKS: &[Task] = &[
     Task::of::<operator::IssueApiKey>(),
     Task::of::<operator::ListApiKeys>(),
     Task::of::<operator::RevokeApiKey>(),
+    Task::of::<operator::UpdateApiKey>(),
 ];
 
 /// The functions on the table's stream.
@@ -242,6 +253,11 @@ const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("add-datasource-text-blob", Description::of::<datasource_file::AddDatasourceTextBlob>),
     ("list-datasource-files", Description::of::<datasource_file::ListDatasourceFiles>),
     ("read-datasource-file", Description::of::<datasource_file::ReadDatasourceFile>),
+    ("send-message", Description::of::<conversation::SendMessage>),
+    ("message-contacts", Description::of::<campaign::MessageContacts>),
+    ("start-call", Description::of::<conversation::StartCall>),
+    ("call-contacts", Description::of::<campaign::CallContacts>),
+    ("receive-payment-event", Description::of_signed::<agency::ReceivePaymentEvent>),
 ];
 
 /// The schemas of the operation `name`.

@@ -26,7 +26,8 @@ use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
 use tokio::net::TcpListener;
 
-use crate::journal::Journal;
+use crate::calls;
+use crate::journal::{Entry, Journal};
 use crate::lambda::{Failed, Function};
 use crate::template::{Template, TemplateRoute, function_name};
 use crate::{Trouble, functions};
@@ -174,23 +175,11 @@ impl Gateway {
     pub async fn answer(&self, call: &Call) -> Answer {
         let started = Instant::now();
         let request_id = self.ids.fresh(self.service.clock.now()).to_string();
-        let answer = match self.function(&call.method, &call.path) {
-            _ if call.body.len() > BODY_LIMIT => {
-                let msg = format!("Body should have at most {BODY_LIMIT} bytes");
-                refuse(413, &request_id, &["body"], &msg, "payload_too_large")
-            }
-            None => refuse(404, &request_id, &["path"], "Not found", "not_found"),
-            Some(endpoint) => {
-                let event = self.event(call, &request_id);
-                self.keep(endpoint.name(), &serde_json::to_string_pretty(&event).unwrap_or_default());
-                self.invoke(endpoint, event).await
-            }
-        };
+        let (answer, calls) = calls::recorded(self.answer_as(call, &request_id)).await;
         if let Some(look) = self.look {
             look(call, &answer);
         }
         let took = started.elapsed();
-        self.journal.add(self.service.clock.now(), call, &answer, took);
         if self.log {
             let Cost { calls, read_units, write_units, .. } = answer.cost;
             let milliseconds = took.as_millis();
@@ -199,7 +188,23 @@ impl Gateway {
                 "{method} {path} {status} {milliseconds} ms, {calls} calls, {read_units} read units, {write_units} write units"
             );
         }
+        self.journal.add(Entry::new(request_id, self.service.clock.now(), call, &answer, took, calls));
         answer
+    }
+
+    async fn answer_as(&self, call: &Call, request_id: &str) -> Answer {
+        match self.function(&call.method, &call.path) {
+            _ if call.body.len() > BODY_LIMIT => {
+                let msg = format!("Body should have at most {BODY_LIMIT} bytes");
+                refuse(413, request_id, &["body"], &msg, "payload_too_large")
+            }
+            None => refuse(404, request_id, &["path"], "Not found", "not_found"),
+            Some(endpoint) => {
+                let event = self.event(call, request_id);
+                self.keep(endpoint.name(), &serde_json::to_string_pretty(&event).unwrap_or_default());
+                self.invoke(endpoint, event).await
+            }
+        }
     }
 
     /// Passes `event` to `endpoint`, as Lambda would.
@@ -299,7 +304,9 @@ impl Gateway {
             gateway.keep(name, &payload);
             Box::pin(async move {
                 let missing = || Err(Failed::new("ResourceNotFoundException", name));
-                gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing)
+                let outcome = gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing);
+                gateway.journal.changed();
+                outcome
             })
         }))
     }
@@ -385,7 +392,8 @@ impl Gateway {
 
 /// The endpoint of the function `name`.
 pub fn endpoint(name: &str) -> Option<Routed> {
-    let operation = functions::OPERATIONS.iter().find(|operation| operation.route.name == name);
+    let operation =
+        functions::OPERATIONS.iter().chain(functions::SIGNED).find(|operation| operation.route.name == name);
     let document = functions::DOCUMENTS.iter().find(|document| document.route.name == name);
     let server = functions::SERVERS.iter().find(|server| server.route.name == name);
     operation.map(Routed::Operation).or(document.map(Routed::Document)).or(server.map(Routed::Server))

@@ -24,10 +24,9 @@ use shared::table::store::Store;
 use shared::table::{Table, TableError};
 use shared::values::id::OrgId;
 use shared::values::time::Timestamp;
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::sleep;
 
-use crate::demo::Demo;
-use crate::gateway::{Call, endpoint};
 use crate::journal::Journal;
 use crate::{Stack, Trouble};
 
@@ -42,6 +41,8 @@ const KEPT_BYTES: usize = 256 * 1024 * 1024;
 const LARGEST: usize = 64 * 1024 * 1024;
 /// The longest that an answer is held back, in milliseconds.
 const LONGEST_DELAY: u64 = 60_000;
+/// The most seconds between the time of a signature and that of the service, as Standard Webhooks has it.
+const TOLERANCE: u64 = 300;
 
 /// The inbox.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub struct Inbox {
 #[derive(Debug, Default)]
 struct InboxState {
     /// What came, the oldest first.
-    events: VecDeque<Arrived>,
+    events: VecDeque<Arc<Arrived>>,
     /// The bytes of their bodies.
     bytes: usize,
     /// How many came, those included that are not kept any more.
@@ -155,7 +156,7 @@ impl Inbox {
     }
 
     /// The newest `most` events, the newest first.
-    pub fn newest(&self, most: usize) -> Vec<Arrived> {
+    pub fn newest(&self, most: usize) -> Vec<Arc<Arrived>> {
         self.state().events.iter().rev().take(most).cloned().collect()
     }
 
@@ -165,7 +166,7 @@ impl Inbox {
     }
 
     async fn signature(&self, headers: &HeaderMap, body: &[u8]) -> Result<Signature, TableError> {
-        if !headers.contains_key("webhook-signature") {
+        if !headers.contains_key(HEADER_WEBHOOK_SIGNATURE) {
             return Ok(Signature::Missing);
         }
         for org in &self.organisations {
@@ -178,8 +179,9 @@ impl Inbox {
             while let Some(number) = next {
                 let page = PageQuery { page: Between::clamped(number), size: Between::clamped(100) };
                 let webhooks = table.page::<Webhook>((), &page).await?;
-                let mut secrets = webhooks.items.iter().flat_map(|webhook| webhook.signing(self.clock.now()));
-                if secrets.any(|secret| verifies(secret.expose(), headers, body)) {
+                let now = self.clock.now();
+                let mut secrets = webhooks.items.iter().flat_map(|webhook| webhook.signing(now));
+                if secrets.any(|secret| verifies(secret.expose(), headers, body, now)) {
                     return Ok(Signature::Verified(*org));
                 }
                 next = webhooks.next_page.and_then(|page| i64::try_from(page).ok());
@@ -201,7 +203,7 @@ impl InboxState {
         self.plan.count = self.plan.count.saturating_sub(1);
         let event = event(self.count, plan.status.into());
         self.bytes += event.bytes;
-        self.events.push_back(event);
+        self.events.push_back(Arc::new(event));
         while (self.events.len() > KEPT || self.bytes > KEPT_BYTES)
             && let Some(oldest) = self.events.pop_front()
         {
@@ -211,8 +213,17 @@ impl InboxState {
     }
 }
 
-fn verifies(secret: &str, headers: &HeaderMap, body: &[u8]) -> bool {
-    standardwebhooks::Webhook::new(secret).is_ok_and(|webhook| webhook.verify(body, headers).is_ok())
+/// Whether `secret` has signed it, not long ago by the time of the service: `verify` of the crate asks the machine, whose clock skips nothing.
+fn verifies(secret: &str, headers: &HeaderMap, body: &[u8], now: Timestamp) -> bool {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let signed = || {
+        let id = header(HEADER_WEBHOOK_ID)?;
+        let at: i64 = header(HEADER_WEBHOOK_TIMESTAMP)?.parse().ok()?;
+        let signature = standardwebhooks::Webhook::new(secret).ok()?.sign(id, at, body).ok()?;
+        let mut sent = header(HEADER_WEBHOOK_SIGNATURE)?.split(' ');
+        Some(now.unix_seconds().abs_diff(at) <= TOLERANCE && sent.any(|sent| sent == signature))
+    };
+    signed().unwrap_or(false)
 }
 
 async fn receive(
@@ -240,7 +251,9 @@ async fn receive(
 
 async fn list(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<Value>, InboxRefusal> {
     from_here(&headers)?;
-    Ok(Json(json!({"events": inbox.newest(KEPT)})))
+    let newest = inbox.newest(KEPT);
+    let events: Vec<&Arrived> = newest.iter().map(AsRef::as_ref).collect();
+    Ok(Json(json!({"events": events})))
 }
 
 async fn read_plan(State(inbox): State<Arc<Inbox>>, headers: HeaderMap) -> Result<Json<AnswerPlan>, InboxRefusal> {
@@ -269,12 +282,12 @@ pub(crate) fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
     let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
     let here = name == "localhost" || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     let same = text("origin").is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
-    if here && same { Ok(()) } else { Err(InboxRefusal(403, "Pages of other hosts may not use the inbox".to_owned())) }
+    if here && same { Ok(()) } else { Err(InboxRefusal(403, "Pages of other hosts may not ask for this".to_owned())) }
 }
 
 /// Why a request is refused: its status and what is wrong.
 #[derive(Debug)]
-pub(crate) struct InboxRefusal(u16, String);
+pub(crate) struct InboxRefusal(pub(crate) u16, pub(crate) String);
 
 impl IntoResponse for InboxRefusal {
     fn into_response(self) -> Response {
@@ -287,24 +300,25 @@ impl IntoResponse for InboxRefusal {
 ///
 /// # Errors
 /// [`Trouble`] tells what the API answered.
-pub async fn connect(stack: &Stack, demo: &Demo) -> Result<(), Trouble> {
+pub async fn connect(stack: &Stack) -> Result<(), Trouble> {
     let Some(address) = reached_at(&stack.url) else { return Ok(()) };
-    for organisation in &demo.organisations {
-        let Some(key) = organisation.full_key() else { continue };
-        let name = organisation.name.to_lowercase();
-        let events = |what: &str| format!("http://{address}{PATH}/events/{name}/{what}");
-        for (list, update, field, what) in [
-            (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "endpoint", "webhook"),
-            (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "connector_url", "connector"),
+    for organisation in stack.api.organisations() {
+        let events = |what: &str| format!("http://{address}{PATH}/events/{}/{what}", organisation.name);
+        for (list, update, id, field, what) in [
+            (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "webhook_id", "endpoint", "webhook"),
+            (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "widget_id", "connector_url", "connector"),
         ] {
-            let listed = ask(stack, list, "", key, "").await?;
+            let trouble = |route: &Route, says: String| Trouble(format!("the inbox: {}: {says}", route.name));
+            let listed = stack.api.ask(organisation, list, &[], "", "").await;
+            let listed = listed.map_err(|says| trouble(list, says))?;
             for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
                 let is = record[field].as_str();
                 let own = is.is_none_or(|is| is.starts_with(NOBODY) || is.contains(&format!("{PATH}/events/")));
                 let to = events(&format!("{what}-{}", number + 1));
                 if own && is != Some(&to) {
-                    let id = record["id"].as_str().unwrap_or_default();
-                    ask(stack, update, id, key, &json!({field: to}).to_string()).await?;
+                    let of = [(id, record["id"].as_str().unwrap_or_default())];
+                    let updated = stack.api.ask(organisation, update, &of, "", &json!({field: to}).to_string()).await;
+                    updated.map_err(|says| trouble(update, says))?;
                 }
             }
         }
@@ -323,21 +337,6 @@ fn reached_at(url: &str) -> Option<SocketAddr> {
 
 /// Where the demo set's own endpoints are: an address of nobody.
 const NOBODY: &str = "https://93.184.215.14/";
-
-/// What `route` answers for the record `id`. It is no request of the user's, so it is neither logged nor recorded.
-async fn ask(stack: &Stack, route: &Route, id: &str, key: &str, body: &str) -> Result<Value, Trouble> {
-    let path = route.parameters().fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), id));
-    let headers = BTreeMap::from([("authorization".to_owned(), format!("Bearer {key}"))]);
-    let call = Call { method: route.method.to_owned(), path, headers, body: body.into(), ..Call::default() };
-    let trouble = |says: &str| Trouble(format!("the inbox: {}: {says}", route.name));
-    let endpoint = endpoint(route.name).ok_or_else(|| trouble("no such function"))?;
-    let answer = stack.gateway.invoke(endpoint, stack.gateway.event(&call, "inbox")).await;
-    if answer.status != 200 {
-        return Err(trouble(&answer.body));
-    }
-    let mut answered: Value = serde_json::from_str(&answer.body).map_err(|error| trouble(&error.to_string()))?;
-    Ok(answered["data"].take())
-}
 
 #[cfg(test)]
 mod tests {

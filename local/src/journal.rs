@@ -1,41 +1,50 @@
-//! The journal of `cargo local`: the requests that it answered last, for the console. It has no query and no body, where keys and contents are.
+//! The journal of `cargo local`: the requests that it answered last, for the console. What a request sent stays in memory, and is given only to
+//! whoever asks for that one request.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
+use shared::routes;
 use shared::runtime::meter::Cost;
 use shared::values::time::Timestamp;
 use tokio::sync::watch;
 
+use crate::calls::DatabaseCall;
 use crate::gateway::{Answer, Call};
 
 /// The most requests that are kept.
 const KEPT: usize = 500;
+/// The most bytes of a body that is kept with its request.
+const LARGEST_BODY: usize = 64 * 1024;
 
 /// The requests, and a mark that changes with whatever the console shows.
 #[derive(Debug, Default)]
 pub struct Journal {
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<Arc<Entry>>>,
     changes: watch::Sender<u64>,
 }
 
 /// A request that was answered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Entry {
+    /// Its id, as in the answer's `x-request-id`.
+    pub request_id: String,
     /// When the answer was ready.
     pub at: Timestamp,
-    /// Upper case.
-    pub method: String,
-    /// Percent-encoded, without the query.
-    pub path: String,
+    /// What was asked for. A large body is left out.
+    pub call: Call,
+    /// Whether it was.
+    pub cut: bool,
     /// The status of the answer.
     pub status: u16,
     /// How long it took.
     pub took: Duration,
     /// What it took of the database.
     pub cost: Cost,
+    /// How.
+    pub calls: Vec<DatabaseCall>,
     /// What was wrong with it.
     pub issues: Vec<EntryIssue>,
 }
@@ -52,34 +61,88 @@ pub struct EntryIssue {
     pub kind: String,
 }
 
-impl Journal {
-    /// Adds a request that was answered at `at`.
-    pub fn add(&self, at: Timestamp, call: &Call, answer: &Answer, took: Duration) {
-        #[derive(Deserialize)]
-        struct Failure {
-            detail: Vec<EntryIssue>,
-        }
-        let failure = (answer.status >= 400).then(|| serde_json::from_str::<Failure>(&answer.body).ok()).flatten();
-        let entry = Entry {
+impl Entry {
+    /// The request with this id that was answered at `at`.
+    pub fn new(
+        request_id: String,
+        at: Timestamp,
+        call: &Call,
+        answer: &Answer,
+        took: Duration,
+        calls: Vec<DatabaseCall>,
+    ) -> Self {
+        let cut = call.body.len() > LARGEST_BODY;
+        let Call { method, path, query, headers, .. } = call.clone();
+        let body = if cut { Vec::new() } else { call.body.clone() };
+        Self {
+            request_id,
             at,
-            method: call.method.clone(),
-            path: call.path.clone(),
+            call: Call { method, path, query, headers, body },
+            cut,
             status: answer.status,
             took,
             cost: answer.cost,
-            issues: failure.map(|failure| failure.detail).unwrap_or_default(),
-        };
+            calls,
+            issues: issues(answer),
+        }
+    }
+
+    /// The command that sends the same request to the API at `url`.
+    pub fn curl(&self, url: &str) -> String {
+        let Call { method, path, query, headers, body } = &self.call;
+        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+        let mut words =
+            vec!["curl".to_owned(), "-X".to_owned(), method.clone(), quoted(&format!("{url}{path}{query}"))];
+        let sent = |name: &str| ["authorization", "content-type", "idempotency-key"].contains(&name);
+        for (name, value) in headers.iter().filter(|(name, _)| sent(name)) {
+            words.extend(["-H".to_owned(), quoted(&format!("{name}: {value}"))]);
+        }
+        if !body.is_empty() {
+            words.extend(["--data-binary".to_owned(), quoted(&String::from_utf8_lossy(body))]);
+        }
+        words.join(" ")
+    }
+    /// The name of the file that its event is saved as.
+    pub fn event_file(&self) -> String {
+        let route = routes::find(&self.call.method, &self.call.path);
+        format!("{}.json", route.map_or("event", |route| route.name))
+    }
+}
+
+/// What an answer says was wrong with the request; nothing where it is a success.
+pub fn issues(answer: &Answer) -> Vec<EntryIssue> {
+    #[derive(Deserialize)]
+    struct WrongRequest {
+        detail: Vec<EntryIssue>,
+    }
+    let refused = if answer.status >= 400 { serde_json::from_str::<WrongRequest>(&answer.body).ok() } else { None };
+    refused.map(|refused| refused.detail).unwrap_or_default()
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Journal {
+    /// Adds a request.
+    pub fn add(&self, entry: Entry) {
         let mut entries = self.entries();
         if entries.len() == KEPT {
             entries.pop_front();
         }
-        entries.push_back(entry);
+        entries.push_back(Arc::new(entry));
         drop(entries);
         self.changed();
     }
 
+    /// The request with this id.
+    pub fn find(&self, request_id: &str) -> Option<Arc<Entry>> {
+        self.entries().iter().find(|entry| entry.request_id == request_id).cloned()
+    }
+
     /// The newest `most` requests, the newest first.
-    pub fn newest(&self, most: usize) -> Vec<Entry> {
+    pub fn newest(&self, most: usize) -> Vec<Arc<Entry>> {
         self.entries().iter().rev().take(most).cloned().collect()
     }
 
@@ -93,7 +156,33 @@ impl Journal {
         self.changes.subscribe()
     }
 
-    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, VecDeque<Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_the_command_as_the_request_was_sent() {
+        let call = Call {
+            method: "POST".into(),
+            path: "/api/v1/tag".into(),
+            query: "api_key=a&x='".into(),
+            headers: [("idempotency-key".to_owned(), "$(id) `id`".to_owned()), ("host".to_owned(), "h".to_owned())]
+                .into(),
+            body: br#"{"name": "it's $HOME \ \"}"#.to_vec(),
+        };
+        let answer = Answer { status: 200, headers: [].into(), body: String::new(), cost: Cost::default() };
+        let at = Timestamp::from_unix_millis(0);
+        let entry = Entry::new("1".into(), at, &call, &answer, Duration::ZERO, Vec::new());
+        let script = entry.curl("http://h").replacen("curl", "printf '%s\\n'", 1);
+        let shown = Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
+        let words = "-X\nPOST\nhttp://h/api/v1/tag?api_key=a&x='\n-H\nidempotency-key: $(id) `id`\n--data-binary\n";
+        assert_eq!(String::from_utf8(shown).unwrap(), format!("{words}{}\n", r#"{"name": "it's $HOME \ \"}"#));
     }
 }

@@ -7,11 +7,14 @@
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
 //!   [`fault_run`] uses both at once and checks what arrives.
-//! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, and the requests of the [`journal`].
+//! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, the requests of the [`journal`] with their [`calls`] of the
+//!   database, and the records by the [`api`].
 //! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
+pub mod api;
 pub mod bucket;
+pub mod calls;
 pub mod collections;
 pub mod console;
 pub mod database;
@@ -42,11 +45,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::SharedHttpClient;
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
+use shared::records::api_key::Limits;
 use shared::request::authentication::KeyCache;
 use shared::request::context::{Clock, Ids, Service};
+use shared::request::limit::Limiter;
 use shared::runtime::config::Config;
+use shared::runtime::http_client;
 use shared::table::store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -54,6 +61,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use dynoxide::Database;
 
+use crate::api::Api;
 use crate::bucket::Folder;
 use crate::console::Console;
 use crate::database::Data;
@@ -93,7 +101,7 @@ pub struct Settings {
     pub payment_provider: SocketAddr,
     /// Where the event of each request is written to.
     pub record: Option<PathBuf>,
-    /// Whether a line about each request is printed.
+    /// Whether somebody watches: a line about each request is printed, and its calls are recorded for the console.
     pub log: bool,
     /// The time.
     pub clock: Clock,
@@ -105,6 +113,8 @@ pub struct Settings {
     pub attempt: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
+    /// The limits of a key that has none of its own.
+    pub key_limits: Limits,
     /// Where events may be sent.
     pub network: Network,
     /// Whether each function is a process of its own, which knows nothing of what others remember.
@@ -133,11 +143,21 @@ impl Settings {
             faults: Faults::default(),
             attempt: Duration::from_secs(1),
             sends_per_second: 10,
+            // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
+            key_limits: Limits::new(10_000, 1_000_000),
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
             processes: false,
             look: None,
         }
+    }
+}
+
+impl Settings {
+    /// What the SDK's requests to the database go through.
+    fn http_client(&self) -> SharedHttpClient {
+        let connector = self.faults.connector();
+        http_client::client(if self.log { calls::connector(connector) } else { connector })
     }
 }
 
@@ -161,6 +181,10 @@ pub struct Stack {
     pub database: Database,
     /// The SDK, without faults.
     pub client: Client,
+    /// The API, with the keys of the demo set.
+    pub api: Api,
+    /// The requests that were answered.
+    pub journal: Arc<Journal>,
     /// What the demo set's events can be sent to.
     pub inbox: Arc<Inbox>,
     /// The stand-in for the payment provider.
@@ -194,12 +218,13 @@ impl Stack {
             // A dropped sender also means to stop.
             let _ = stop.wait_for(|stop| *stop).await;
         };
-        let payment_provider = ProviderStandIn::default();
+        let payment_provider = ProviderStandIn::new(settings.clock.clone());
         let config = Config {
             table_name: database::TABLE_NAME.to_owned(),
             files_bucket: bucket::BUCKET_NAME.to_owned(),
             payment_api_base: address(&provider_listener)?,
             sends_per_second: settings.sends_per_second,
+            key_limits: settings.key_limits,
             cors_allow_origin: None,
             api_base_url: Some(url.clone()),
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
@@ -215,18 +240,19 @@ impl Stack {
         let store = Store::new(client.clone(), config.table_name.clone());
         let inbox =
             Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal)));
-        if let Some(demo) = demo {
+        if let Some(demo) = &demo {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
             Box::pin(demo.load(&store)).await?;
         }
-        let faulty = database::client(&dynamodb_url, Some(settings.faults.http_client()), settings.attempt);
+        let faulty = database::client(&dynamodb_url, Some(settings.http_client()), settings.attempt);
         let service = Service {
             store: Store::new(faulty, config.table_name.clone()),
             bucket: bucket::client(&s3_url, settings.faults.connector()),
             config,
-            clock: settings.clock,
+            clock: settings.clock.clone(),
             ids: settings.ids.clone(),
             keys: KeyCache::default(),
+            limiter: Limiter::default(),
             network: settings.network,
         };
         // The gateway has its own source of ids, so that its ids do not change those of the records.
@@ -237,7 +263,19 @@ impl Stack {
         let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
         let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
-        let console = Console { journal, inbox: Arc::clone(&inbox) };
+        let api = Api::new(Arc::clone(&gateway), demo.as_ref());
+        let console = Console {
+            url: url.clone(),
+            api: api.clone(),
+            journal: Arc::clone(&journal),
+            inbox: Arc::clone(&inbox),
+            store,
+            client: client.clone(),
+            payment_provider: payment_provider.clone(),
+            clock: settings.clock,
+            schedules: Arc::clone(&schedules),
+            skips: console::Skips::default(),
+        };
         let beside = Arc::clone(&inbox).router().merge(console.router());
         let serving = Arc::clone(&gateway).serve(gateway_listener, beside, stopped(stop.subscribe()));
         tasks.push(tokio::spawn(async move {
@@ -255,6 +293,8 @@ impl Stack {
             schedules,
             database,
             client,
+            api,
+            journal,
             inbox,
             payment_provider,
             stop,

@@ -3,11 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use local::database::Data;
 use local::demo::Demo;
 use local::{Settings, Stack, Trouble, inbox};
+use shared::records::api_key::Limits;
+use shared::request::context::Clock;
 
 /// Runs the entire service in one process, with a demo set to try it on.
 #[derive(Debug, Parser)]
@@ -37,6 +40,12 @@ struct Arguments {
     /// Write the event of each request to this folder
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Requests a second with a key that has no limit of its own
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    key_requests_per_second: u32,
+    /// Requests at once with a key that has no limit of its own
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    key_burst: u32,
     /// Load this demo set
     #[arg(long, value_name = "FILE", default_value = "local/demo.yaml")]
     demo: PathBuf,
@@ -73,12 +82,14 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         payment_provider: SocketAddr::from((arguments.listen, arguments.payment_port)),
         record: arguments.record,
         log: true,
+        clock: Clock::Ahead(Arc::default()),
+        key_limits: Limits::new(arguments.key_requests_per_second, arguments.key_burst),
         ..Settings::of(Path::new("."))
     };
     let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
     let stack = Stack::start(settings).await?;
-    if let Some(demo) = demo.as_ref().filter(|_| !arguments.no_inbox) {
-        inbox::connect(&stack, demo).await?;
+    if !arguments.no_inbox {
+        inbox::connect(&stack).await?;
     }
     introduce(&stack, demo.as_ref());
     let background = stack.background();

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::request::error::Issue;
-use shared::request::idempotency;
 use shared::request::pipeline::Description;
+use shared::request::{idempotency, limit};
 use shared::routes::{self, Access, Route};
 use shared::values::schema::{ABOUT, Member, Schema as _, described, object, titled};
 
@@ -46,7 +46,7 @@ pub fn document(root: &Path) -> Value {
     let mut components = Components::default();
     let failure = components.hoist(failure_schema());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in routes::ALL {
+    for route in routes::ALL.iter().chain(routes::SIGNED) {
         let operation = operation(root, route, &failure, &mut components);
         paths.entry(route.path).or_default().insert(route.method.to_lowercase(), operation);
     }
@@ -78,8 +78,10 @@ pub fn document(root: &Path) -> Value {
             },
             "headers": {
                 "RequestId": {"description": "Names the request in the log.", "schema": {"type": "string"}},
+                "RateLimit": {"description": "That nothing is left of the key's limit, and the seconds until something is.", "schema": {"type": "string"}},
+                "RateLimitPolicy": {"description": "The key's limit: `q` requests at once, which take `w` seconds to come back.", "schema": {"type": "string"}},
                 "RetryAfter": {"description": "Seconds after which to try again.", "schema": {"type": "integer"}},
-                "WwwAuthenticate": {"description": "How to send a key.", "schema": {"type": "string"}},
+                "WwwAuthenticate": {"description": "How to say who calls.", "schema": {"type": "string"}},
             },
             "responses": failures,
             "schemas": components.0,
@@ -153,7 +155,7 @@ fn tags(components: &Components) -> Vec<Value> {
 }
 
 fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Components) -> Value {
-    let Description { path, query, body, reply } = describe(route.name);
+    let Description { path, query, body, reply, signature } = describe(route.name);
     let mut parameters = Vec::new();
     for (place, schema) in [("path", path), ("query", query)] {
         // In the order of the path.
@@ -170,7 +172,14 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
             }));
         }
     }
-    if route.method == "POST" {
+    if let Some(header) = signature {
+        let words: Vec<_> = header.split('-').map(capitalised).collect();
+        parameters.push(json!({
+            "name": words.join("-"), "in": "header", "required": true, "schema": {"type": "string"},
+            "description": "`t=` and the seconds since 1970, `,v1=` and the HMAC-SHA256 of these, a dot and the body, in hexadecimal digits; \
+                one `v1` of several is enough. It holds for five minutes.",
+        }));
+    } else if route.method == "POST" {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
             "description": "Whoever repeats a request with the same key gets the first answer, for a day.",
@@ -193,20 +202,29 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
             "content": {"application/json": content(&components.hoist(schema), &examples.requests)},
         });
     }
+    if signature.is_some() {
+        operation["security"] = json!([]);
+    }
     operation
 }
 
 /// What an operation answers: its success, what follows from its route, and what was recorded.
 fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples, links: &Map<String, Value>) -> Value {
-    let mut statuses = vec![route.success, 401, 413, 422, 429, 500, 503];
-    statuses.extend((route.access == Access::Write).then_some(403));
-    statuses.extend((route.method == "POST").then_some(409));
-    statuses.extend(route.parameters().next().map(|_| 404));
+    let mut statuses = vec![route.success, 401, 413, 429, 500, 503];
+    // Of what is signed, nothing is told to those who cannot sign, and all that is signed is taken.
+    let is_signed = route.access == Access::Signed;
+    if !is_signed {
+        statuses.push(422);
+        statuses.extend((route.access == Access::Write).then_some(403));
+        statuses.extend((route.method == "POST").then_some(409));
+        statuses.extend(route.parameters().next().map(|_| 404));
+    }
     statuses.extend(ALSO.iter().filter(|(name, _)| *name == route.name).map(|(_, status)| *status));
     statuses.extend(examples.answers.keys());
     let one = |status: u16| match (examples.answers.get(&status), FAILURES.iter().find(|failure| failure.0 == status)) {
         (None, Some((_, name, _))) => json!({"$ref": format!("#/components/responses/{name}")}),
         (Some(recorded), Some((_, _, meaning))) => {
+            let meaning = if (status, is_signed) == (401, true) { UNSIGNED } else { meaning };
             let mut failed = response(status, meaning, failure, recorded);
             // Only a POST has an idempotency key that may be in use. No other conflict ends by itself.
             if (status, route.method == "POST") == (409, false)
@@ -251,6 +269,9 @@ fn links(route: &Route, reply: &Value) -> Map<String, Value> {
     routes::ALL.iter().filter_map(link).collect()
 }
 
+/// What 401 means where there is no key.
+const UNSIGNED: &str = "The signature is missing, wrong or too old, or nobody could have made one.";
+
 /// Every failure: its status, its component, what it means.
 const FAILURES: &[(u16, &str, &str)] = &[
     (401, "Unauthorized", "The key is missing or not valid."),
@@ -259,7 +280,11 @@ const FAILURES: &[(u16, &str, &str)] = &[
     (409, "Conflict", "The state of a record forbids it, or a request with the same idempotency key is still running."),
     (413, "TooLarge", "The body is too large."),
     (422, "Invalid", "The input is not valid. Every issue is listed."),
-    (429, "TooManyRequests", "There were too many requests."),
+    (
+        429,
+        "TooManyRequests",
+        "There were too many requests: with this key (`rate_limited`), or of all callers together (`throttled`).",
+    ),
     (500, "InternalError", "A defect of the service."),
     (502, "PaymentProviderError", "The payment provider failed, or refused the request."),
     (503, "Unavailable", "The service is busy."),
@@ -269,6 +294,13 @@ fn response(status: u16, meaning: &str, schema: &Value, recorded: &Map<String, V
     let mut headers = json!({"x-request-id": {"$ref": "#/components/headers/RequestId"}});
     if [409, 429, 503].contains(&status) {
         headers["retry-after"] = json!({"$ref": "#/components/headers/RetryAfter"});
+    }
+    // What the gateway refuses by itself has neither.
+    if status == 429 {
+        headers[limit::REMAINING] = json!({"$ref": "#/components/headers/RateLimit"});
+    }
+    if status == 429 || status < 300 {
+        headers[limit::POLICY] = json!({"$ref": "#/components/headers/RateLimitPolicy"});
     }
     if status == 401 {
         headers["www-authenticate"] = json!({"$ref": "#/components/headers/WwwAuthenticate"});
@@ -293,7 +325,11 @@ fn webhook(root: &Path, name: &str, schema: Value, components: &mut Components) 
     let file = root.join(EVENTS).join(format!("{name}.json"));
     let recorded = std::fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
     let examples = recorded.map(|body: Value| ("usual".to_owned(), body)).into_iter().collect();
-    let tag = if name.starts_with("campaign") { "campaign" } else { "webhook" };
+    let tag = match name.split_once('.') {
+        Some(("campaign", _)) => "campaign",
+        Some(("message" | "call", _)) => "conversation",
+        _ => "webhook",
+    };
     json!({"post": {
         "operationId": id,
         "tags": [tag],

@@ -1,20 +1,39 @@
 //! A stand-in for the payment provider: the calls that register, read and remove a webhook, with its rules for keys and repeats. As the provider does, it
-//! answers the first result of an idempotency key to all that come with it, and 409 while that one is being made.
+//! answers the first result of an idempotency key to all that come with it, and 409 while that one is being made. It sends the events of
+//! [`event`], signed, when it is told to.
+
+pub mod event;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
+use ring::hmac::{HMAC_SHA256, Key, sign};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use shared::records::agency::payment_provider::tls;
+use shared::request::context::Clock;
+use shared::request::error::chain;
 use tokio::net::TcpListener;
 
+use crate::Trouble;
+use crate::inbox::{InboxRefusal, from_here};
+use crate::payment_provider::event::NewPaymentEvent;
+
+/// Where it is told what to send.
+pub const SEND: &str = "/send";
+
 /// The state of the stand-in, and how it is told to fail.
-#[derive(Debug, Clone, Default)]
-pub struct ProviderStandIn(Arc<Mutex<Known>>);
+#[derive(Debug, Clone)]
+pub struct ProviderStandIn {
+    known: Arc<Mutex<Known>>,
+    clock: Clock,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -25,6 +44,7 @@ struct Known {
     failures: Vec<StatusCode>,
     delay: Duration,
     made: usize,
+    sent: usize,
 }
 
 /// A registered endpoint.
@@ -34,14 +54,35 @@ pub struct RegisteredEndpoint {
     pub url: String,
     /// Which events would be sent.
     pub events: Vec<String>,
+    /// What they are signed with.
+    pub secret: String,
+}
+
+/// An event that was sent, and how its receiver answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SentPaymentEvent {
+    /// Where it was sent to.
+    pub url: String,
+    /// The event.
+    pub event: Value,
+    /// The status of the answer.
+    pub status: u16,
+    /// The answer.
+    pub answer: Value,
 }
 
 impl ProviderStandIn {
+    /// One whose events happen by `clock`.
+    pub fn new(clock: Clock) -> Self {
+        Self { known: Arc::default(), clock }
+    }
+
     /// Serves HTTP on `listener`.
     pub fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
         let router = Router::new()
             .route("/v1/webhook_endpoints", post(create))
             .route("/v1/webhook_endpoints/{id}", post(update).get(read).delete(remove))
+            .route(SEND, post(send))
             .with_state(self.clone());
         tokio::spawn(async move {
             // The listener is open already. What ends the server early also ends the process.
@@ -100,8 +141,53 @@ impl ProviderStandIn {
         })
     }
 
+    /// Sends an event to the address that was registered for it, signed, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`Trouble`] where no webhook is registered for it, or several are, or where there is no answer.
+    pub async fn send(&self, event: &NewPaymentEvent) -> Result<SentPaymentEvent, Trouble> {
+        let RegisteredEndpoint { url, secret, .. } = self.endpoint_for(event)?;
+        let number = self.known(|known| {
+            known.sent += 1;
+            known.sent
+        });
+        let now = self.clock.now().unix_seconds();
+        let event = event.body(number, now);
+        let body = event.to_string();
+        let trouble = |error: reqwest::Error| Trouble(chain(&error));
+        let tls = tls().map_err(|error| Trouble(chain(&error)))?;
+        let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().map_err(trouble)?;
+        let request = client.post(&url).header("content-type", "application/json");
+        let request = request.header("stripe-signature", signature(&secret, now, body.as_bytes())).body(body);
+        let response = request.send().await.map_err(trouble)?;
+        let status = response.status().as_u16();
+        let text = response.text().await.map_err(trouble)?;
+        let answer = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
+        Ok(SentPaymentEvent { url, event, status, answer })
+    }
+
+    /// The one endpoint that is registered for `event`.
+    fn endpoint_for(&self, event: &NewPaymentEvent) -> Result<RegisteredEndpoint, Trouble> {
+        let wants = |endpoint: &RegisteredEndpoint| {
+            let agency = event.agency_id.as_ref();
+            endpoint.events.contains(&event.kind)
+                && agency.is_none_or(|id| endpoint.url.rsplit('/').next() == Some(id.as_str()))
+        };
+        let mut endpoints: Vec<_> = self.endpoints().into_values().filter(wants).collect();
+        match (endpoints.pop(), endpoints.len()) {
+            (Some(endpoint), 0) => Ok(endpoint),
+            (None, _) => {
+                let kind = &event.kind;
+                Err(Trouble(format!("no webhook is registered for {kind}: `setup-payment-webhook` registers one")))
+            }
+            (Some(_), more) => {
+                Err(Trouble(format!("{} webhooks are registered: say which agency's is meant", more + 1)))
+            }
+        }
+    }
+
     fn known<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -135,9 +221,10 @@ async fn create(
             refuse(status, "told to fail")
         } else {
             known.made += 1;
-            let (id, endpoint) = (format!("we_local_{:04}", known.made), endpoint(&body));
+            let id = format!("we_local_{:04}", known.made);
+            let endpoint = RegisteredEndpoint { secret: format!("whsec_local_{id}"), ..endpoint(&body) };
             let mut answer = describe(&id, &endpoint);
-            answer["secret"] = format!("whsec_local_{id}").into();
+            answer["secret"] = endpoint.secret.clone().into();
             known.endpoints.insert(id, endpoint);
             (StatusCode::OK, Json(answer))
         };
@@ -154,7 +241,8 @@ async fn update(
     body: String,
 ) -> (StatusCode, Json<Value>) {
     provider.answer(&headers, &id, |endpoints| {
-        let endpoint = endpoint(&body);
+        let secret = endpoints[&id].secret.clone();
+        let endpoint = RegisteredEndpoint { secret, ..endpoint(&body) };
         let answer = describe(&id, &endpoint);
         endpoints.insert(id.clone(), endpoint);
         answer
@@ -178,6 +266,24 @@ async fn remove(
         endpoints.remove(&id);
         json!({"id": id, "object": "webhook_endpoint", "deleted": true})
     })
+}
+
+/// Sends the event that is asked for, where a page of this machine or a program asks.
+async fn send(
+    State(provider): State<ProviderStandIn>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<SentPaymentEvent>, InboxRefusal> {
+    from_here(&headers)?;
+    let event: NewPaymentEvent = serde_json::from_slice(&body).map_err(|error| InboxRefusal(400, error.to_string()))?;
+    provider.send(&event).await.map(Json).map_err(|Trouble(told)| InboxRefusal(409, told))
+}
+
+/// The header with which the provider signs `body`, at `seconds` since 1970 began.
+pub fn signature(secret: &str, seconds: i64, body: &[u8]) -> String {
+    let signed = [format!("{seconds}.").as_bytes(), body].concat();
+    let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &signed);
+    format!("t={seconds},v1={}", shared::hex(signature.as_ref()))
 }
 
 fn authorized(headers: &HeaderMap) -> bool {

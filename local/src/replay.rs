@@ -58,16 +58,19 @@ struct ReferenceService {
 
 /// Sends the calls, one after the other, and compares the answers.
 ///
+/// `begin` is told the number of each call, how many there are, and its name.
+///
 /// # Errors
 /// [`Trouble`] where nothing can be compared: the service does not answer, it refuses the key, the events cannot be read.
-pub async fn run(options: &ReplayOptions) -> Result<ReplayReport, Trouble> {
+pub async fn run(options: &ReplayOptions, begin: impl Fn(usize, usize, &str)) -> Result<ReplayReport, Trouble> {
     let recorded = calls::recorded(&options.root)?;
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
     check_key(&service, &recorded.key).await?;
     let reference = ReferenceService::of(options, &recorded.key).await?;
     let calls = if options.against.is_some() { recorded.calls } else { calls::with_unknown_ids(recorded.calls) };
-    let mut report = ReplayReport::default();
-    for NamedCall { name, call } in calls {
+    let (mut report, all) = (ReplayReport::default(), calls.len());
+    for (number, NamedCall { name, call }) in calls.into_iter().enumerate() {
+        begin(number + 1, all, &name);
         if !options.selects(&name) {
             report.left_out += 1;
             continue;

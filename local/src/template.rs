@@ -72,6 +72,8 @@ pub struct Permission {
     pub actions: BTreeSet<String>,
     /// The resource, as JSON: `{"!GetAtt":"Table.Arn"}`.
     pub resource: String,
+    /// The condition, as JSON: `null` where there is none.
+    pub condition: String,
 }
 
 /// A method of a path in the gateway's definition.
@@ -254,6 +256,7 @@ fn permissions(policies: &Value) -> Vec<Permission> {
             action => BTreeSet::from([text_of(action)]),
         },
         resource: statement["Resource"].to_string(),
+        condition: statement["Condition"].to_string(),
     };
     statements.map(permission).collect()
 }
@@ -348,7 +351,8 @@ mod tests {
         assert_eq!(template.table["StreamSpecification"]["StreamEnabled"], true);
         assert_eq!(template.roles["do-this"], "ARole");
         let resource = r#"{"!GetAtt":"Table.Arn"}"#.to_owned();
-        let permission = Permission { actions: BTreeSet::from(["a:B".to_owned()]), resource };
+        let condition = "null".to_owned();
+        let permission = Permission { actions: BTreeSet::from(["a:B".to_owned()]), resource, condition };
         assert_eq!(template.permissions["do-this"], [permission]);
         assert!(with_route(uri, "NoRole").unwrap().roles.is_empty());
         let trouble = with_route("https://example.com", "ARole").unwrap_err().to_string();

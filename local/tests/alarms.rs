@@ -9,6 +9,7 @@ use local::metric_filter::Pattern;
 use local::template::document;
 use local::{Settings, Stack};
 use serde_json::{Map, Value, json};
+use shared::records::api_key::Limits;
 use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
@@ -80,7 +81,7 @@ async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> 
 
 /// A failure, what one call leaves in the log then, and how many failed calls that is.
 async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
-    let failed = Metrics { failed_calls: 1, unreadable_items: 0 };
+    let failed = Metrics { failed_calls: 1, ..Metrics::default() };
     let start = |status| [failed_start("init", status), failed_start("invoke", status)];
     let unreadable = || tracing::error!(operation = "read-tag", "unreadable item");
     vec![
@@ -98,7 +99,7 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
         (
             "An item of the table cannot be read",
             written(LevelFilter::ERROR, async || unreadable()).await,
-            Metrics { failed_calls: 0, unreadable_items: 1 },
+            Metrics { unreadable_items: 1, ..Metrics::default() },
         ),
     ]
 }
@@ -108,6 +109,7 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
 struct Metrics {
     failed_calls: usize,
     unreadable_items: usize,
+    unchecked_limits: usize,
 }
 
 impl Metrics {
@@ -118,11 +120,19 @@ impl Metrics {
             let pattern = Pattern::parse(filter["FilterPattern"].as_str().unwrap()).unwrap();
             lines.iter().filter(|line| pattern.matches(line)).count()
         };
-        Self { failed_calls: count("FailedCalls"), unreadable_items: count("UnreadableItems") }
+        Self {
+            failed_calls: count("FailedCalls"),
+            unreadable_items: count("UnreadableItems"),
+            unchecked_limits: count("UncheckedLimits"),
+        }
     }
 
     fn named(self, metric: &str) -> usize {
-        if metric == "FailedCalls" { self.failed_calls } else { self.unreadable_items }
+        match metric {
+            "FailedCalls" => self.failed_calls,
+            "UnreadableItems" => self.unreadable_items,
+            other => panic!("no alarm is for {other}"),
+        }
     }
 
     /// The alarms that go off when this is counted within a minute.
@@ -147,6 +157,30 @@ impl Metrics {
 async fn each_failed_call_is_counted_once() {
     for (failure, lines, wanted) in failures().await {
         assert_eq!(Metrics::of(&lines), wanted, "{failure}: {lines:#?}");
+    }
+}
+
+/// A table that cannot be asked lets a request pass, once in a second, and raises no alarm by that.
+#[tokio::test]
+async fn a_limit_that_is_not_checked_is_counted_at_any_log_level() {
+    for (fault, wanted) in [(Fault::None, 0), (Fault::Throttle, 1), (Fault::BreakRequest, 1)] {
+        let faults = Faults::default();
+        let limited = Settings { key_limits: Limits::new(50, 99), ..settings() };
+        let stack = Stack::start(Settings { faults: faults.clone(), ..limited }).await.unwrap();
+        faults.plan(move |action, _| if action == "UpdateItem" { fault } else { Fault::None });
+        let request = valid_call(&routes::READ_WEBHOOK, 'a', ACME);
+        let ask = async || {
+            for _ in 0..3 {
+                assert_eq!(stack.answer(&request).await.status, 200);
+            }
+        };
+        let counted = Metrics::of(&written(LevelFilter::ERROR, ask).await);
+        assert_eq!(counted, Metrics { unchecked_limits: wanted, ..Metrics::default() }, "{fault:?}");
+        assert!(counted.raised().is_empty());
+        // Where it does not answer, it is asked once.
+        let tries = if fault == Fault::None { 2 } else { 1 };
+        let asked = faults.requests().into_iter().filter(|action| action == "UpdateItem").count();
+        assert_eq!(asked, tries, "{fault:?}");
     }
 }
 

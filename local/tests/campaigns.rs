@@ -29,8 +29,8 @@ const DAY: i64 = 86_400;
 pub struct Sender {
     pub world: World,
     pub org: Org,
-    webhook: Value,
-    assistant: Value,
+    pub webhook: Value,
+    pub assistant: Value,
     pub widget: Widget,
     contacts: Vec<Contact>,
 }
@@ -200,7 +200,7 @@ pub fn all(status: &str, count: usize) -> BTreeMap<String, usize> {
     BTreeMap::from([(status.to_owned(), count)])
 }
 
-fn event(request: &Received) -> Value {
+pub fn event(request: &Received) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -401,7 +401,7 @@ async fn whatever_is_missing_is_told_of_each_contact() {
 }
 
 /// Whether of these moments, in milliseconds, no more have come at any of them than the rate allows since `start`.
-fn within_the_rate(start: i64, moments: impl Iterator<Item = i64>, rate: usize) {
+pub fn within_the_rate(start: i64, moments: impl Iterator<Item = i64>, rate: usize) {
     let mut moments: Vec<i64> = moments.collect();
     moments.sort_unstable();
     for (number, moment) in moments.iter().enumerate() {

@@ -123,6 +123,8 @@ async fn the_canary_is_found_nowhere() {
         created_at: Timestamp::from_unix_millis(NOW),
         expires_at: None,
         revoked_at: None,
+        requests_per_second: None,
+        burst: None,
     };
     let mut answers = String::new();
     for known in [false, true] {

@@ -1,11 +1,35 @@
-//! The console of `cargo local`, over HTTP: it shows what happened as text, and shows it to no page of another host.
+//! The console of `cargo local`, over HTTP: it shows what happened as text, does what its forms say, and shows nothing to a page of another host.
 
-use local::Stack;
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::fixture::{ACME, http_client, streaming};
+use local::gateway::Call;
+use local::{Settings, Stack, inbox};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use shared::request::context::Clock;
+use shared::routes;
+
+use crate::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
+const PAGES: [&str; 7] = [
+    "/",
+    "/console/conversations",
+    "/console/deliveries",
+    "/console/campaigns",
+    "/console/payments",
+    "/console/time",
+    "/console/table",
+];
+
+/// A stack whose endpoints lead to the inbox, with the time of this machine, which may be skipped.
+async fn watched() -> Stack {
+    let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
+    let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
+    inbox::connect(&stack).await.unwrap();
+    stack.settle().await.unwrap();
+    stack
+}
 
 async fn text(stack: &Stack, path: &str) -> String {
     let answer = http_client().get(format!("{}{path}", stack.url)).send().await.unwrap();
@@ -15,45 +39,116 @@ async fn text(stack: &Stack, path: &str) -> String {
     answer.text().await.unwrap()
 }
 
+/// What the form of `operation` tells, for the first organisation.
+async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode, String) {
+    let to = format!("{}/console/operations/{operation}?org=acme", stack.url);
+    let answer = http_client().post(to).json(fields).send().await.unwrap();
+    let (status, says): (_, Value) = (answer.status(), answer.json().await.unwrap());
+    (status, says["told"].as_str().or(says["error"].as_str()).unwrap().to_owned())
+}
+
+async fn skip(stack: &Stack, seconds: u64) -> String {
+    let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
+    let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
+    stack.settle().await.unwrap();
+    says["told"].as_str().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn requests_are_shown_with_their_issues_and_without_their_queries() {
-    let stack = Stack::start(streaming()).await.unwrap();
+    let stack = watched().await;
     assert!(text(&stack, "/").await.contains("None yet."));
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     let wrong = http_client().post(&tag).json(&json!({"name": 1})).send().await.unwrap();
     assert_eq!(wrong.status(), 422);
     let made = http_client().post(&tag).json(&json!({"name": HOSTILE})).send().await.unwrap();
     assert_eq!(made.status(), 201);
-    for path in ["/", "/console/requests"] {
-        let shown = text(&stack, path).await;
-        assert_eq!(shown.matches("POST /api/v1/tag").count(), 2, "{shown}");
-        assert!(shown.contains("Input should be a valid string") && shown.contains(">422<"), "{shown}");
-        assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{shown}");
+    let shown = text(&stack, "/").await;
+    assert_eq!(shown.matches("POST /api/v1/tag").count(), 2, "{shown}");
+    assert!(shown.contains("Input should be a valid string") && shown.contains(">422<"), "{shown}");
+    assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{shown}");
+}
+
+#[tokio::test]
+async fn the_calls_of_a_request_are_those_that_it_is_billed_for() {
+    let stack = watched().await;
+    let assistant = path(&routes::READ_ASSISTANT, |_| id('a', kind::ASSISTANT, 0));
+    let close = path(&routes::CLOSE_CONVERSATION, |_| id('a', kind::CONVERSATION, 1));
+    let tag = json!({"name": "New"}).to_string();
+    for (method, path, body) in [
+        ("GET", assistant.as_str(), ""),
+        ("GET", routes::LIST_CONTACTS.path, ""),
+        ("POST", routes::CREATE_TAG.path, &tag),
+        ("POST", &close, ""),
+        ("DELETE", &path(&routes::DELETE_TAG, |_| id('a', kind::TAG, 0)), ""),
+        ("GET", "/api/v1/nothing", ""),
+    ] {
+        let answer = stack.answer(&Call { method: method.into(), body: body.into(), ..call("GET", path, ACME) }).await;
+        let entry = stack.journal.newest(1).remove(0);
+        assert_eq!(entry.calls.len(), usize::try_from(answer.cost.calls).unwrap(), "{path}: {:?}", entry.calls);
+        let (read, write): (Vec<_>, Vec<_>) =
+            entry.calls.iter().partition(|call| ["GetItem", "BatchGetItem", "Query"].contains(&call.action.as_str()));
+        let units = |calls: &[&local::calls::DatabaseCall]| calls.iter().map(|call| call.units).sum::<f64>();
+        assert_eq!((units(&read), units(&write)), (answer.cost.read_units, answer.cost.write_units), "{path}");
+        assert!(entry.calls.iter().all(|call| !call.items.is_empty() && call.took.is_some()), "{:?}", entry.calls);
     }
 }
 
 #[tokio::test]
-async fn what_an_event_says_is_text() {
-    let stack = Stack::start(streaming()).await.unwrap();
+async fn a_request_is_repeated_as_a_command_and_as_an_event() {
+    let stack = watched().await;
+    let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
+    http_client().post(&tag).json(&json!({"name": "It's"})).send().await.unwrap().error_for_status().unwrap();
+    let request = format!("/console/requests/{}", stack.journal.newest(1)[0].request_id);
+    let command = text(&stack, &format!("{request}/curl")).await;
+    // The stack answers on this thread.
+    let command = format!("{command} --silent --max-time 30");
+    let sent = command.clone();
+    let shell = move || std::process::Command::new("sh").args(["-c", &sent]).output().unwrap();
+    let shell = tokio::task::spawn_blocking(shell).await.unwrap();
+    assert!(String::from_utf8_lossy(&shell.stdout).contains("It's"), "{command}: {shell:?}");
+    let event = text(&stack, &format!("{request}/event")).await;
+    let invoked = stack.gateway.invoke_by_name("create-tag", event.as_bytes()).await;
+    assert!(invoked.body.contains("It's"), "{event}: {invoked:?}");
+    let tags = data(&stack.answer(&call("GET", routes::LIST_TAGS.path, ACME)).await);
+    assert_eq!(tags.to_string().matches("It's").count(), 3);
+    let missing = http_client().get(format!("{}/console/requests/1/curl", stack.url)).send().await.unwrap();
+    assert_eq!(missing.status(), 404);
+}
+
+#[tokio::test]
+async fn what_an_event_or_a_message_says_is_text() {
+    let stack = watched().await;
     let event = json!({"event": HOSTILE, "data": HOSTILE});
     let to = format!("{}/inbox/events/%3Cscript%3E", stack.url);
     http_client().post(to).header("x-from", HOSTILE).json(&event).send().await.unwrap().error_for_status().unwrap();
-    for path in ["/", "/console/events"] {
-        let shown = text(&stack, path).await;
-        assert_eq!(shown.matches("&lt;script&gt;").count(), 5, "{shown}");
-        assert_eq!(shown.matches("<script").count(), usize::from(path == "/"), "{shown}");
-    }
+    let shown = text(&stack, "/").await;
+    assert_eq!(shown.matches("&lt;script&gt;").count(), 5, "{shown}");
+    assert_eq!(shown.matches("<script").count(), 1, "{shown}");
+    let conversation = id('a', kind::CONVERSATION, 1);
+    let message = json!({"conversation_id": conversation, "sender_type": "user", "text": HOSTILE});
+    assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
+    let shown = text(&stack, &format!("/console/conversations?org=acme&conversation={conversation}")).await;
+    assert!(shown.contains("&lt;script&gt;alert") && shown.matches("<script").count() == 1, "{shown}");
+    // A query that is no conversation is shown as text too.
+    let shown = text(&stack, "/console/conversations?conversation=%3Cscript%3E&org=%3Cscript%3E").await;
+    assert_eq!(shown.matches("<script").count(), 1, "{shown}");
 }
 
 #[tokio::test]
-async fn a_page_of_another_host_sees_nothing_of_it() {
-    let stack = Stack::start(streaming()).await.unwrap();
-    for path in ["/", "/console/requests", "/console/events", "/console/changes", "/inbox", "/inbox/answers"] {
+async fn a_page_of_another_host_sees_nothing_of_it_and_changes_nothing() {
+    let stack = watched().await;
+    let reads = PAGES.into_iter().chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
+    let writes = ["/console/operations/create-tag", "/console/time"];
+    for (method, path) in reads.map(|path| ("GET", path)).chain(writes.map(|path| ("POST", path))) {
         for (name, value) in [("host", "rebound.example"), ("origin", "http://page.example"), ("origin", "null")] {
-            let request = http_client().get(format!("{}{path}", stack.url)).header(name, value);
-            assert_eq!(request.send().await.unwrap().status(), 403, "{path} {name}");
+            let request = http_client().request(method.parse().unwrap(), format!("{}{path}", stack.url));
+            let answer = request.header(name, value).body(r#"{"name": "x", "seconds": 1}"#).send().await.unwrap();
+            assert_eq!(answer.status(), 403, "{path} {name}");
         }
     }
+    assert_eq!(stack.journal.newest(1).len(), 0);
+    assert!(text(&stack, "/console/time").await.contains("No time was skipped yet."));
 }
 
 #[tokio::test]
@@ -69,4 +164,144 @@ async fn each_change_is_told_and_the_first_one_at_once() {
         http_client().get(format!("{}/api/v1/nothing", stack.url)).send().await.unwrap();
     }
     assert!(told.starts_with("data: 0\n\ndata: 1\n\n"), "{told}");
+}
+
+#[tokio::test]
+async fn reading_a_page_changes_nothing_that_it_shows() {
+    let stack = watched().await;
+    let before = *stack.journal.changes().borrow();
+    for path in PAGES {
+        text(&stack, path).await;
+    }
+    assert_eq!((*stack.journal.changes().borrow(), stack.journal.newest(1).len()), (before, 0));
+}
+
+#[tokio::test]
+async fn a_conversation_is_opened_continued_and_closed() {
+    let stack = watched().await;
+    let opened = operate(&stack, "open-conversation", &json!({"assistant_id": id('a', kind::ASSISTANT, 0)})).await;
+    assert_eq!(opened, (StatusCode::OK, "Answered 201. ".into()));
+    let conversations = data(&stack.answer(&call("GET", routes::LIST_CONVERSATIONS.path, ACME)).await);
+    let newest = conversations["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    for (sender, words) in [("user", "Is anybody there?"), ("bot", "Yes, I am.")] {
+        let message = json!({"conversation_id": newest, "sender_type": sender, "text": words});
+        assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
+    }
+    let page = format!("/console/conversations?org=acme&conversation={newest}");
+    let shown = text(&stack, &page).await;
+    assert!(shown.find("Is anybody there?").unwrap() < shown.find("Yes, I am.").unwrap(), "{shown}");
+    let close = json!({"conversation_id": newest});
+    assert_eq!(operate(&stack, "close-conversation", &close).await.0, 200);
+    let (status, says) = operate(&stack, "close-conversation", &close).await;
+    assert!(status == 200 && says.starts_with(r#"Answered 409. ["path","conversation_id"] "#), "{status} {says}");
+    // Another organisation has no such conversation.
+    let shown = text(&stack, &page.replace("acme", "globex")).await;
+    assert!(shown.contains("not_found") && !shown.contains("Is anybody there?"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_event_that_fails_twice_is_seen_with_three_attempts_when_time_is_skipped_and_a_fourth_when_it_is_redelivered()
+ {
+    let stack = watched().await;
+    stack.inbox.answer_next(serde_json::from_value(json!({"count": 2, "status": 503})).unwrap());
+    let close = json!({"conversation_id": id('a', kind::CONVERSATION, 1)});
+    assert_eq!(operate(&stack, "close-conversation", &close).await.0, 200);
+    stack.settle().await.unwrap();
+    let attempts = async || text(&stack, "/console/deliveries").await.matches(r#"<li class="attempt">"#).count();
+    assert_eq!(attempts().await, 1);
+    assert!(skip(&stack, 300).await.contains(" came due."));
+    assert_eq!(attempts().await, 2);
+    assert!(!skip(&stack, 3600).await.contains(" 0 came due."));
+    assert_eq!(attempts().await, 3);
+    let shown = text(&stack, "/console/deliveries").await;
+    // Each of them stands there as it arrived; the skipped hours do not make a signature too old.
+    assert_eq!(shown.matches(r#"<span class="good">verified</span>"#).count(), 3, "{shown}");
+    assert_eq!(shown.matches(">503</span>").count(), 2, "{shown}");
+    let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
+    let delivery = data(&stack.answer(&call("GET", &deliveries, ACME)).await)["items"][1]["id"].clone();
+    let again = json!({"webhook_id": id('a', kind::WEBHOOK, 1), "delivery_id": delivery});
+    assert_eq!(operate(&stack, "redeliver", &again).await.0, 200);
+    stack.settle().await.unwrap();
+    assert_eq!(attempts().await, 4);
+    let time = text(&stack, "/console/time").await;
+    assert!(time.contains("DELIVERY: ORG#") && time.matches("<time ").count() == 4, "{time}");
+}
+
+#[tokio::test]
+async fn a_circuit_that_opens_is_shown_open() {
+    let stack = watched().await;
+    stack.inbox.answer_next(serde_json::from_value(json!({"count": 10, "status": 503})).unwrap());
+    let shown = text(&stack, "/console/deliveries").await;
+    assert!(shown.contains(r#"<span class="good">closed</span>"#) && !shown.contains(">open"), "{shown}");
+    for _ in 0..3 {
+        operate(&stack, "send-test-event", &json!({"webhook_id": id('a', kind::WEBHOOK, 1)})).await;
+        stack.settle().await.unwrap();
+    }
+    let shown = text(&stack, "/console/deliveries").await;
+    assert!(shown.contains(r#"<span class="bad">open</span>"#), "{shown}");
+}
+
+#[tokio::test]
+async fn a_campaign_is_paused_resumed_and_cancelled() {
+    let stack = watched().await;
+    let campaign = json!({"campaign_id": id('a', kind::CAMPAIGN, 0)});
+    for (operation, status) in
+        [("resume-campaign", "queued"), ("pause-campaign", "paused"), ("cancel-campaign", "cancelled")]
+    {
+        let (answered, says) = operate(&stack, operation, &campaign).await;
+        assert_eq!(answered, 200, "{operation}: {says}");
+        let shown = text(&stack, "/console/campaigns").await;
+        assert!(shown.contains(&format!("<td>{status}</td>")), "{operation}: {shown}");
+    }
+    assert!(text(&stack, "/console/campaigns").await.contains(r#"<progress aria-label="3 of 3" value="3" max="3">"#));
+}
+
+#[tokio::test]
+async fn the_table_shows_every_item_of_its_organisation_and_no_secret() {
+    let stack = watched().await;
+    let rotated = path(&routes::ROTATE_WEBHOOK_SECRET, |_| id('a', kind::WEBHOOK, 1));
+    let keyed = Call { method: "POST".into(), ..call("GET", &rotated, ACME) };
+    let headers = [keyed.headers.clone(), [("idempotency-key".to_owned(), "1".to_owned())].into()];
+    let secret = data(&stack.answer(&Call { headers: headers.into_iter().flatten().collect(), ..keyed }).await);
+    let agency = json!({"billing_plan": {"payment_api_key": "canary-of-the-table"}}).to_string();
+    data(&stack.answer(&crate::fixture::post(routes::CREATE_AGENCY.path, ACME, agency)).await);
+    let secrets = [secret["secret"].as_str().unwrap(), "canary-of-the-table", "whsec_", ACME, GLOBEX];
+    let mut items = 0;
+    for (name, start) in [("acme", "ORG#01900000-0000-7000-8000-a"), ("globex", "ORG#01900000-0000-7000-8000-b")] {
+        let mut pages = vec![format!("/console/table?org={name}")];
+        while let Some(page) = pages.pop() {
+            let shown = text(&stack, &page).await;
+            assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{page}: {shown}");
+            items += shown.matches("<tr><td><code>").count();
+            let links =
+                shown.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap().replace("&amp;", "&"));
+            pages.extend(links.filter(|link| link.contains("partition=")));
+        }
+        // A partition of the other organisation is not shown.
+        let foreign = text(&stack, &format!("/console/table?org={name}&partition=ORG%23c")).await;
+        assert!(foreign.contains(start), "{foreign}");
+    }
+    let stored = crate::fixture::everything(&stack).await;
+    let of_organisations = stored.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("ORG#")).count();
+    assert_eq!(items, of_organisations);
+}
+
+#[tokio::test]
+async fn the_payment_provider_sends_what_the_page_asks_for() {
+    let stack = watched().await;
+    let agency = id('a', kind::AGENCY, 1);
+    let send = async |event: &Value| -> Value {
+        let send = http_client().post(format!("{}/console/payments", stack.url)).json(event);
+        send.send().await.unwrap().error_for_status().unwrap().json().await.unwrap()
+    };
+    let checkout = json!({
+        "type": "checkout.session.completed", "agency_id": agency, "user_id": id('a', kind::USER, 119), "customer_id": "cus_page",
+    });
+    assert!(send(&checkout).await["error"].as_str().unwrap().contains("no webhook is registered"));
+    // Until now its webhook is one that this provider does not know.
+    let set_up = operate(&stack, "setup-payment-webhook", &json!({"agency_id": agency})).await;
+    assert_eq!(set_up, (StatusCode::OK, "Answered 200. ".into()));
+    assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);
+    let shown = text(&stack, "/console/payments").await;
+    assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
 }

@@ -84,6 +84,9 @@ impl Function {
             "Operation" => {
                 format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
             }
+            "SignedOperation" => {
+                format!("Handler::signed::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
+            }
             "Document" => {
                 format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
             }
@@ -106,6 +109,11 @@ pub fn functions() -> Vec<Function> {
         name: route.name.to_owned(),
         kind: "Operation",
     });
+    let signed = routes::SIGNED.iter().map(|route| Function {
+        package: route.record.to_owned(),
+        name: route.name.to_owned(),
+        kind: "SignedOperation",
+    });
     let documents = routes::DOCUMENTS.iter().map(|route| Function {
         package: route.record.to_owned(),
         name: route.name.to_owned(),
@@ -125,8 +133,9 @@ pub fn functions() -> Vec<Function> {
             Some(Function { package: package.to_owned(), name, kind })
         })
     });
-    let mut functions: Vec<_> = routed.chain(documents).chain([server]).chain(unrouted).collect();
-    let order = ["Operation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
+    let mut functions: Vec<_> = routed.chain(signed).chain(documents).chain([server]).chain(unrouted).collect();
+    let order =
+        ["Operation", "SignedOperation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
     functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
     functions
 }
@@ -214,7 +223,7 @@ fn the_packages_are_those_of_the_functions() {
         for function in of_package() {
             let (name, handler) = (&function.name, function.handler());
             let (uses, run) = match function.kind {
-                "Operation" => (
+                "Operation" | "SignedOperation" => (
                     "use shared::request::pipeline::Handler;\nuse shared::routes;\nuse shared::runtime::lambda;",
                     "run",
                 ),
@@ -254,7 +263,7 @@ fn the_packages_are_those_of_the_functions() {
 #[test]
 fn a_position_of_a_path_has_one_variable() {
     let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for route in routes::ALL {
+    for route in routes::every() {
         for (at, _) in route.path.match_indices("/{") {
             let end = route.path[at..].find('}').unwrap() + at;
             variables.entry(&route.path[..at]).or_default().insert(&route.path[at + 2..end]);
@@ -266,7 +275,7 @@ fn a_position_of_a_path_has_one_variable() {
 
 #[test]
 fn a_handler_fits_thirty_lines() {
-    for function in functions().iter().filter(|function| function.kind == "Operation") {
+    for function in functions().iter().filter(|function| ["Operation", "SignedOperation"].contains(&function.kind)) {
         let (name, source) = (&function.name, read(&function.file()));
         // A plain operation has none of its own.
         let Some(body) = source.split("async fn handle").nth(1) else { continue };
@@ -287,6 +296,7 @@ fn the_local_stack_has_every_function() {
     generated_between("local/Cargo.toml", marks, &dependencies);
     for (kind, list) in [
         ("Operation", "OPERATIONS: &[Handler]"),
+        ("SignedOperation", "SIGNED: &[Handler]"),
         ("Document", "DOCUMENTS: &[Published]"),
         ("ToolServer", "SERVERS: &[Server]"),
         ("OperatorTask", "TASKS: &[Task]"),
@@ -297,26 +307,28 @@ fn the_local_stack_has_every_function() {
         let lines: String = of_kind.map(|function| format!("    {},\n", function.handler())).collect();
         generated_between("local/src/functions.rs", (&format!("pub const {list} = &["), "];"), &lines);
     }
-    let operations = functions.iter().filter(|function| function.kind == "Operation");
+    let operations = functions.iter().filter(|function| ["Operation", "SignedOperation"].contains(&function.kind));
     let schema = |function: &Function| {
         let (krate, name) = (snake_case(&function.package), camel_case(&function.name));
-        format!("    (\"{}\", Description::of::<{krate}::{name}>),\n", function.name)
+        let of = if function.kind == "Operation" { "of" } else { "of_signed" };
+        format!("    (\"{}\", Description::{of}::<{krate}::{name}>),\n", function.name)
     };
     let schemas: String = operations.map(schema).collect();
     generated_between("local/src/functions.rs", ("DESCRIPTIONS: &[(&str, Describe)] = &[", "];"), &schemas);
     let constant = |handler: &Handler| handler.route;
     assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
+    assert_eq!(local::functions::SIGNED.iter().map(constant).collect::<Vec<&Route>>(), routes::SIGNED);
 }
 
 #[test]
-fn the_readme_has_the_route_table() {
+fn the_api_document_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
     for route in routes::every() {
         let Route { record, name, method, path, .. } = route;
-        let file = format!("functions/{record}/src/{}.rs", snake_case(name));
+        let file = format!("../functions/{record}/src/{}.rs", snake_case(name));
         table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");
     }
-    generated_between("README.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
+    generated_between("docs/API.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
 }
 
 /// The diagram of the README: what a request and an event pass. Its functions are those of the tables, in the order of these.
@@ -336,6 +348,7 @@ fn the_readme_shows_the_way_of_a_request_and_of_an_event() {
     let mut reactions: Vec<_> = reactions::ALL.iter().map(|reaction| reaction.name).collect();
     reactions.dedup();
     let [changed, sender] = local::functions::CONSUMERS else { panic!("another function reads the stream") };
+    let signed = names(routes::SIGNED.iter().map(|route| route.name).collect());
     let documents = names(local::functions::DOCUMENTS.iter().map(|document| document.route.name).collect());
     let tools = names(local::functions::SERVERS.iter().map(|server| server.route.name).collect());
     let scheduled = names(local::functions::SCHEDULED.iter().map(|scheduled| scheduled.name).collect());
@@ -347,6 +360,8 @@ flowchart LR
   caller([caller]) --> gateway[API Gateway]
   agent([agent]) --> gateway
   gateway --> operations["{total} operations, a function each:<br>{operations}"]
+  provider([payment provider]) -- signed events --> gateway
+  gateway --> signed["{signed}"] --> table
   gateway --> documents["{documents}"]
   gateway --> tools["{tools}"] -- one call each --> gateway
   operations --> table[(table)]
@@ -377,7 +392,7 @@ fn tests_mirror_the_functions() {
     let tested: BTreeMap<_, _> = folders.map(|folder| (folder.clone(), files(&folder))).collect();
     let mut modules = String::new();
     for (record, operations) in tested.iter().filter(|(_, operations)| !operations.is_empty()) {
-        let of_record = routes::ALL.iter().filter(|route| snake_case(route.record) == *record);
+        let of_record = routes::ALL.iter().chain(routes::SIGNED).filter(|route| snake_case(route.record) == *record);
         let known: BTreeSet<_> = of_record.map(|route| snake_case(route.name)).collect();
         assert!(operations.is_subset(&known), "local/tests/{record} has tests of no operation: {operations:?}");
         let lines: String = operations.iter().map(|operation| format!("    mod {operation};\n")).collect();
@@ -390,7 +405,7 @@ fn tests_mirror_the_functions() {
 
 #[test]
 fn every_operation_describes_itself() {
-    for endpoint in local::functions::OPERATIONS {
+    for endpoint in local::functions::OPERATIONS.iter().chain(local::functions::SIGNED) {
         let description = describe(endpoint.route.name);
         let parameters: BTreeSet<_> = endpoint.route.parameters().collect();
         let described: BTreeSet<_> =

@@ -20,7 +20,8 @@ Written by `UPDATE=1 cargo test`, measured on the local stack, compared on every
 *Calls* are DynamoDB calls, retries aside. *Depth* is how many of them have to wait for one another: each takes about 3 ms in the same
 region, so depth is the latency budget. *Units* are capacity units as AWS bills them, for the demo set's small records; larger ones
 cost in proportion, per 4 KB read and per 1 KB written. All rows are of a warm function that has seen the key in the last 30 seconds; the first
-request of a key adds one call, one to the depth, and one read unit.
+request of a key adds one call, one to the depth, and one read unit. A key of which one process answers more than a hundredth of its limit adds a call,
+one to the depth and a write unit, to about one request a second ([ADR 26](adr/0026-limits-per-key.md)).
 
 | Operation | Calls | Depth | Read units | Write units |
 | --- | ---: | ---: | ---: | ---: |

@@ -41,12 +41,14 @@ fn with_headers(call: Call) -> Call {
 }
 
 /// What operators invoke their functions with.
-fn tasks() -> [(&'static str, Value); 3] {
+fn tasks() -> [(&'static str, Value); 4] {
     let org = "01900000-0000-7000-8000-a00000000001";
+    let key = "01900000-0000-7000-8000-a00e00000001";
     [
         ("issue-api-key", json!({"name": "First"})),
         ("list-api-keys", json!({"org_id": org})),
-        ("revoke-api-key", json!({"org_id": org, "id": "01900000-0000-7000-8000-a00e00000001"})),
+        ("revoke-api-key", json!({"org_id": org, "id": key})),
+        ("update-api-key", json!({"org_id": org, "id": key, "requests_per_second": 200, "burst": 400})),
     ]
 }
 

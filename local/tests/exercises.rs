@@ -1,10 +1,13 @@
 //! What the tests need to know of each operation, once: a plain operation is one line of [`EXERCISES`].
 
 use local::gateway::Call;
+use local::payment_provider::event::NewPaymentEvent;
 use serde_json::{Value, json};
 use shared::routes::{self, Route};
 
-use crate::fixture::{ACME, ACME_READ_ONLY, call, demo_id, id, kind, path, post, valid_call};
+use crate::fixture::{
+    ACME, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
+};
 
 /// The body around the id of another record.
 pub type BodyAround = fn(&str) -> Value;
@@ -68,7 +71,7 @@ impl Exercise {
     }
 }
 
-/// Every operation, in the order of the route table.
+/// Every operation, in the order of the route table; those come last whose requests are signed.
 pub const EXERCISES: &[Exercise] = &[
     Exercise {
         body: |_| r#"{"name":"Reception"}"#.into(),
@@ -547,7 +550,87 @@ pub const EXERCISES: &[Exercise] = &[
         recorded: || vec![("not-found", at(&routes::READ_DATASOURCE_FILE, &id('b', kind::DATASOURCE_FILE, 1)))],
         ..Exercise::of(&routes::READ_DATASOURCE_FILE)
     },
+    Exercise {
+        body: |_| r#"{"to":"+49 151 2345679","message":"Your table is ready."}"#.into(),
+        numbers: &[("widget_id", SMS)],
+        recorded: || {
+            let route = &routes::SEND_MESSAGE;
+            vec![
+                ("known-contact", with_body(route, r#"{"to":"+31200001","message":"Your table is ready."}"#)),
+                ("a-widget-that-calls", of_widget(route, TELEPHONE)),
+                ("no-connector", of_widget(route, 1)),
+                ("not-found", at(route, &id('b', kind::WIDGET, SMS))),
+                ("invalid", with_body(route, r#"{"to":"0151 2345678","message":""}"#)),
+            ]
+        },
+        costs: || {
+            let known = with_body(&routes::SEND_MESSAGE, r#"{"to":"+31200001","message":"Your table is ready."}"#);
+            vec![
+                (", a new contact", plain(&routes::SEND_MESSAGE)),
+                (", a known contact", known.clone()),
+                (", an open conversation", known),
+            ]
+        },
+        calls_more: || vec![plain(&routes::SEND_MESSAGE), plain(&routes::SEND_MESSAGE)],
+        ..Exercise::of(&routes::SEND_MESSAGE)
+    },
+    Exercise {
+        body: |organisation| format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
+        recorded: || vec![("a-widget-that-calls", of_widget(&routes::MESSAGE_CONTACTS, TELEPHONE))],
+        names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
+        ..Exercise::of(&routes::MESSAGE_CONTACTS)
+    },
+    Exercise {
+        body: |_| r#"{"to":"+49 151 2345670","prompt_dynamic_variables":{"name":"Ada","table":7}}"#.into(),
+        numbers: &[("widget_id", TELEPHONE)],
+        recorded: || {
+            let route = &routes::START_CALL;
+            vec![
+                ("known-contact", with_body(route, r#"{"to":"+31200001"}"#)),
+                ("a-widget-that-writes", of_widget(route, SMS)),
+                ("not-found", at(route, &id('b', kind::WIDGET, TELEPHONE))),
+                ("invalid", with_body(route, r#"{"to":"0151 2345678","prompt_dynamic_variables":[]}"#)),
+            ]
+        },
+        costs: || {
+            let known = with_body(&routes::START_CALL, r#"{"to":"+31200001"}"#);
+            vec![(", a new contact", plain(&routes::START_CALL)), (", a known contact", known)]
+        },
+        ..Exercise::of(&routes::START_CALL)
+    },
+    Exercise {
+        body: |organisation| format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
+        numbers: &[("widget_id", TELEPHONE)],
+        recorded: || vec![("a-widget-that-writes", of_widget(&routes::CALL_CONTACTS, SMS))],
+        names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
+        ..Exercise::of(&routes::CALL_CONTACTS)
+    },
+    Exercise {
+        body: |organisation| checkout(organisation, 1).to_string(),
+        demo: |organisation, _| id(organisation, kind::AGENCY, 0),
+        recorded: || {
+            let (route, charge) = (&routes::RECEIVE_PAYMENT_EVENT, NewPaymentEvent::of("charge.refunded"));
+            let forged = signed(&plain(route).path, "whsec_of_somebody_else", plain(route).body);
+            vec![("forged", forged), ("subscription", payment(&subscription())), ("not-used", payment(&charge))]
+        },
+        costs: || {
+            let invoice =
+                NewPaymentEvent { event_id: Some("evt_demo_3".into()), ..NewPaymentEvent::of("invoice.paid") };
+            vec![
+                (", a checkout", plain(&routes::RECEIVE_PAYMENT_EVENT)),
+                (", a subscription", payment(&subscription())),
+                (", an invoice", payment(&invoice)),
+                (", the same event again", payment(&invoice)),
+            ]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::RECEIVE_PAYMENT_EVENT)
+    },
 ];
+
+/// The widgets of the demo set that have a connector.
+const TELEPHONE: u32 = 2;
+const SMS: u32 = 3;
 
 /// The exercise of `route`.
 pub fn exercise(route: &Route) -> &'static Exercise {
@@ -572,6 +655,11 @@ fn with_query(route: &Route, more: &str) -> Call {
 /// The call about another record of Acme's.
 fn at(route: &Route, id: &str) -> Call {
     Call { path: path(route, |_| id.to_owned()), ..plain(route) }
+}
+
+/// The call about another widget of Acme's.
+fn of_widget(route: &Route, number: u32) -> Call {
+    at(route, &id('a', kind::WIDGET, number))
 }
 
 fn two_pages(route: &Route) -> Vec<(&'static str, Call)> {
@@ -609,6 +697,24 @@ fn linking(route: &Route, kind: u8) -> Call {
     Call { path: path(route, name), ..plain(route) }
 }
 
+/// The event of a checkout of a user of the demo set.
+fn checkout(organisation: char, user: u32) -> Value {
+    let user_id = Some(id(organisation, kind::USER, user));
+    let event_id = Some("evt_demo_1".into());
+    NewPaymentEvent { user_id, event_id, ..NewPaymentEvent::of("checkout.session.completed") }.body(1, NOW / 1000)
+}
+
+fn subscription() -> NewPaymentEvent {
+    let (lookup_key, event_id) = (Some("pro".into()), Some("evt_demo_2".into()));
+    NewPaymentEvent { lookup_key, event_id, ..NewPaymentEvent::of("customer.subscription.updated") }
+}
+
+/// The call with an event of the payment provider to Acme's agency that has a webhook.
+fn payment(event: &NewPaymentEvent) -> Call {
+    let body = event.body(1, NOW / 1000).to_string().into_bytes();
+    signed(&plain(&routes::RECEIVE_PAYMENT_EVENT).path, demo_payment_secret('a'), body)
+}
+
 /// A conversation that its widget and its contact know, from its beginning to its end.
 fn opened_and_closed() -> Vec<Call> {
     let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
@@ -620,6 +726,6 @@ fn opened_and_closed() -> Vec<Call> {
 #[test]
 fn every_operation_has_one_exercise() {
     let exercised: Vec<_> = EXERCISES.iter().map(|exercise| exercise.route.name).collect();
-    let wanted: Vec<_> = routes::ALL.iter().map(|route| route.name).collect();
+    let wanted: Vec<_> = routes::ALL.iter().chain(routes::SIGNED).map(|route| route.name).collect();
     assert_eq!(exercised, wanted);
 }

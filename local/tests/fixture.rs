@@ -9,13 +9,14 @@ use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME};
 use local::functions::describe;
 use local::gateway::{Answer, Call, Look};
+use local::payment_provider::signature;
 use local::{Settings, Stack};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
 use shared::request::context::{Clock, Ids};
 use shared::request::tenant::Tenant;
-use shared::routes::Route;
+use shared::routes::{Access, Route};
 use shared::table::Table;
 use shared::table::keys::LIST_HEAD;
 use shared::table::rows::INSERT_LIMIT;
@@ -285,7 +286,24 @@ pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
             None => demo,
         }
     });
-    Call { body: valid_body(route, organisation).into(), ..call(route.method, &path, key) }
+    let body = valid_body(route, organisation).into_bytes();
+    if route.access == Access::Signed {
+        // It has no key: the secret is that of the demo set.
+        return signed(&path, demo_payment_secret(organisation), body);
+    }
+    Call { body, ..call(route.method, &path, key) }
+}
+
+/// The secret of the payment webhook of the demo set's first agency.
+pub fn demo_payment_secret(organisation: char) -> &'static str {
+    if organisation == 'a' { "whsec_demo_acme" } else { "whsec_demo_globex" }
+}
+
+/// A call that the payment provider signs with `secret` at the time of the tests.
+pub fn signed(path: &str, secret: &str, body: Vec<u8>) -> Call {
+    let signature = signature(secret, NOW / 1000, &body);
+    let headers = [("stripe-signature".to_owned(), signature)].into();
+    Call { method: "POST".into(), path: path.into(), headers, body, ..Call::default() }
 }
 
 /// The answer's body.

@@ -13,7 +13,7 @@ use crate::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
 /// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
 async fn connected() -> Stack {
     let stack = Stack::start(Settings { clock: Clock::System, demo: demo_file(), ..streaming() }).await.unwrap();
-    inbox::connect(&stack, &demo()).await.unwrap();
+    inbox::connect(&stack).await.unwrap();
     stack
 }
 
@@ -46,8 +46,8 @@ async fn items(stack: &Stack, path: &str, key: &str) -> Vec<Value> {
 
 /// Number, address, signature and answer of what came, the oldest first.
 fn came(stack: &Stack) -> Vec<(u64, String, Signature, u16)> {
-    let one = |event: inbox::Arrived| (event.number, event.to, event.signature, event.answered);
-    stack.inbox.newest(usize::MAX).into_iter().rev().map(one).collect()
+    let one = |event: &inbox::Arrived| (event.number, event.to.clone(), event.signature.clone(), event.answered);
+    stack.inbox.newest(usize::MAX).iter().rev().map(|event| one(event)).collect()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
     let own = json!({"endpoint": "https://93.184.215.15/own"});
     let changed = data(&stack.answer(&put(&webhook, ACME, &own)).await);
     let before = (items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await);
-    inbox::connect(&stack, &demo()).await.unwrap();
+    inbox::connect(&stack).await.unwrap();
     assert_eq!((items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await), before);
     assert!(before.0.contains(&changed));
 }
@@ -88,7 +88,7 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
     data(&stack.answer(&post(&again, ACME, &json!({}))).await);
     stack.settle().await.unwrap();
     assert_eq!(came(&stack), [event(1, 503), event(2, 200)]);
-    let bodies: Vec<_> = stack.inbox.newest(usize::MAX).into_iter().map(|event| event.body).collect();
+    let bodies: Vec<_> = stack.inbox.newest(usize::MAX).iter().map(|event| event.body.clone()).collect();
     assert_eq!(bodies[0], bodies[1]);
     assert_eq!(bodies[0]["data"]["conversation_id"], id('a', kind::CONVERSATION, 1));
 }

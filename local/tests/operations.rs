@@ -66,7 +66,7 @@ async fn the_commands_for_keys_work() {
         }
         invoked.insert(function.to_owned());
     }
-    let wanted = ["IssueApiKeyFunction", "ListApiKeysFunction", "RevokeApiKeyFunction"];
+    let wanted = ["IssueApiKeyFunction", "ListApiKeysFunction", "RevokeApiKeyFunction", "UpdateApiKeyFunction"];
     assert_eq!(invoked, wanted.map(str::to_owned).into());
 }
 

@@ -25,6 +25,7 @@ mod inbox;
 mod isolation;
 mod journey;
 mod keys;
+mod limits;
 mod lists;
 mod matrix;
 mod mcp;
@@ -47,6 +48,7 @@ mod verify;
 mod agency {
     mod check_payment_webhook;
     mod create_agency;
+    mod receive_payment_event;
     mod setup_payment_webhook;
     mod update_agency;
 }
@@ -59,8 +61,10 @@ mod billing_plan {
     mod create_agency_billing_plan;
 }
 mod campaign {
+    mod call_contacts;
     mod cancel_campaign;
     mod list_campaigns;
+    mod message_contacts;
     mod pause_campaign;
     mod read_campaign;
     mod retry_campaign;
@@ -78,6 +82,8 @@ mod conversation {
     mod open_conversation;
     mod read_conversation;
     mod read_conversation_transcript;
+    mod send_message;
+    mod start_call;
 }
 mod datasource {
     mod create_datasource;

@@ -9,11 +9,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
 use local::gateway::Call;
+use local::payment_provider::event::NewPaymentEvent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::prelude::*;
 use shared::records::agency::StoredPaymentWebhook;
+use shared::records::agency::payment_customer::PaymentCustomer;
 use shared::records::agency::retired_webhook::RetiredWebhook;
 use shared::records::api_key::ApiKeyRecord;
 use shared::records::claim::Claim;
@@ -22,7 +24,9 @@ use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
 
 use crate::contract::{names_in, updating};
-use crate::fixture::{ACME, acme, call, data, everything, id, kind, root, stack, valid_call};
+use crate::fixture::{
+    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, stack, valid_call,
+};
 
 /// Reads an item of one record: what it answers, or why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
@@ -61,6 +65,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("IntentLink", "", reads::<IntentLink>),
         ("Link", "", reads::<Link>),
         ("Message", "#MESSAGE#", reads::<Message>),
+        ("PaymentCustomer", "#PAYMENT_CUSTOMER#", reads::<PaymentCustomer>),
         ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
         ("Tag", "", reads::<Tag>),
@@ -121,6 +126,12 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         let headers = [("idempotency-key".to_owned(), route.name.to_owned())].into();
         data(&stack.answer(&Call { headers, ..valid_call(route, 'a', ACME) }).await);
     }
+    for event in ["customer.subscription.updated", "invoice.paid", "checkout.session.completed"] {
+        let user_id = Some(id('a', kind::USER, 1));
+        let event = NewPaymentEvent { user_id, ..NewPaymentEvent::of(event) }.body(1, NOW / 1000).to_string();
+        let path = valid_call(&routes::RECEIVE_PAYMENT_EVENT, 'a', ACME).path;
+        data(&stack.answer(&signed(&path, demo_payment_secret('a'), event.into_bytes())).await);
+    }
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
     let failed =
         Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
@@ -128,8 +139,11 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let now = stack.gateway.service.clock.now();
     table.keep_endpoint_health((webhook.into(), false), &failed, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();
-    let webhook =
-        StoredPaymentWebhook { payment_webhook_id: "we_local_0001".into(), secret: String::from("whsec_local").into() };
+    let webhook = StoredPaymentWebhook {
+        payment_webhook_id: "we_local_0001".into(),
+        secret: String::from("whsec_local").into(),
+        has_pointer: true,
+    };
     let agency = Agency { payment_webhook: Some(webhook), ..agency };
     table.retire_webhook(&agency.retired_webhook(now).unwrap()).await.unwrap();
     everything(&stack).await

@@ -59,6 +59,16 @@ pub mod prelude {
         pub use crate::runtime::document::{Document, Headers};
     }
 
+    /// What an operation needs whose requests are signed.
+    pub mod signed {
+        pub use crate::prelude::*;
+        pub use crate::request::signed::{SignedMessage, SignedOperation};
+        pub use crate::request::tenant::Tenant;
+        pub use crate::table::TableError;
+        pub use crate::table::store::Store;
+        pub use crate::values::schema::Value;
+    }
+
     /// What the server of tools needs.
     pub mod tools {
         pub use crate::mcp::ToolServer;

@@ -59,6 +59,8 @@ struct Exchange<'a> {
     document: &'static str,
     /// The tool that is called, for the log.
     tool: Option<&'static str>,
+    /// Whether it was sent to the API.
+    was_sent: bool,
 }
 
 impl Server {
@@ -110,15 +112,26 @@ impl Server {
         if request.header("origin").is_some_and(|origin| !may_call(origin, pages, base_url)) {
             return Err(Error::Forbidden(Location::header("origin"), "Pages of this origin may not call the API"));
         }
-        let store = service.store.metered(meter.clone());
-        let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
+        let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
+        let caller = authenticate(service, &store, request, now).await?;
+        let key = sent_key(request).unwrap_or_default();
+        let mut exchange =
+            Exchange { role: caller.role, key, base_url, document: self.document, tool: None, was_sent: false };
+        let answer = self.answered(request, &mut exchange).await;
+        // A call of a tool is a request to the API, which counts it. Everything else is counted here; it has had no effect.
+        if !exchange.was_sent {
+            service.limiter.admit(&store, &caller, now).await?;
+        }
+        Ok((exchange.tool, answer?.limited(caller.limits)))
+    }
+
+    /// The answer to a caller who is known.
+    async fn answered(&self, request: &HttpRequest, exchange: &mut Exchange<'_>) -> Result<Response> {
         let body = request.body.as_deref().unwrap_or_default();
         if body.len() > self.route.body_limit {
             return Err(Error::TooLarge(self.route.body_limit));
         }
-        let key = sent_key(request).unwrap_or_default();
-        let mut exchange = Exchange { role: caller.role, key, base_url, document: self.document, tool: None };
-        let answer = match RpcMessage::read(body) {
+        Ok(match RpcMessage::read(body) {
             Err(refusal) => refusal.answer(None, None),
             Ok(RpcMessage { id: None, .. }) => Response::new(202, String::new()),
             Ok(message) => match message.revision(request) {
@@ -128,8 +141,7 @@ impl Server {
                     Err(refusal) => refusal.answer(message.id, Some(revision)),
                 },
             },
-        };
-        Ok((exchange.tool, answer))
+        })
     }
 }
 
@@ -181,7 +193,10 @@ impl Exchange<'_> {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let called = match Arguments::read(tool, &arguments) {
-            Ok(arguments) => call::send(tool, &arguments, self.base_url, self.key).await,
+            Ok(arguments) => {
+                self.was_sent = true;
+                call::send(tool, &arguments, self.base_url, self.key).await
+            }
             Err(issues) => Err(Error::Invalid(issues)),
         };
         let reply = |outcome: &ToolOutcome| message.reply(revision, &CallResult::of(outcome), None);

@@ -25,6 +25,7 @@ use crate::records::delivery::Delivery;
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
 use crate::records::tag::{Link, Tag};
+use crate::records::user::User;
 use crate::records::webhook::Webhook;
 use crate::records::widget::Widget;
 use crate::request::error::Result;
@@ -72,6 +73,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Widget>>(),
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),
+    Reaction::of::<ForgetPaymentCustomer>(),
 ];
 
 /// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
@@ -193,6 +195,21 @@ impl React for RetirePaymentWebhook {
             cx.table.retire_webhook(&webhook).await?;
         }
         Ok(())
+    }
+}
+
+/// When a user is removed, what the payment provider told of its customer goes too.
+struct ForgetPaymentCustomer;
+
+impl React for ForgetPaymentCustomer {
+    const NAME: &'static str = "forget-payment-customer";
+    const WHEN: When = When::Removed;
+    const RECORD: &'static str = User::NAME;
+    type Record = User;
+
+    async fn react(cx: &Reacting<'_>, users: &[RowChange<User>]) -> Result<()> {
+        let removed = users.iter().filter_map(|changed| changed.was.as_ref());
+        Ok(try_join_all(removed.map(|user| cx.table.forget_customer(user))).await.map(drop)?)
     }
 }
 

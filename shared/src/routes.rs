@@ -10,6 +10,8 @@ pub enum Access {
     Read,
     /// A key whose role is `full`; a read-only one gets 403.
     Write,
+    /// No key: the signature of the request says who has sent it.
+    Signed,
     /// No key.
     Public,
 }
@@ -57,7 +59,7 @@ macro_rules! routes {
 
 #[rustfmt::skip]
 routes! {
-    /// Every operation: those of the specification's summary, in its order, then those beyond it.
+    /// Every operation that a key opens: those of the specification's summary, in its order, then those beyond it.
     ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
     CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
@@ -154,6 +156,17 @@ routes! {
     ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;
     LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
     READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
+    SEND_MESSAGE                        "conversation"      "send-message"                      POST   "/api/v1/messaging/{widget_id}"                              Write  200     256;
+    MESSAGE_CONTACTS                    "campaign"          "message-contacts"                  POST   "/api/v1/messaging/{widget_id}/contacts"                     Write  200     1024;
+    START_CALL                          "conversation"      "start-call"                        POST   "/api/v1/call/{widget_id}"                                   Write  200     256;
+    CALL_CONTACTS                       "campaign"          "call-contacts"                     POST   "/api/v1/call/{widget_id}/contacts"                          Write  200     1024;
+}
+
+#[rustfmt::skip]
+routes! {
+    /// What the servers of others call, which sign what they send and have no key.
+    SIGNED:
+    RECEIVE_PAYMENT_EVENT               "agency"            "receive-payment-event"             POST   "/api/v1/agency/webhook/payment/{agency_id}"                 Signed 200     256;
 }
 
 #[rustfmt::skip]
@@ -179,9 +192,9 @@ pub const MCP: Route = Route {
 /// The method of a route that takes every one.
 pub const ANY: &str = "ANY";
 
-/// Every route: those of the operations, of the documents, and of the server of tools.
+/// Every route: those of the operations, of what is signed, of the documents, and of the server of tools.
 pub fn every() -> impl Iterator<Item = &'static Route> {
-    ALL.iter().chain(DOCUMENTS).copied().chain([&MCP])
+    ALL.iter().chain(SIGNED).chain(DOCUMENTS).copied().chain([&MCP])
 }
 
 impl Route {

@@ -4,6 +4,7 @@
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them.
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them, `once`
 //!   inserts rows of which there is one for the same thing, [`cascade`] removes what belongs to a removed record.
+//! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] is several writes, all or none.
 //! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
 
@@ -30,6 +31,7 @@ mod retry;
 pub mod rows;
 pub mod store;
 pub mod stored;
+pub(crate) mod tokens;
 pub mod transaction;
 pub mod unique;
 pub mod wire;

@@ -18,13 +18,14 @@ impl Operation for SetupPaymentWebhook {
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);
         let failed = agency.failed_setups.unwrap_or_default();
-        let known = agency.payment_webhook.as_ref().map(|webhook| webhook.payment_webhook_id.clone());
-        if let Some(webhook) = &known
+        let known = agency.payment_webhook.as_ref().map(|webhook| webhook.payment_webhook_id.as_str());
+        if let Some(webhook) = known
             && provider.update_webhook(webhook, &url).await?
         {
+            cx.table.point_to_payment_webhook(&agency, cx.new_id()).await.on_missing("agency_id")?;
             return Ok(Either::Second(Updated(PaymentWebhook::new(id, webhook, url, &EVENTS, SetupStatus::Updated))));
         }
-        let made = provider.create_webhook(&url, &idempotency_key(id, known.as_deref(), failed, &url)).await;
+        let made = provider.create_webhook(&url, &idempotency_key(id, known, failed, &url)).await;
         if let Err(SetupFailure::Definitely(_)) = &made {
             // Of several requests that failed with the same key, one counts.
             let count = |agency: &mut Agency| agency.failed_setups = agency.failed_setups.max(Some(failed + 1));

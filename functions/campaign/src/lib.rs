@@ -1,17 +1,21 @@
 //! The operations of the record `campaign`. Written by `UPDATE=1 cargo test`.
 
+mod call_contacts;
 mod cancel_campaign;
 mod delete_campaign;
 mod list_campaigns;
+mod message_contacts;
 mod pause_campaign;
 mod read_campaign;
 mod resume_campaign;
 mod retry_campaign;
 mod run_campaign;
 
+pub use call_contacts::CallContacts;
 pub use cancel_campaign::CancelCampaign;
 pub use delete_campaign::DeleteCampaign;
 pub use list_campaigns::ListCampaigns;
+pub use message_contacts::MessageContacts;
 pub use pause_campaign::PauseCampaign;
 pub use read_campaign::ReadCampaign;
 pub use resume_campaign::ResumeCampaign;

@@ -11,7 +11,7 @@ impl Operation for UpsertContact {
     type Reply = Upserted<Contact>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let fields = request.query.with(request.body.0).checked(cx.caller.tenant.org())?;
+        let fields = request.query.with(request.body.0).checked(cx.tenant.org())?;
         cx.table.upsert_contact(&fields, &Upsert::of(cx)).await
     }
 }

@@ -8,6 +8,8 @@ mod list_conversations;
 mod open_conversation;
 mod read_conversation;
 mod read_conversation_transcript;
+mod send_message;
+mod start_call;
 
 pub use add_message::AddMessage;
 pub use close_conversation::CloseConversation;
@@ -17,3 +19,5 @@ pub use list_conversations::ListConversations;
 pub use open_conversation::OpenConversation;
 pub use read_conversation::ReadConversation;
 pub use read_conversation_transcript::ReadConversationTranscript;
+pub use send_message::SendMessage;
+pub use start_call::StartCall;

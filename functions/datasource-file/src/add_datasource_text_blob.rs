@@ -11,7 +11,7 @@ impl Operation for AddDatasourceTextBlob {
     type Reply = Created<UploadedFile>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (text, tenant) = (request.body.content, &cx.caller.tenant);
+        let (text, tenant) = (request.body.content, &cx.tenant);
         let new = request.query.record(&text, tenant.org())?;
         // The file is first: bytes without a file would stay for ever.
         let file: DatasourceFile = Create::insert(cx, request.path, new).await?;

@@ -11,7 +11,7 @@ impl Operation for CreateDatasourceFile {
     type Reply = Created<FileToUpload>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (body, tenant) = (request.body, &cx.caller.tenant);
+        let (body, tenant) = (request.body, &cx.tenant);
         let content_type = body.content_type.clone();
         let file: DatasourceFile = Create::insert(cx, request.path, body.record(tenant.org())?).await?;
         let (key, size) = (file.object(tenant), file.size_bytes);

@@ -12,7 +12,7 @@ impl Operation for ReadDatasourceFile {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let file = cx.table.get::<DatasourceFile>(request.path).await.on_missing("datasourcefile_id")?;
-        let (bucket, key) = (&cx.service.bucket, file.object(&cx.caller.tenant));
+        let (bucket, key) = (&cx.service.bucket, file.object(&cx.tenant));
         let uploaded = bucket.has(&key).await?;
         let download_url = if uploaded { Some(bucket.download(&key, cx.now()).await?) } else { None };
         Ok(Retrieved(FileToDownload { file, uploaded, download_url }))

@@ -12,7 +12,7 @@ impl Operation for CreateLinkTagEntity {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let new = request.body.record;
-        let entity = new.entity(&cx.caller.tenant);
+        let entity = new.entity(&cx.tenant);
         let link = |id: LinkId| cx.begun(new.clone(), id);
         Ok(Created(cx.table.insert_once(cx.new_row(()), entity, link).await?))
     }

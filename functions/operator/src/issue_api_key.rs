@@ -12,8 +12,9 @@ impl OperatorTask for IssueApiKey {
     async fn run(cx: &OperatorContext<'_>, input: NewApiKey) -> Result<IssuedApiKey> {
         let (now, key) = (cx.service.clock.now(), ApiKey::of_secret(cx.service.ids.secret()?));
         let org = input.org_id.unwrap_or_else(|| cx.service.ids.fresh(now).into());
-        let record = ApiKeyRecord::new(cx.service.ids.fresh(now).into(), org, &key, input, now)?;
+        let (id, limits) = (cx.service.ids.fresh(now).into(), cx.service.config.key_limits);
+        let record = ApiKeyRecord::new(id, org, &key, input, limits, now)?;
         cx.service.store.add_api_key(&key.hash(), &record).await?;
-        Ok(IssuedApiKey { api_key: key.expose().to_owned().into(), record })
+        Ok(IssuedApiKey { api_key: key.expose().to_owned().into(), key: record.shown(limits) })
     }
 }

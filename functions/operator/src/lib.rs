@@ -3,7 +3,9 @@
 mod issue_api_key;
 mod list_api_keys;
 mod revoke_api_key;
+mod update_api_key;
 
 pub use issue_api_key::IssueApiKey;
 pub use list_api_keys::ListApiKeys;
 pub use revoke_api_key::RevokeApiKey;
+pub use update_api_key::UpdateApiKey;

@@ -1,4 +1,4 @@
-//! Invoked by an operator: lists the API keys of an organisation, by their prefixes.
+//! Invoked by an operator: lists the API keys of an organisation, by their prefixes, with their limits.
 
 use shared::prelude::operator::*;
 
@@ -13,9 +13,10 @@ input! {
 impl OperatorTask for ListApiKeys {
     const NAME: &'static str = "list-api-keys";
     type Input = ListedOrganisation;
-    type Output = Vec<ApiKeyRecord>;
+    type Output = Vec<ShownApiKey>;
 
-    async fn run(cx: &OperatorContext<'_>, input: ListedOrganisation) -> Result<Vec<ApiKeyRecord>> {
-        Ok(cx.service.store.api_keys_of(input.org_id).await?)
+    async fn run(cx: &OperatorContext<'_>, input: ListedOrganisation) -> Result<Vec<ShownApiKey>> {
+        let keys = cx.service.store.api_keys_of(input.org_id).await?;
+        Ok(keys.into_iter().map(|key| key.shown(cx.service.config.key_limits)).collect())
     }
 }

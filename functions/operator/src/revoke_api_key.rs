@@ -14,10 +14,11 @@ input! {
 impl OperatorTask for RevokeApiKey {
     const NAME: &'static str = "revoke-api-key";
     type Input = NamedApiKey;
-    type Output = ApiKeyRecord;
+    type Output = ShownApiKey;
 
-    async fn run(cx: &OperatorContext<'_>, input: NamedApiKey) -> Result<ApiKeyRecord> {
+    async fn run(cx: &OperatorContext<'_>, input: NamedApiKey) -> Result<ShownApiKey> {
         let now = cx.service.clock.now();
-        cx.service.store.revoke_api_key(input.org_id, input.id, now).await.on_missing_in_body("id")
+        let key = cx.service.store.revoke_api_key(input.org_id, input.id, now).await.on_missing_in_body("id")?;
+        Ok(key.shown(cx.service.config.key_limits))
     }
 }

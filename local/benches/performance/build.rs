@@ -1,13 +1,19 @@
-//! What another function adds to a build, and how long an edit of a handler takes to a passing test.
+//! What the first build is made of, what another function adds to a build, and how long an edit of a handler takes to a passing test.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Instant, SystemTime};
+
+use serde::Deserialize;
 
 use crate::Result;
 use crate::bench::{Bench, Function, cargo, lambda_build};
 use crate::figures::{Figures, Must, Row, Unit};
 
 const SECTION: &str = "Building";
+/// The section of the first build, which is a measure by itself.
+const FIRST: &str = "The first build";
 /// The handler that is edited, and its test.
 const EDITED: &str = "delete-tag";
 const TEST: &str = "tag::delete_tag";
@@ -17,6 +23,15 @@ const FURTHER: usize = 5;
 const MOST_CPU: f64 = 3.0;
 /// Seconds from an edit to a passing test.
 const MOST_EDIT: f64 = 10.0;
+/// Seconds until `cargo local` is built from nothing, with downloaded crates.
+const MOST_FIRST: f64 = 240.0;
+/// What the crates of the first build are for, by how their names begin; the others are counted together.
+const PARTS: [(&str, &[&str]); 4] = [
+    ("the SDK with HTTP and TLS", &["aws-", "hyper", "rustls", "ring", "h2", "http", "tower", "tokio"]),
+    ("the embedded DynamoDB", &["dynoxide", "libsqlite3", "rusqlite"]),
+    ("the embedded S3", &["s3s", "quick-xml", "nom"]),
+    ("our own code", &["shared", "local"]),
+];
 /// Ticks of the kernel's processor accounts in a second, on every Linux.
 const TICKS: f64 = 100.0;
 
@@ -47,6 +62,52 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let subject = "an edited handler to its passing test, wall time (the lesser of two)";
     figures.rows.push(Row::new(SECTION, subject, edit, Unit::Seconds).must(Must::AtMost(MOST_EDIT)));
     Ok(())
+}
+
+/// How long the first build takes, and which part of its time it spends on what.
+pub fn measure_first(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let target = bench.scratch.join("first-build");
+    let mut command = cargo();
+    command.args(["build", "--package", "local", "--bin", "local", "--timings"]).current_dir(&bench.root);
+    command.env("CARGO_TARGET_DIR", &target);
+    let begun = Instant::now();
+    run(command)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let functions = bench.functions()?.into_iter();
+    let functions: Vec<_> =
+        functions.filter_map(|function| function.package.file_name()?.to_str().map(str::to_owned)).collect();
+    let parts = parts(&target, &functions)?;
+    let all: f64 = parts.values().sum();
+    let made_of: Vec<_> =
+        parts.iter().map(|(part, seconds)| format!("{part} {:.0} %", seconds / all * 100.0)).collect();
+    let subject = format!("`cargo local` from nothing, wall time; of its work: {}", made_of.join(", "));
+    figures.rows.push(Row::new(FIRST, subject, seconds, Unit::Seconds).must(Must::AtMost(MOST_FIRST)));
+    std::fs::remove_dir_all(&target)?;
+    Ok(())
+}
+
+/// The seconds that the compiler has taken for each part of the build in `target`, as cargo's own report has them.
+fn parts(target: &Path, functions: &[String]) -> Result<BTreeMap<&'static str, f64>> {
+    #[derive(Deserialize)]
+    struct Timed {
+        name: String,
+        duration: f64,
+    }
+    let report = std::fs::read_to_string(target.join("cargo-timings/cargo-timing.html"))?;
+    let (_, data) = report.split_once("const UNIT_DATA = ").ok_or("the report of cargo is of another form")?;
+    let mut parts = BTreeMap::new();
+    let units =
+        serde_json::Deserializer::from_str(data).into_iter::<Vec<Timed>>().next().ok_or("an empty report")??;
+    for Timed { name, duration } in units {
+        let is_of = |(_, begins): &&(_, &[&str])| begins.iter().any(|begin| name.starts_with(begin));
+        let part = match PARTS.iter().find(is_of) {
+            _ if functions.contains(&name) => "our own code",
+            Some((part, _)) => part,
+            None => "everything else",
+        };
+        *parts.entry(part).or_default() += duration;
+    }
+    Ok(parts)
 }
 
 /// Has cargo take a function's source for edited, without a byte of it changed.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::routes::{self, Route};
 
 use crate::Result;
-use crate::bench::{AT_ONCE, Bench};
+use crate::bench::{AT_ONCE, Bench, progress};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::{Process, Program};
 use crate::recorder::Recorder;
@@ -44,13 +44,14 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 /// The count of every operation.
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
-    let count = async |route: &&Route| {
+    let count = async |(number, route): (usize, &&Route)| {
+        progress(&format!("calls of {}", route.name), number, routes::ALL.len());
         let World { stack, program, event, snapshot } = World::of(bench, route.name).await?;
         let count = warm(bench, &program, &event, |heads| snapshot.restore(&stack.database, heads)).await?;
         stack.stop().await;
         Ok((route.name.to_owned(), count))
     };
-    stream::iter(routes::ALL).map(count).buffered(AT_ONCE).try_collect().await
+    stream::iter(routes::ALL.iter().enumerate()).map(count).buffered(AT_ONCE).try_collect().await
 }
 
 /// What an operation is called in.

@@ -19,11 +19,11 @@ use shared::table::stored::Listed;
 use shared::values::id::OrgId;
 use uuid::Uuid;
 
-use crate::Result;
 use crate::bench::Bench;
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Series, Unit, figure, milliseconds};
 use crate::process::Process;
+use crate::{Result, limits};
 
 pub const SECTION: &str =
     "Many environments of one function, 6 ms for each call of the database, overlapping writes refused";
@@ -43,7 +43,7 @@ const REQUESTS: usize = 20;
 const BEFORE: usize = 2;
 
 /// The keys and records of the demo set's first organisation, which the recorded events name.
-const KEY: &str = "in-demo-acme-full-0000000000000000000000000000";
+pub const KEY: &str = "in-demo-acme-full-0000000000000000000000000000";
 const ASSISTANT: &str = "01900000-0000-7000-8000-a00600000001";
 const WIDGET: &str = "01900000-0000-7000-8000-a00700000001";
 const CONTACT: &str = "01900000-0000-7000-8000-a00800000001";
@@ -129,6 +129,7 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
         drop(processes);
         stack.stop().await;
     }
+    limits::measure(bench, figures).await?;
     for (name, points) in [(TOGETHER, together), (APART, apart)] {
         for (function, point) in points {
             figures.series.push(Series {
@@ -272,8 +273,13 @@ impl Asks {
 }
 
 /// The key of an organisation.
-fn key(of: usize) -> String {
+pub fn key(of: usize) -> String {
     format!("in-bench-{of:037}")
+}
+
+/// An organisation.
+fn org_of(number: usize) -> OrgId {
+    OrgId(Uuid::from_u128(0x0190_0000_0000_7000_9000_0000_0000_0000 + number as u128))
 }
 
 /// The demo set's id `first` at another place.
@@ -281,11 +287,24 @@ fn nth(first: &str, place: usize) -> String {
     format!("{}{place:08x}", &first[..first.len() - 8])
 }
 
-/// Adds an organisation with a key, and what the requests are about. Its records have the demo set's ids.
-async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
-    let org = OrgId(Uuid::from_u128(0x0190_0000_0000_7000_9000_0000_0000_0000 + number as u128));
+/// Adds an organisation with a key that has these limits; its part of the table.
+pub async fn add_key(stack: &Stack, number: usize, requests_per_second: Option<u32>) -> Result<Table> {
+    let org = org_of(number);
     let store = Store::new(stack.client.clone(), TABLE_NAME.into());
     let secret = ApiKey::parse(&key(number)).ok_or("no key")?;
+    let kept: ApiKeyRecord = serde_json::from_value(json!({
+        "id": Uuid::now_v7(), "org_id": org, "name": "bench", "role": "full", "prefix": "in-bench",
+        "created_at": "2026-01-01T00:00:00.000Z", "requests_per_second": requests_per_second, "burst": requests_per_second,
+    }))?;
+    store.add_api_key(&secret.hash(), &kept).await?;
+    #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
+    Ok(Table::new(store, Tenant::operator(org)))
+}
+
+/// Adds an organisation with a key, and what the requests are about. Its records have the demo set's ids.
+async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
+    let table = add_key(stack, number, None).await?;
+    let org = org_of(number);
     let times = json!({"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z"});
     let record = |more: Value| {
         let mut record = times.clone();
@@ -295,12 +314,6 @@ async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
             .for_each(|record| record.extend(more.as_object().cloned().unwrap_or_default()));
         record
     };
-    let kept: ApiKeyRecord = serde_json::from_value(record(json!({
-        "id": Uuid::now_v7(), "org_id": org, "name": "bench", "role": "full", "prefix": "in-bench",
-    })))?;
-    store.add_api_key(&secret.hash(), &kept).await?;
-    #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
-    let table = Table::new(store, Tenant::operator(org));
     add::<Assistant>(&table, ASSISTANT, 2, &record(json!({"org_id": org}))).await?;
     add::<Widget>(&table, WIDGET, 2, &record(json!({"org_id": org, "assistant_id": ASSISTANT, "widget_type": "chat"})))
         .await?;

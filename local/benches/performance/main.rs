@@ -22,6 +22,7 @@ mod costs;
 mod deliveries;
 mod first;
 mod import;
+mod limits;
 mod lists;
 mod memory;
 mod sizes;
@@ -86,7 +87,7 @@ enum Measure {
     Campaign,
     /// An import of contacts, and of a hundred thousand
     Import,
-    /// Many environments of a function at work for one organisation, beside one organisation each
+    /// Many environments of a function at work for one organisation, beside one organisation each, and at the limit of a key
     Contention,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
@@ -96,6 +97,8 @@ enum Measure {
     Twin,
     /// Processor time of a further function, and from an edit to a passing test
     Build,
+    /// `cargo local` from nothing
+    FirstBuild,
 }
 
 // One thread, as the function has one: what is measured is then not how long threads take to wake each other.
@@ -121,8 +124,8 @@ async fn main() -> Result<ExitCode> {
         bench.build_references()?;
     }
     let (path, mut taken) = (bench::programs(&bench.root)?, Figures::default());
-    for measure in Measure::value_variants().iter().filter(|measure| wanted.contains(measure)) {
-        eprintln!("measuring: {measure:?}");
+    for (number, measure) in wanted.iter().enumerate() {
+        bench::progress(&format!("{measure:?}"), number, wanted.len());
         measure.take(&bench, &mut taken).await?;
         // What is measured is kept at once: the next measure may fail, and all of them take an hour.
         Kept::of(Kept::read(&bench.root)?.figures.replaced_by(&taken), &path)?.write(&bench.root)?;
@@ -170,6 +173,7 @@ impl Measure {
                 | Self::Import
                 | Self::Deliveries
                 | Self::Build
+                | Self::FirstBuild
         )
     }
 
@@ -197,6 +201,7 @@ impl Measure {
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,
             Self::Build => build::measure(bench, figures),
+            Self::FirstBuild => build::measure_first(bench, figures),
         }
     }
 }

@@ -3,7 +3,7 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::Result;
-use crate::bench::{AT_ONCE, Bench, Function};
+use crate::bench::{AT_ONCE, Bench, Function, progress};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::Program;
 
@@ -31,11 +31,14 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 /// The count of every function.
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
     let stack = &bench.stack().await?;
-    let count = async |Function { name, .. }: Function| {
+    let functions = bench.functions()?;
+    let all = functions.len();
+    let count = async |(number, Function { name, .. }): (usize, Function)| {
+        progress(&format!("start of {name}"), number, all);
         let count = instructions(bench, &bench.program(&name, stack)).await?;
         Ok((name, count))
     };
-    stream::iter(bench.functions()?).map(count).buffered(AT_ONCE).try_collect().await
+    stream::iter(functions.into_iter().enumerate()).map(count).buffered(AT_ONCE).try_collect().await
 }
 
 async fn instructions(bench: &Bench, program: &Program) -> Result<f64> {

@@ -40,7 +40,8 @@ struct Arguments {
 async fn main() -> ExitCode {
     let Arguments { base_url, api_key, read_only, against, public_url, only, skip } = Arguments::parse();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    match run(&ReplayOptions { root, base_url, api_key, public_url, against, read_only, only, skip }).await {
+    let options = ReplayOptions { root, base_url, api_key, public_url, against, read_only, only, skip };
+    match run(&options, |number, of, name| eprintln!("{number} of {of}: {name}")).await {
         Ok(report) if report.holds() => {
             println!("{report}\nThe service answers as it should.");
             ExitCode::SUCCESS

@@ -61,7 +61,8 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
     for (name, event) in events {
         let function = name.split('.').next().unwrap_or_default();
         if !routes::ALL.iter().any(|route| route.name == function) {
-            // What a schedule, the stream or an operator invokes is not called over HTTP, and a document says where it is.
+            // What a schedule, the stream or an operator invokes is not called over HTTP, a document says where it is, and a signature
+            // holds for five minutes.
             continue;
         }
         let call = call_of(&event).ok_or_else(|| Trouble(format!("events/{name}.json is no event of API Gateway")))?;

@@ -3,9 +3,10 @@
 use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
+use shared::prelude::*;
 
-use crate::fixture::{ACME, GLOBEX, call, data, id, json, kind, member, post, stack};
-use crate::records::{Items, NOBODYS, changes, detail, issue, items, row};
+use crate::fixture::{ACME, GLOBEX, acme, call, data, id, json, kind, member, post, stack};
+use crate::records::{ACME_ORG, Items, Key, NOBODYS, changes, detail, issue, items, row};
 
 const EVENTS: [&str; 9] = [
     "checkout.session.completed",
@@ -44,6 +45,11 @@ async fn new_agency(stack: &Stack, billing_plan: impl ToString) -> String {
 async fn kept(stack: &Stack) -> Option<Value> {
     let agency = items(stack).await.remove(&row("AGENCY", 1))?;
     agency.get("payment_webhook").cloned()
+}
+
+/// The key of the pointer by which the provider's events find the agency.
+fn pointer() -> Key {
+    (format!("PAYMENT_WEBHOOK#{}", agency()), format!("ORG#{ACME_ORG}"))
 }
 
 /// The one endpoint that the provider has.
@@ -85,12 +91,35 @@ async fn the_first_time_creates_an_endpoint_and_the_next_ones_update_it() {
 
         // The secret is told once, when the endpoint is created, and kept from then on.
         let secret = format!("whsec_local_{endpoint}");
-        assert_eq!(kept(&stack).await, Some(json!({"payment_webhook_id": endpoint, "secret": secret})));
+        let wanted = json!({"payment_webhook_id": endpoint, "secret": secret, "has_pointer": true});
+        assert_eq!(kept(&stack).await, Some(wanted));
         let (gone, new) = changes(&stack, &before).await;
-        assert!(gone.keys().eq([&row("AGENCY", 1)]) && new.keys().eq([&row("AGENCY", 1)]));
+        assert!(gone.keys().eq([&row("AGENCY", 1)]) && new.keys().eq([&row("AGENCY", 1), &pointer()]));
+        assert_eq!(new[&pointer()], json!({"pk": pointer().0, "sk": pointer().1, "id": agency()}));
         assert!(!answer.body.contains("whsec") && !answer.body.contains("sk_"), "{}", answer.body);
     }
     assert_eq!(stack.payment_provider.requests(), 3);
+}
+
+#[tokio::test]
+async fn a_webhook_that_was_stored_without_a_pointer_gets_it_by_the_next_set_up() {
+    let stack = stack().await;
+    data(&set_up(&stack).await);
+    let before = items(&stack).await;
+    // As it was stored before events were received.
+    let forget = |agency: &mut Agency| {
+        if let Some(webhook) = &mut agency.payment_webhook {
+            webhook.has_pointer = false;
+        }
+    };
+    let id: AgencyId = agency().parse::<Uuid>().unwrap().into();
+    acme(&stack).change(id, Uuid::max(), forget).await.unwrap();
+    assert!(!items(&stack).await.contains_key(&pointer()));
+    assert_eq!(data(&set_up(&stack).await)["status"], "updated");
+    assert_eq!(items(&stack).await[&pointer()], before[&pointer()]);
+    let before = items(&stack).await;
+    assert_eq!(data(&set_up(&stack).await)["status"], "updated");
+    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
-"""Tries the console of `cargo local` in a browser: what happens is shown as it happens, and a message is only text.
+"""Tries the console of `cargo local` in a browser.
 
-The address of the API and the keys are in the environment, as `.ci/with-local` puts them there.
+What happens is shown as it happens, its buttons do what they say, and a message is only text. The address of the API
+and the keys are in the environment, as `.ci/with-local` puts them there. With `--pictures` it takes those of
+`docs/console`.
 """
 
 import json
 import os
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,6 +19,15 @@ from docs import AXE, CHROMIUM, PATIENCE, ROOT, Watch, check
 API = os.environ["API"]
 HOSTILE = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+PAGES = [
+    "/",
+    "/console/conversations",
+    "/console/deliveries",
+    "/console/campaigns",
+    "/console/payments",
+    "/console/time",
+    "/console/table",
+]
 
 
 def ask(method: str, path: str, key: str, body: object = None) -> dict:
@@ -35,65 +47,176 @@ def refused(method: str, path: str, key: str, body: object) -> int:
     return 0
 
 
-def events(page: Page, key: str) -> Locator:
-    """The rows of the events that the organisation with this key got."""
+def closings(page: Page, key: str) -> Locator:
+    """The events of closed conversations that the organisation with this key got."""
     return page.get_by_role("row").filter(has_text=f"{key.lower()}/webhook-").filter(has_text="conversation.closed")
 
 
-def closed(page: Page, key: str, letter: str) -> str:
-    """Closes a conversation in which somebody wrote something hostile; its event arrives on the open page."""
-    conversation = f"/api/v1/conversation/01900000-0000-7000-8000-{letter}00f00000001"
-    ask("POST", f"{conversation}/message", key, {"sender_type": "user", "text": HOSTILE})
-    ask("POST", f"{conversation}/close", key)
+def follows(page: Page, key: str, conversation: str) -> None:
+    """A conversation that is closed elsewhere: within two seconds its event stands on the open page, verified."""
+    page.goto(f"{API}/")
+    path = f"/api/v1/conversation/{conversation}"
+    ask("POST", f"{path}/message", key, {"sender_type": "user", "text": HOSTILE})
+    ask("POST", f"{path}/close", key)
     begun = time.monotonic()
-    arrived = events(page, key)
+    arrived = closings(page, key)
     expect(arrived.get_by_text("verified")).to_be_visible()
     print(f"   the event of a closed conversation is shown after {time.monotonic() - begun:.1f} s")
-    expect(page.get_by_text(f"POST {conversation}/close")).to_be_visible()
     arrived.locator("summary").click()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
     # An update keeps open what is open.
     check(refused("POST", "/api/v1/tag", key, {"name": 1}) == 422, "a name that is a number")
     expect(page.get_by_text("Input should be a valid string")).to_be_visible()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
-    return conversation
+    request = page.get_by_role("row").filter(has_text=f"POST {path}/close")
+    request.locator("summary").click()
+    expect(request.get_by_text("TransactWriteItems")).to_be_visible()
+    request.get_by_role("link", name="Copy as curl").click()
+    expect(page.get_by_text("Copied.")).to_be_visible()
+    command = page.evaluate("navigator.clipboard.readText()")
+    check(command.startswith("curl -X POST") and f"{path}/close" in command, f"copied: {command}")
+    with page.expect_download() as download:
+        request.get_by_role("link", name="Save as recorded event").click()
+    event = json.loads(download.value.path().read_text())
+    check(download.value.suggested_filename == "close-conversation.json", download.value.suggested_filename)
+    check(event["path"] == f"{path}/close", f"saved: {event}")
 
 
-def fails(page: Page, key: str) -> None:
-    """The inbox fails when it is told to, and the event is repeated by hand."""
-    page.get_by_label("Answer the next").fill("1")
+def talks(page: Page, key: str) -> None:
+    """A conversation that is opened, continued and closed by the page's own forms, with the keyboard alone."""
+    page.goto(f"{API}/console/conversations?org={key.lower()}")
+    conversations = page.locator("#conversations tbody tr")
+    before = conversations.count()
+    page.get_by_role("button", name="Open a conversation").press("Enter")
+    expect(conversations).to_have_count(before + 1)
+    conversations.first.get_by_role("link").press("Enter")
+    for number, (sender, text) in enumerate([("user", HOSTILE), ("bot", "Hello!")], 1):
+        page.locator("[name=sender_type]").select_option(sender)
+        page.locator("[name=text]").fill(text)
+        page.locator("[name=text]").press("Enter")
+        expect(page.locator("#transcript tbody tr")).to_have_count(number)
+    expect(page.locator("#transcript").get_by_text(HOSTILE)).to_be_visible()
+    page.get_by_role("button", name="Close the conversation").press("Enter")
+    expect(conversations.first.get_by_text("closed")).to_be_visible()
+    page.get_by_role("button", name="Close the conversation").press("Enter")
+    expect(page.get_by_text("Answered 409")).to_be_visible()
+    # Beside that of the conversation before: what is to fail next is another event.
+    page.goto(f"{API}/")
+    expect(closings(page, key)).to_have_count(2)
+
+
+def skips(page: Page, seconds: str) -> None:
+    """Skips time."""
+    page.goto(f"{API}/console/time")
+    page.get_by_role("button", name=seconds).click()
+    expect(page.locator("#told").get_by_text("came due.")).to_be_visible()
+
+
+def retries(page: Page, key: str) -> None:
+    """An event that fails twice has three attempts when time is skipped, and a fourth when it is redelivered."""
+    deliveries = f"{API}/console/deliveries?org={key.lower()}"
+    page.goto(deliveries)
+    page.get_by_label("Answer the next").fill("2")
     page.get_by_role("button", name="Set").click()
-    expect(page.get_by_text("The next 1 are answered 503.")).to_be_visible()
-    for webhook in ask("GET", "/api/v1/outbound_webhook/list", key)["items"]:
-        if not webhook["enabled"]:
-            continue
-        logs = f"/api/v1/outbound_webhook/{webhook['id']}/logs"
-        sent = [item for item in ask("GET", logs, key)["items"] if item["status"] == 200]
-        ask("POST", f"{logs}/{sent[-1]['id']}/redeliver", key)
-    arrived = events(page, key)
-    expect(arrived).to_have_count(2)
-    expect(arrived.first.get_by_text("503")).to_be_visible()
+    expect(page.locator("#told").get_by_text("answered so.")).to_be_visible()
+    enabled = page.locator("#webhooks tbody tr").filter(has_text="yes").first
+    enabled.get_by_role("button", name="Send a test event").click()
+    delivery = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
+    delivery.locator("summary").first.click()
+    expect(delivery.locator("li.attempt")).to_have_count(1)
+    for attempts, seconds in [(2, "Skip 5 minutes"), (3, "Skip 1 hour")]:
+        skips(page, seconds)
+        page.goto(deliveries)
+        delivery.locator("summary").first.click()
+        expect(delivery.locator("li.attempt")).to_have_count(attempts)
+    delivery.get_by_role("button", name="Redeliver").click()
+    expect(delivery.locator("li.attempt")).to_have_count(4)
+    expect(delivery.get_by_text("verified")).to_have_count(4)
+    expect(delivery.get_by_text("answered 503")).to_have_count(2)
+
+
+def pauses(page: Page, key: str) -> None:
+    """A campaign that is resumed, paused and cancelled."""
+    page.goto(f"{API}/console/campaigns?org={key.lower()}")
+    campaign = page.locator("#campaigns tbody tr").filter(has_text="We open an hour earlier")
+    for button, status in [("Resume", "queued"), ("Pause", "paused"), ("Cancel", "cancelled")]:
+        campaign.get_by_role("button", name=button).click()
+        expect(campaign.get_by_role("cell", name=status, exact=True)).to_be_visible()
+    expect(campaign.get_by_role("progressbar", name="3 of 3")).to_be_visible()
+
+
+def charges(page: Page, key: str, letter: str) -> None:
+    """The payment provider tells of a checkout, and the user has its customer."""
+    page.goto(f"{API}/console/payments?org={key.lower()}")
+    agency = f"01900000-0000-7000-8000-{letter}00a00000001"
+    row = page.locator("#agencies tbody tr").filter(has_text=agency)
+    row.get_by_role("button", name="Set up").click()
+    expect(row.locator(".good")).to_be_visible()
+    page.locator("[name=type]").select_option("checkout.session.completed")
+    page.locator("select[name=agency_id]").select_option(agency)
+    page.locator("[name=customer_id]").fill(f"cus_{key.lower()}")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#told").get_by_text("applied")).to_be_visible()
+    expect(page.locator("#users").get_by_text(f"cus_{key.lower()}")).to_be_visible()
+
+
+def looks(page: Page, scheme: str) -> None:
+    """Every page: nothing is wrong with its accessibility, it fits the screen, and it shows no key."""
+    for path in PAGES:
+        page.goto(f"{API}{path}")
+        page.screenshot(
+            path=ROOT / f"target/page/console-{path.split('/')[-1] or 'requests'}-{scheme}.png", full_page=True
+        )
+        page.evaluate(AXE.read_text())
+        violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        check(not violations, f"{scheme} {path}: {json.dumps(violations, indent=2)}")
+        wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        check(not wide, f"{scheme}: {path} is wider than the screen")
+        check("in-demo" not in page.content() and "whsec_" not in page.content(), f"{path} shows a key")
+
+
+def picture(page: Page, name: str, *, opened: Locator | None = None) -> None:
+    """A picture for the documents."""
+    if opened:
+        opened.click()
+    page.evaluate("scrollTo(0, 0)")
+    (ROOT / "docs/console").mkdir(exist_ok=True)
+    page.screenshot(path=ROOT / f"docs/console/{name}.png")
+
+
+def pictures(browser: Browser) -> None:
+    """The pictures of `docs/CONSOLE.md`, of what the visits before have left."""
+    page = browser.new_page(viewport={"width": 1200, "height": 750}, device_scale_factor=1)
+    page.goto(f"{API}/")
+    ask("POST", "/api/v1/tag", "ACME", {"name": "New"})
+    picture(
+        page, "requests", opened=page.get_by_role("row").filter(has_text="POST /api/v1/tag").first.locator("summary")
+    )
+    page.goto(f"{API}/console/deliveries?org=acme")
+    event = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
+    picture(page, "deliveries", opened=event.locator("summary").first)
+    page.goto(f"{API}/console/conversations?org=acme")
+    page.locator("#conversations tbody tr").first.get_by_role("link").click()
+    picture(page, "conversation")
+    page.goto(f"{API}/console/time")
+    picture(page, "time")
 
 
 def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> None:
     """Opens the console, and tries everything."""
-    context = browser.new_context(color_scheme=scheme, viewport=size)
+    context = browser.new_context(color_scheme=scheme, viewport=size, permissions=["clipboard-read", "clipboard-write"])
     context.set_default_timeout(PATIENCE)
     watch = Watch(API, context, under="/")
     page = watch.page(context)
-    page.goto(f"{API}/")
-    conversation = closed(page, key, letter)
-    fails(page, key)
-    check(page.title() == "Console", f"a message has run as a script: {page.title()}")
-    check("in-demo" not in page.content(), "a key is shown")
-    page.screenshot(path=ROOT / f"target/page/console-{scheme}.png", full_page=True)
-    page.evaluate(AXE.read_text())
-    violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    check(not violations, f"{scheme}: {json.dumps(violations, indent=2)}")
-    wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-    check(not wide, f"{scheme}: the page is wider than the screen")
+    follows(page, key, f"01900000-0000-7000-8000-{letter}00f00000001")
+    talks(page, key)
+    retries(page, key)
+    charges(page, key, letter)
+    pauses(page, key)
+    check(page.title() == "Campaigns · Console", f"a message has run as a script: {page.title()}")
+    looks(page, scheme)
     check(not watch.wrong, f"{scheme}: {watch.wrong}")
-    print(f"   {scheme}: {conversation} is in the console")
+    print(f"   {scheme}: every page of the console works")
     context.close()
 
 
@@ -105,6 +228,8 @@ def main() -> None:
         browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         visit(browser, "light", WIDE, "ACME", "a")
         visit(browser, "dark", PHONE, "GLOBEX", "b")
+        if "--pictures" in sys.argv:
+            pictures(browser)
         browser.close()
 
 

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
 
-use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, TestData};
+use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, RequestedData, TestData};
 use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
 use crate::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::records::contact::Contact;
-use crate::records::conversation::Conversation;
+use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, SentBy};
 use crate::request::error::{Error, Result};
-use crate::table::Table;
-use crate::values::id::{CampaignId, WebhookId};
+use crate::table::{Table, TableError};
+use crate::values::id::{CampaignId, WebhookId, WidgetId};
 
 use crate::delivery::endpoint::{Endpoint, Target};
 use crate::delivery::outbox::Outbox;
@@ -213,8 +213,39 @@ impl Outbox<'_> {
                 let campaign = Campaign { message: self.campaign_text(table, &campaign).await?, ..campaign };
                 print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id)))
             }
+            (EventKind::MessageRequested | EventKind::CallRequested, Some(id), _) => {
+                let (conversation, contact, message) = futures_util::try_join!(
+                    table.find::<Conversation>(id),
+                    contact_of(table, was),
+                    message_of(table, was)
+                )?;
+                let Some(conversation) = conversation.filter(|_| message.is_some() == was.message_id.is_some()) else {
+                    return Ok(Err(GivenUp::Failed("the conversation is gone")));
+                };
+                let Some(contact) = contact else {
+                    return Ok(Err(GivenUp::Failed("the contact is gone")));
+                };
+                let widget = WidgetId(endpoint.id.0);
+                print(EventData::Requested(RequestedData::of(widget, &conversation, &contact, message.as_ref())))
+            }
             _ => Err(Error::Internal("a delivery of nothing".into())),
         };
         Ok(Ok((body?, share)))
+    }
+}
+
+/// The contact that a single message or call is for.
+async fn contact_of(table: &Table, delivery: &Delivery) -> Result<Option<Contact>, TableError> {
+    match delivery.contact_id {
+        Some(id) => table.find(id).await,
+        None => Ok(None),
+    }
+}
+
+/// The message that is delivered.
+async fn message_of(table: &Table, delivery: &Delivery) -> Result<Option<Message>, TableError> {
+    match delivery.conversation_id.zip(delivery.message_id) {
+        Some((conversation, id)) => table.message(conversation, id).await,
+        None => Ok(None),
     }
 }

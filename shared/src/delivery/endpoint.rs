@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
-use crate::records::delivery::{Attempt, Delivery, EndpointHealth, EventKind, Observed, SentBy};
+use crate::records::delivery::{Attempt, Delivery, EndpointHealth, Observed, SentBy};
 use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
 use crate::table::{Table, TableError};
@@ -51,7 +51,7 @@ struct Health {
 impl Endpoint {
     /// The endpoint that `delivery` is for.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
-        let connector = matches!(delivery.event, EventKind::CampaignMessage | EventKind::CampaignCall);
+        let connector = delivery.event.is_for_connector();
         let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
         Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
     }

@@ -34,6 +34,8 @@ pub enum EventData<'a> {
     Conversation(ConversationData<'a>),
     /// `campaign.message` and `campaign.call`
     Campaign(CampaignData<'a>),
+    /// `message.requested` and `call.requested`
+    Requested(RequestedData<'a>),
     /// `webhook.test`
     Test(TestData),
 }
@@ -106,6 +108,28 @@ crate::object! {
 }
 
 crate::object! {
+    /// A single message or call, which the connector is to deliver to a contact: what a campaign's has, as far as it goes.
+    pub struct RequestedData<'a> {
+        /// The widget through which it is sent.
+        pub widget_id: WidgetId,
+        /// The assistant that answers.
+        pub assistant_id: AssistantId,
+        /// The conversation in which the message stands.
+        pub conversation_id: ConversationId,
+        /// Who gets it.
+        pub contact_id: ContactId,
+        /// The message; null of a call.
+        pub message_id: Option<MessageId>,
+        /// What it says; null of a call.
+        pub message: Option<&'a str>,
+        /// What was given for the assistant's prompt; null of a message.
+        pub prompt_dynamic_variables: Option<&'a JsonObject>,
+        /// Who gets it, with address and number.
+        pub contact: &'a Contact,
+    }
+}
+
+crate::object! {
     /// A test: its arrival is all that it tells.
     pub struct TestData {
         /// The webhook.
@@ -119,6 +143,7 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         let data = match kind {
             EventKind::ConversationClosed => ConversationData::schema(),
             EventKind::CampaignMessage | EventKind::CampaignCall => CampaignData::schema(),
+            EventKind::MessageRequested | EventKind::CallRequested => RequestedData::schema(),
             EventKind::WebhookTest => TestData::schema(),
         };
         let constant = |word: &str| json!({"type": "string", "const": word});
@@ -188,6 +213,27 @@ impl<'a> CampaignData<'a> {
             contact_id: contact.id,
             message_id,
             message: campaign.message.as_deref(),
+            contact,
+        }
+    }
+}
+
+impl<'a> RequestedData<'a> {
+    /// The message or the call for `contact`, through `widget`.
+    pub fn of(
+        widget: WidgetId,
+        conversation: &'a Conversation,
+        contact: &'a Contact,
+        message: Option<&'a Message>,
+    ) -> Self {
+        Self {
+            widget_id: widget,
+            assistant_id: conversation.assistant_id,
+            conversation_id: conversation.id,
+            contact_id: contact.id,
+            message_id: message.map(|message| message.id),
+            message: message.map(|message| message.text.as_str()),
+            prompt_dynamic_variables: conversation.prompt_dynamic_variables.as_ref().filter(|_| message.is_none()),
             contact,
         }
     }

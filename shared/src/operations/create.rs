@@ -24,7 +24,7 @@ where
     type Reply = Created<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let new = request.body.checked(cx.caller.tenant.org(), request.path.id())?;
+        let new = request.body.checked(cx.tenant.org(), request.path.id())?;
         Ok(Created(Self::insert(cx, request.path, new).await?))
     }
 }
@@ -35,7 +35,7 @@ impl<R: Listed> Create<R> {
     /// # Errors
     /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is not there.
     pub async fn insert(cx: &Context<'_>, of: R::Of, new: R) -> Result<R> {
-        let (org, now) = (cx.caller.tenant.org(), cx.now());
+        let (org, now) = (cx.tenant.org(), cx.now());
         cx.require_public(&new.addresses()).await?;
         let make = |id| new.clone().begun(R::proof(id).unwrap_or_default(), org, of.id(), now);
         cx.table.insert(cx.new_row(of), make).await.on_missing(R::Of::PARAMETER)

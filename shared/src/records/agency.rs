@@ -1,6 +1,10 @@
 //! Agencies (resellers), their billing plans, and their webhooks at the payment provider.
 
+pub mod payment_customer;
+pub mod payment_event;
 pub mod payment_provider;
+pub mod payment_signature;
+pub mod payment_storage;
 pub mod retired_webhook;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +13,7 @@ use crate::records::declaration::Reference;
 use crate::request::input::Count;
 use crate::request::tenant::Tenant;
 use crate::table::cascade::{Owned, Owner, Step, rows};
+use crate::table::keys::{self, Key};
 use crate::table::stored::Listed as _;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::{JsonObject, is_masked};
@@ -16,7 +21,7 @@ use crate::values::secret::Secret;
 
 crate::record! {
     /// An agency.
-    pub struct Agency(AgencyId): listed("AGENCY") {
+    pub struct Agency(AgencyId): listed("AGENCY", pointers Agency::pointer) {
         /// The organisation. If the body names one, it must be the caller's.
         org org_id: OrgId,
         /// Free-form.
@@ -38,6 +43,12 @@ impl Agency {
     /// The key for the payment provider, if the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
         self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty() && !is_masked(key))
+    }
+
+    /// By which the events of the payment provider find it, after its webhook was set up.
+    fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
+        let webhook = self.payment_webhook.as_ref().filter(|webhook| webhook.has_pointer);
+        webhook.map(|_| keys::payment_webhook(tenant, self.id)).into_iter().collect()
     }
 }
 
@@ -151,4 +162,32 @@ pub struct StoredPaymentWebhook {
     pub payment_webhook_id: String,
     /// The secret that the provider signs its events with. The provider answers it only once.
     pub secret: Secret,
+    /// Whether a pointer leads to the agency. A webhook that was stored before its events were received has none, and gets it by the
+    /// next set-up.
+    #[serde(default)]
+    pub has_pointer: bool,
+}
+
+crate::choice! {
+    /// What became of an event of the payment provider.
+    pub enum PaymentEventOutcome {
+        /// It changed what is known of a user.
+        Applied = "applied",
+        /// It is kept until it is known whose customer it is about.
+        Kept = "kept",
+        /// A newer event had told it before.
+        Superseded = "superseded",
+        /// It had come before.
+        Repeated = "repeated",
+        /// The service does nothing about it.
+        Ignored = "ignored",
+    }
+}
+
+crate::object! {
+    /// The answer to an event of the payment provider.
+    pub struct PaymentEventReceipt {
+        /// What became of the event.
+        pub outcome: PaymentEventOutcome,
+    }
 }

@@ -1,5 +1,6 @@
 //! API keys: their form, what is stored of them, and which caller a valid one stands for.
 
+mod limits;
 mod storage;
 
 use base64::Engine as _;
@@ -7,6 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use serde::Serialize;
 
+pub use limits::{Burst, Limits, RequestsPerSecond, ShownApiKey};
+
+use crate::records::declaration::Patch;
 use crate::request::error::{Error, Location, Result};
 use crate::request::input::member;
 use crate::values::id::{ApiKeyId, OrgId};
@@ -106,6 +110,10 @@ crate::object! {
         pub expires_at: Option<Timestamp>,
         /// When it was revoked; null where it was not.
         pub revoked_at: Option<Timestamp>,
+        /// Requests a second, on average; null where the default of the deployment holds.
+        pub requests_per_second: Option<RequestsPerSecond>,
+        /// Requests at once; null where the default of the deployment holds.
+        pub burst: Option<Burst>,
     }
 }
 
@@ -120,7 +128,24 @@ crate::input! {
         pub role: Role = Role::Full,
         /// When it expires; null where it does not.
         pub expires_at: Option<Timestamp> = None,
+        /// Requests a second, on average; null where the default of the deployment holds.
+        pub requests_per_second: Option<RequestsPerSecond> = None,
+        /// Requests at once; null where the default of the deployment holds.
+        pub burst: Option<Burst> = None,
     }
+}
+
+/// The input of update-api-key. A limit that is absent stays as it is, and null is the default of the deployment.
+#[derive(Debug)]
+pub struct LimitChanges {
+    /// The organisation of the key.
+    pub org_id: OrgId,
+    /// The key.
+    pub id: ApiKeyId,
+    /// Requests a second, on average.
+    pub requests_per_second: Patch<RequestsPerSecond>,
+    /// Requests at once.
+    pub burst: Patch<Burst>,
 }
 
 /// The answer of issue-api-key, with the key itself, which is shown only here.
@@ -128,15 +153,15 @@ crate::input! {
 pub struct IssuedApiKey {
     /// The key. It is not stored.
     pub api_key: Secret,
-    /// What is stored of it.
+    /// What operators see of it.
     #[serde(flatten)]
-    pub record: ApiKeyRecord,
+    pub key: ShownApiKey,
 }
 
 impl Schema for IssuedApiKey {
     fn schema() -> Value {
         let key = member::<Secret>("api_key", true, "The key. It is kept nowhere.");
-        titled(extended(ApiKeyRecord::schema(), vec![key]), "IssuedApiKey", "A key that was issued just now.")
+        titled(extended(ShownApiKey::schema(), vec![key]), "IssuedApiKey", "A key that was issued just now.")
     }
 }
 
@@ -144,13 +169,20 @@ impl ApiKeyRecord {
     /// The record of a new `key`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it would expire in the past.
-    pub fn new(id: ApiKeyId, org_id: OrgId, key: &ApiKey, new: NewApiKey, now: Timestamp) -> Result<Self> {
+    /// [`Error::Invalid`] where it would expire in the past, and where its limits do not fit together.
+    pub fn new(
+        id: ApiKeyId,
+        org_id: OrgId,
+        key: &ApiKey,
+        new: NewApiKey,
+        default: Limits,
+        now: Timestamp,
+    ) -> Result<Self> {
         if new.expires_at.is_some_and(|end| end <= now) {
             let at = Location::body().name("expires_at");
             return Err(Error::invalid(at.issue("value_error", "Value error, expires_at should be in the future")));
         }
-        Ok(Self {
+        let record = Self {
             id,
             org_id,
             prefix: key.display_prefix().to_owned(),
@@ -159,7 +191,11 @@ impl ApiKeyRecord {
             created_at: now,
             expires_at: new.expires_at,
             revoked_at: None,
-        })
+            requests_per_second: new.requests_per_second,
+            burst: new.burst,
+        };
+        record.require_limits(default)?;
+        Ok(record)
     }
 
     /// Whether the key is valid at `now`.

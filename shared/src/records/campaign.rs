@@ -5,6 +5,7 @@ pub mod dispatch;
 mod lease;
 mod progress;
 pub mod rate_limit;
+mod run;
 pub(crate) mod storage;
 
 pub use lease::Lease;

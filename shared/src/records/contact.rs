@@ -35,6 +35,23 @@ crate::record! {
     }
 }
 
+impl Contact {
+    /// A contact of whom nothing is known.
+    pub(crate) fn unknown(id: ContactId, org: OrgId, now: Timestamp) -> Self {
+        Self {
+            id,
+            first_name: None,
+            last_name: None,
+            email: None,
+            phone_number: None,
+            attributes: JsonObject::default(),
+            org_id: org,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
 impl Owner for Contact {
     const STEPS: &'static [Step] = &[links::<Link, Self>];
 }

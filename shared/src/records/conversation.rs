@@ -1,7 +1,9 @@
 //! Conversations of an assistant with a person, and their messages.
 
+mod requested;
 pub(crate) mod storage;
 
+pub use requested::{CallToNumber, MessageToNumber, Requested};
 pub use storage::Changed;
 
 use serde::Serialize;
@@ -77,6 +79,8 @@ crate::record! {
         fixed attributes: JsonObject = JsonObject::default(),
         /// Bytes of all that was said.
         hidden text_bytes: u64 = 0,
+        /// What the caller of start-call gave for the assistant's prompt.
+        hidden prompt_dynamic_variables: Option<JsonObject> = None,
     }
 }
 
@@ -101,6 +105,7 @@ impl Conversation {
             device_type: None,
             attributes: JsonObject::default(),
             text_bytes: 0,
+            prompt_dynamic_variables: None,
         }
     }
 

@@ -10,10 +10,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::records::campaign::Campaign;
-use crate::records::conversation::Conversation;
+use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::{Due, deferred_partition};
 use crate::values::id::{
-    CampaignContactId, CampaignId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
+    CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };
 use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
@@ -33,7 +33,19 @@ crate::choice! {
         ConversationClosed = "conversation.closed",
         CampaignMessage = "campaign.message",
         CampaignCall = "campaign.call",
+        MessageRequested = "message.requested",
+        CallRequested = "call.requested",
         WebhookTest = "webhook.test",
+    }
+}
+
+impl EventKind {
+    /// Whether it is sent to the connector of a widget, and not to a webhook.
+    pub const fn is_for_connector(self) -> bool {
+        match self {
+            Self::CampaignMessage | Self::CampaignCall | Self::MessageRequested | Self::CallRequested => true,
+            Self::ConversationClosed | Self::WebhookTest => false,
+        }
     }
 }
 
@@ -153,6 +165,8 @@ crate::record! {
         hidden round: u32 = 0,
         /// The message that it delivers.
         hidden message_id: Option<MessageId> = None,
+        /// The contact that a single message or call is for.
+        hidden contact_id: Option<ContactId> = None,
         /// The last request that redelivered it.
         hidden asked_by: Option<Uuid> = None,
         /// Who sends it when it becomes due.
@@ -192,14 +206,15 @@ pub struct NewDelivery {
     pub round: u32,
     /// The message that it delivers.
     pub message_id: Option<MessageId>,
+    /// The contact that a single message or call is for.
+    pub contact_id: Option<ContactId>,
     /// When it happened.
     pub at: Timestamp,
 }
 
 impl NewDelivery {
-    /// A test event: its arrival is all that it tells.
-    pub const fn test(event_id: EventId, at: Timestamp) -> Self {
-        let event = EventKind::WebhookTest;
+    /// An event that is about nothing yet.
+    const fn of(event: EventKind, event_id: EventId, at: Timestamp) -> Self {
         Self {
             event_id,
             event,
@@ -208,22 +223,29 @@ impl NewDelivery {
             campaign_id: None,
             round: 0,
             message_id: None,
+            contact_id: None,
             at,
         }
     }
 
+    /// A test event: its arrival is all that it tells.
+    pub const fn test(event_id: EventId, at: Timestamp) -> Self {
+        Self::of(EventKind::WebhookTest, event_id, at)
+    }
+
     /// The event that `conversation` was closed.
     pub fn closed(conversation: &Conversation) -> Self {
-        Self {
-            event_id: EventId(conversation.id.0),
-            event: EventKind::ConversationClosed,
-            conversation_id: Some(conversation.id),
-            campaign_contact_id: None,
-            campaign_id: None,
-            round: 0,
-            message_id: None,
-            at: conversation.closed_at.unwrap_or(conversation.updated_at),
-        }
+        let at = conversation.closed_at.unwrap_or(conversation.updated_at);
+        let closed = Self::of(EventKind::ConversationClosed, EventId(conversation.id.0), at);
+        Self { conversation_id: Some(conversation.id), ..closed }
+    }
+
+    /// The event that a contact is to get a single message or call.
+    pub const fn requested(new: &Requested, at: Timestamp) -> Self {
+        let event = if new.message_id.is_some() { EventKind::MessageRequested } else { EventKind::CallRequested };
+        let Requested { conversation_id, contact_id, message_id, event_id } = *new;
+        let (conversation_id, contact_id) = (Some(conversation_id), Some(contact_id));
+        Self { conversation_id, message_id, contact_id, ..Self::of(event, event_id, at) }
     }
 
     /// The event that a contact of a campaign is to get its message, or its call. In a later round it has the `fresh` id.
@@ -234,15 +256,13 @@ impl NewDelivery {
         calls: bool,
         at: Timestamp,
     ) -> Self {
+        let event = if calls { EventKind::CampaignCall } else { EventKind::CampaignMessage };
+        let id = EventId(if campaign.round == 0 { contact.0 } else { fresh });
         Self {
-            event_id: EventId(if campaign.round == 0 { contact.0 } else { fresh }),
-            event: if calls { EventKind::CampaignCall } else { EventKind::CampaignMessage },
-            conversation_id: None,
             campaign_contact_id: Some(contact),
             campaign_id: Some(campaign.id),
             round: campaign.round,
-            message_id: None,
-            at,
+            ..Self::of(event, id, at)
         }
     }
 
@@ -274,6 +294,7 @@ impl Delivery {
             campaign_id: new.campaign_id,
             round: new.round,
             message_id: new.message_id,
+            contact_id: new.contact_id,
             asked_by: None,
             sent_by: SentBy::Stream,
             due_at: None,

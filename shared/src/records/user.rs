@@ -1,7 +1,7 @@
 //! Users of the account, which the API also calls agents.
 
 use crate::values::contact_point::Email;
-use crate::values::id::{RoleId, UserBillingPlanId, UserId};
+use crate::values::id::{BillingPlanId, RoleId, UserId};
 use crate::values::time::Timestamp;
 
 crate::record! {
@@ -31,10 +31,10 @@ crate::record! {
         input country: Option<String> = None,
         /// Postal address.
         input address: Option<String> = None,
-        /// The plan in force.
-        own active_billing_plan_id: Option<UserBillingPlanId> = None,
+        /// The plan in force, one of an agency.
+        own active_billing_plan_id: Option<BillingPlanId> = None,
         /// The plan that follows.
-        own next_billing_plan_id: Option<UserBillingPlanId> = None,
+        own next_billing_plan_id: Option<BillingPlanId> = None,
         /// Customer at the payment provider.
         own payment_customer_id: Option<String> = None,
         /// Subscription at the payment provider.

@@ -4,6 +4,7 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::fail_deliveries;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
+use crate::request::error::{Error, Location, Result};
 use crate::table::cascade::{Owner, Step, items, links, rows};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
@@ -102,6 +103,55 @@ impl Widget {
     /// The first message of a chat, if a campaign has no message.
     pub fn first_message(&self) -> Option<&String> {
         self.opening_message.as_ref().or_else(|| self.user_opening_messages.first())
+    }
+}
+
+impl Widget {
+    /// Requires that it sends messages.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it makes calls.
+    pub fn require_messages(&self) -> Result<()> {
+        if self.widget_type.calls() {
+            return Err(Self::conflict("widget_makes_calls", "The widget makes calls"));
+        }
+        Ok(())
+    }
+
+    /// Requires that it makes calls.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it sends messages.
+    pub fn require_calls(&self) -> Result<()> {
+        if !self.widget_type.calls() {
+            return Err(Self::conflict("widget_sends_messages", "The widget sends messages"));
+        }
+        Ok(())
+    }
+
+    /// Requires a connector and an assistant, whose id is returned.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it has none.
+    pub fn require_connector(&self) -> Result<AssistantId> {
+        if self.connector_url.is_none() {
+            return Err(Self::conflict("no_connector", "The widget has no connector"));
+        }
+        self.assistant_id.ok_or_else(Self::has_no_assistant)
+    }
+
+    /// The answer to a request that needs the widget's assistant.
+    pub fn has_no_assistant() -> Error {
+        Self::conflict("no_assistant", "The widget has no assistant")
+    }
+
+    /// The answer to a request that needs to sign what is sent to the connector.
+    pub fn has_no_webhook() -> Error {
+        Self::conflict("no_webhook", "The widget's assistant has no webhook, whose secret would sign")
+    }
+
+    fn conflict(kind: &'static str, message: &'static str) -> Error {
+        Error::Conflict { at: Location::path().name("widget_id"), kind, message }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 
 use crate::records::api_key::{ApiKey, ApiKeyRecord, KeyHash};
+use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::request::tenant::{Caller, Tenant};
@@ -52,7 +53,8 @@ impl KeyCache {
 ///
 /// # Errors
 /// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
-pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
+pub async fn authenticate(service: &Service, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
+    let keys = &service.keys;
     let key = ApiKey::parse(sent_key(request).ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
     let hash = key.hash();
     let record = if let Some(remembered) = keys.get(&hash, now) {
@@ -64,7 +66,8 @@ pub async fn authenticate(keys: &KeyCache, store: &Store, request: &HttpRequest,
         record
     };
     let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
-    Ok(Caller { tenant: Tenant::of_key(&record), role: record.role })
+    let limits = record.limits(service.config.key_limits);
+    Ok(Caller { tenant: Tenant::of_key(&record), role: record.role, key: record.id, limits })
 }
 
 /// The key that `request` has, good or bad.

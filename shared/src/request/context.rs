@@ -14,7 +14,8 @@ use crate::records::claim::MARKED;
 use crate::records::declaration::Declared;
 use crate::request::authentication::KeyCache;
 use crate::request::error::{Error, Location, Result};
-use crate::request::tenant::Caller;
+use crate::request::limit::Limiter;
+use crate::request::tenant::Tenant;
 use crate::runtime::config::Config;
 use crate::table::Table;
 use crate::table::keys::Fingerprint;
@@ -39,6 +40,8 @@ pub struct Service {
     pub ids: Ids,
     /// The keys that were seen recently.
     pub keys: KeyCache,
+    /// What this process has of the limits of keys.
+    pub limiter: Limiter,
     /// The network that events are sent to.
     pub network: Network,
 }
@@ -54,6 +57,7 @@ impl Service {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             keys: KeyCache::default(),
+            limiter: Limiter::default(),
             network: self.network.clone(),
         }
     }
@@ -62,8 +66,8 @@ impl Service {
 /// The context: what lives as long as a request.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// Who calls.
-    pub caller: Caller,
+    /// The caller's organisation.
+    pub tenant: Tenant,
     /// The table of the caller's organisation.
     pub table: Table,
     /// Where the API answers, up to and without `/api/v1`.
@@ -76,8 +80,8 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// The context of a request that is executed once.
-    pub fn new(caller: Caller, table: Table, base_url: String, service: &'a Service) -> Self {
-        Self { caller, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
+    pub fn new(tenant: Tenant, table: Table, base_url: String, service: &'a Service) -> Self {
+        Self { tenant, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
     }
 
     /// The context of a request with an idempotency key, which may be executed again: with the same time and the same ids.
@@ -129,7 +133,7 @@ impl Context<'_> {
 
     /// The record of the body `new`, with `id`, for the caller's organisation.
     pub fn begun<R: Declared>(&self, new: R, id: impl Into<Uuid>) -> R {
-        new.begun(id.into(), self.caller.tenant.org(), Uuid::nil(), self.now())
+        new.begun(id.into(), self.tenant.org(), Uuid::nil(), self.now())
     }
 
     /// How a repeat of this request is recognised: by the idempotency key, for as long as it is kept; without a key by `fingerprint`, for
@@ -184,6 +188,8 @@ pub enum Clock {
     System,
     /// A test sets it, in milliseconds since 1970 began.
     Manual(Arc<AtomicI64>),
+    /// The machine, and so many milliseconds more: whoever tries the service on a machine of their own skips time.
+    Ahead(Arc<AtomicI64>),
 }
 
 impl Clock {
@@ -199,10 +205,17 @@ impl Clock {
         }
     }
 
+    /// Lets so much time pass at once; does nothing to the machine's clock.
+    pub fn skip(&self, time: Duration) {
+        if let Self::Manual(millis) | Self::Ahead(millis) = self {
+            millis.fetch_add(i64::try_from(time.as_millis()).unwrap_or_default(), Ordering::SeqCst);
+        }
+    }
+
     /// Waits until `time`. A manual clock does not wait; it is set to `time`.
     pub async fn sleep_until(&self, time: Timestamp) {
         match self {
-            Self::System => {
+            Self::System | Self::Ahead(_) => {
                 let wait = time.unix_millis() - self.now().unix_millis();
                 tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or_default())).await;
             }
@@ -218,6 +231,9 @@ impl Clock {
             #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
             Self::System => Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis()),
             Self::Manual(millis) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst)),
+            Self::Ahead(millis) => {
+                Timestamp::from_unix_millis(Self::System.now().unix_millis() + millis.load(Ordering::SeqCst))
+            }
         }
     }
 }

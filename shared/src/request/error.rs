@@ -8,8 +8,11 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use crate::records::api_key::Limits;
 use crate::request::input::member;
+use crate::request::limit;
 use crate::table::TableError;
+use crate::values::id::ApiKeyId;
 use crate::values::schema::{Member, Schema, Value, described, object, titled};
 
 /// The result of a handler and of what it calls.
@@ -24,6 +27,9 @@ pub enum Error {
     /// A malformed, unknown, expired or revoked key. The caller is not told which.
     #[error("invalid API key")]
     InvalidKey,
+    /// The signature is missing, wrong or too old, or nobody could have made one. The sender is not told which.
+    #[error("invalid signature")]
+    InvalidSignature(&'static str),
     /// The key is valid, but may not do this.
     #[error("forbidden")]
     Forbidden(Location, &'static str),
@@ -55,6 +61,16 @@ pub enum Error {
     /// The first request with this idempotency key is still being executed.
     #[error("idempotency key in use")]
     IdempotencyKeyInUse,
+    /// The callers of a key send more than its limits allow.
+    #[error("rate limited: key {key}")]
+    RateLimited {
+        /// The key, for the log.
+        key: ApiKeyId,
+        /// Its limits.
+        limits: Limits,
+        /// The seconds after which it is worth trying again.
+        seconds: i64,
+    },
     /// The database did not answer in time, or throttled, after all retries.
     #[error("unavailable: {0}")]
     Unavailable(String),
@@ -190,26 +206,33 @@ impl Error {
     /// The HTTP status of this failure.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::MissingKey | Self::InvalidKey => 401,
+            Self::MissingKey | Self::InvalidKey | Self::InvalidSignature(_) => 401,
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
             Self::Conflict { .. } | Self::IdempotencyKeyInUse => 409,
             Self::TooLarge(_) => 413,
             Self::Invalid(_) | Self::IdempotencyKeyReused => 422,
+            Self::RateLimited { .. } => 429,
             Self::Internal(_) => 500,
             Self::PaymentProvider(_) => 502,
             Self::Unavailable(_) => 503,
         }
     }
 
-    /// The header of this failure, if it has one.
-    pub const fn header(&self) -> Option<(&'static str, &'static str)> {
+    /// The headers of this failure.
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
-            Self::MissingKey | Self::InvalidKey => Some(("www-authenticate", "Bearer")),
-            Self::MethodNotAllowed => Some(("allow", "POST")),
-            Self::Unavailable(_) | Self::IdempotencyKeyInUse => Some(("retry-after", "1")),
-            _ => None,
+            Self::MissingKey | Self::InvalidKey => vec![("www-authenticate", "Bearer".to_owned())],
+            Self::InvalidSignature(_) => vec![("www-authenticate", "Signature".to_owned())],
+            Self::MethodNotAllowed => vec![("allow", "POST".to_owned())],
+            Self::Unavailable(_) | Self::IdempotencyKeyInUse => vec![("retry-after", "1".to_owned())],
+            Self::RateLimited { limits, seconds, .. } => vec![
+                ("retry-after", seconds.to_string()),
+                (limit::REMAINING, limit::nothing_left(*seconds)),
+                (limit::POLICY, limit::policy(*limits)),
+            ],
+            _ => Vec::new(),
         }
     }
 
@@ -222,6 +245,7 @@ impl Error {
             Self::Invalid(detail) => return Detail { detail },
             Self::MissingKey => key().issue("missing", "Field required"),
             Self::InvalidKey => key().issue("invalid_api_key", "Invalid API key"),
+            Self::InvalidSignature(header) => Location::header(header).issue("invalid_signature", "Invalid signature"),
             Self::Forbidden(at, message) => at.issue("forbidden", message),
             Self::NotFound(at) => at.issue("not_found", "Not found"),
             Self::MethodNotAllowed => Location::path().issue("method_not_allowed", "Method Not Allowed"),
@@ -234,6 +258,13 @@ impl Error {
             }
             Self::IdempotencyKeyInUse => idempotency_key()
                 .issue("idempotency_key_in_use", "The first request with this idempotency key is still running"),
+            Self::RateLimited { limits: Limits { requests_per_second, burst }, seconds, .. } => {
+                let wait = if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") };
+                let msg = format!(
+                    "The API key allows {requests_per_second} requests a second, and {burst} at once. Try again in {wait}"
+                );
+                nowhere.issue("rate_limited", msg)
+            }
             Self::Unavailable(_) => nowhere.issue("unavailable", "The service is busy, try again shortly"),
             Self::PaymentProvider(_) => {
                 nowhere.issue("payment_provider_error", "The payment provider failed or refused the request")

@@ -57,7 +57,7 @@ impl IdempotencyKey {
 
     /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is useless without the key.
     fn derive(&self, cx: &Context<'_>, salt: &Bytes, purpose: &str) -> [u8; 32] {
-        let org = cx.caller.tenant.org().0;
+        let org = cx.tenant.org().0;
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, salt.expose()));
         for part in [purpose.as_bytes(), org.as_bytes(), self.0.as_bytes()] {
             // Each part is hashed with its length, so that no two lists of parts give the same bytes.

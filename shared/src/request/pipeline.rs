@@ -3,6 +3,7 @@
 //! Only three steps are generic: reading the input, the handler, and printing the reply. [`Handler`] hides the type behind one function
 //! pointer, so that everything else is compiled once, and not once per operation.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -18,9 +19,12 @@ use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
 use crate::request::input::{Input, Source, settle, words};
 use crate::request::page;
 use crate::request::response::{Reply, Response, Success, envelope_schema};
+use crate::request::signed::{Receive, SignedOperation, receive};
+use crate::request::tenant::Caller;
 use crate::routes::{Access, Route};
 use crate::runtime::meter::{Cost, Meter};
 use crate::table::Table;
+use crate::table::store::Store;
 
 /// One operation of the API.
 pub trait Operation: Sized + 'static {
@@ -53,8 +57,19 @@ pub struct Request<O: Operation> {
 pub struct Handler {
     /// Its line in the route table.
     pub route: &'static Route,
-    prepare: fn(&Sources<'_>) -> Result<Work>,
+    way: Way,
 }
+
+/// How a request gets to its handler.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// With a key: its input is read, then the handler runs.
+    Keyed(Prepare),
+    /// With a signature.
+    Signed(Receive),
+}
+
+type Prepare = fn(&Sources<'_>) -> Result<Work>;
 
 /// The input of a request, not yet read.
 #[derive(Clone)]
@@ -77,6 +92,8 @@ pub struct Description {
     pub body: Option<(Value, bool)>,
     /// The whole answer.
     pub reply: Value,
+    /// The header with the signature, in lower case, where requests are signed and have no key.
+    pub signature: Option<&'static str>,
 }
 
 impl Description {
@@ -88,20 +105,32 @@ impl Description {
             query: O::Query::schema(),
             body: O::Body::EXPECTED.then(|| (O::Body::schema(), O::Body::absent().is_none())),
             reply: envelope_schema::<O::Reply>(),
+            signature: None,
         }
+    }
+
+    /// The same of an operation whose requests are signed.
+    pub fn of_signed<O: SignedOperation>() -> Self {
+        let (path, query) = (O::Path::schema(), <()>::schema());
+        let (body, reply) = (Some((O::body(), true)), envelope_schema::<O::Reply>());
+        Self { path, query, body, reply, signature: Some(O::SIGNATURE) }
     }
 }
 
 impl Handler {
     /// `O` without its type, with its route.
     pub const fn of<O: Operation>(route: &'static Route) -> Self {
-        Self {
-            route,
-            prepare: |sources| {
-                let request = read::<O>(sources)?;
-                Ok(Box::new(|cx| Box::pin(async { Success::of(&O::handle(cx, request).await?) })))
-            },
-        }
+        let prepare: Prepare = |sources| {
+            let request = read::<O>(sources)?;
+            Ok(Box::new(|cx| Box::pin(async { Success::of(&O::handle(cx, request).await?) })))
+        };
+        Self { route, way: Way::Keyed(prepare) }
+    }
+
+    /// The same of an operation whose requests are signed.
+    pub const fn signed<O: SignedOperation>(route: &'static Route) -> Self {
+        let receive: Receive = |route, service, store, request| Box::pin(receive::<O>(route, service, store, request));
+        Self { route, way: Way::Signed(receive) }
     }
 
     /// Answers `request` and logs one line about it. It never fails.
@@ -138,12 +167,12 @@ impl Handler {
 
     /// The failure of a request for a page whose answer is `body`: it names the largest size that works. The page of that size is made as
     /// well, since it begins with another record.
-    async fn too_large(&self, cx: &Context<'_>, sources: Sources<'_>, body: &str) -> Result<Error> {
+    async fn too_large(prepare: Prepare, cx: &Context<'_>, sources: Sources<'_>, body: &str) -> Result<Error> {
         let mut size = page::fitting(body);
         loop {
             let asked = size.to_string();
             let smaller = Sources { query: sources.query.with("size", &asked), ..sources.clone() };
-            let Success { body, .. } = (self.prepare)(&smaller)?(cx).await?;
+            let Success { body, .. } = prepare(&smaller)?(cx).await?;
             if page::fits(&body) {
                 let at = Location::query().name("size");
                 let msg = format!("The page would be larger than 5 MiB. The largest size that works is {size}");
@@ -154,23 +183,33 @@ impl Handler {
     }
 
     async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Response> {
-        let store = service.store.metered(meter.clone());
-        let caller = authenticate(&service.keys, &store, request, service.clock.now()).await?;
+        let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
+        let prepare = match self.way {
+            Way::Keyed(prepare) => prepare,
+            Way::Signed(receive) => {
+                return Ok(receive(self.route, service, store, request).await?.with(self.route.success));
+            }
+        };
+        let caller = authenticate(service, &store, request, now).await?;
+        service.limiter.admit(&store, &caller, now).await?;
+        Ok(self.execute(prepare, service, request, store, caller).await?.limited(caller.limits))
+    }
+
+    /// Executes a request whose caller is known.
+    async fn execute(
+        &self,
+        prepare: Prepare,
+        service: &Service,
+        request: &HttpRequest,
+        store: Store,
+        caller: Caller,
+    ) -> Result<Response> {
         if self.route.access == Access::Write && caller.role == Role::ReadOnly {
             let key = Location::query().name("api_key");
             return Err(Error::Forbidden(key, "A read-only API key may not do this"));
         }
-        let no_such_route = || Error::NotFound(Location::path());
-        if request.method != self.route.method {
-            return Err(no_such_route());
-        }
-        let parameters = self.route.match_path(&request.path).ok_or_else(no_such_route)?;
-        let body = request.body.as_deref();
-        if body.is_some_and(|bytes| bytes.len() > self.route.body_limit) {
-            return Err(Error::TooLarge(self.route.body_limit));
-        }
-        let decoded: Vec<_> =
-            parameters.into_iter().map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect();
+        let decoded = parameters(self.route, request)?;
+        require_size(self.route, request)?;
         // The other methods need no idempotency key: they are idempotent.
         let key = request.idempotency_key.as_deref().filter(|_| self.route.method == "POST");
         let (key, header) = match key.map(IdempotencyKey::parse).transpose() {
@@ -184,17 +223,16 @@ impl Handler {
                 request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
             ),
             header,
-            body,
+            body: request.body.as_deref(),
         };
-        let work = (self.prepare)(&sources)?;
-        let base_url = service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone());
-        let cx = Context::new(caller, Table::new(store, caller.tenant), base_url, service);
+        let work = prepare(&sources)?;
+        let cx = Context::new(caller.tenant, Table::new(store, caller.tenant), base_url(service, request), service);
         let success = self.route.success;
         match key {
             None => {
                 let answer = work(&cx).await?;
                 if !page::fits(&answer.body) {
-                    return Err(Box::pin(self.too_large(&cx, sources, &answer.body)).await?);
+                    return Err(Box::pin(Self::too_large(prepare, &cx, sources, &answer.body)).await?);
                 }
                 Ok(answer.with(success))
             }
@@ -204,13 +242,37 @@ impl Handler {
     }
 }
 
+/// The path's parameters, decoded.
+///
+/// # Errors
+/// [`Error::NotFound`] where the request is not one of `route`.
+pub(super) fn parameters<'a>(
+    route: &'static Route,
+    request: &'a HttpRequest,
+) -> Result<Vec<(&'static str, Cow<'a, str>)>> {
+    let parameters = route.match_path(&request.path).filter(|_| request.method == route.method);
+    let parameters = parameters.ok_or_else(|| Error::NotFound(Location::path()))?.into_iter();
+    Ok(parameters.map(|(name, value)| (name, percent_decode_str(value).decode_utf8_lossy())).collect())
+}
+
+/// Refuses a body that is larger than `route` allows.
+pub(super) fn require_size(route: &Route, request: &HttpRequest) -> Result<()> {
+    let size = request.body.as_ref().map_or(0, Vec::len);
+    if size > route.body_limit { Err(Error::TooLarge(route.body_limit)) } else { Ok(()) }
+}
+
+/// Where the API answers, up to and without `/api/v1`.
+pub(super) fn base_url(service: &Service, request: &HttpRequest) -> String {
+    service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone())
+}
+
 /// `answer` as the gateway gets it.
 pub(crate) fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
     // With a proxy integration the function, and not the gateway, adds these headers.
     headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
-    headers.extend(answer.header.map(|(name, value)| (name, value.to_owned())));
+    headers.extend(answer.headers);
     HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
 }
 

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::records::api_key::Limits;
 use crate::request::error::{Error, Result};
+use crate::request::limit;
 use crate::request::page::Page;
 use crate::values::schema::{Member, Schema, object, titled};
 
@@ -135,8 +137,8 @@ pub struct Response {
     pub status: u16,
     /// JSON.
     pub body: String,
-    /// The header of a failure, if it has one.
-    pub header: Option<(&'static str, &'static str)>,
+    /// The headers beside those that every answer has.
+    pub headers: Vec<(&'static str, String)>,
     /// Why it failed, for the log.
     pub cause: Option<String>,
 }
@@ -144,14 +146,23 @@ pub struct Response {
 impl Response {
     /// An answer with a status and a body only.
     pub const fn new(status: u16, body: String) -> Self {
-        Self { status, body, header: None, cause: None }
+        Self { status, body, headers: Vec::new(), cause: None }
+    }
+
+    /// The same with what the limits of the key are, where it is a success. A failure says it only where the limits are its cause.
+    #[must_use]
+    pub fn limited(mut self, limits: Limits) -> Self {
+        if self.status < 300 {
+            self.headers.push((limit::POLICY, limit::policy(limits)));
+        }
+        self
     }
 }
 
 impl From<Error> for Response {
     fn from(error: Error) -> Self {
-        let (status, header, cause) = (error.status(), error.header(), Some(error.to_string()));
-        Self { status, body: serde_json::to_string(&error.detail()).unwrap_or_default(), header, cause }
+        let (status, headers, cause) = (error.status(), error.headers(), Some(error.to_string()));
+        Self { status, body: serde_json::to_string(&error.detail()).unwrap_or_default(), headers, cause }
     }
 }
 

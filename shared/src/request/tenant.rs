@@ -1,12 +1,15 @@
 //! The organisation whose records code may touch. Without a [`Tenant`] no key of the table can be built.
 
-use crate::records::api_key::{ApiKeyRecord, Role};
-use crate::values::id::OrgId;
+use uuid::Uuid;
+
+use crate::records::api_key::{ApiKeyRecord, Limits, Role};
+use crate::table::keys::Key;
+use crate::values::id::{ApiKeyId, OrgId};
 
 /// The organisation whose records a request may touch.
 ///
-/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, functions on the stream from the
-/// changed item.
+/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or from what the signature of the
+/// request proves, functions on the stream from the changed item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
@@ -28,6 +31,17 @@ impl Tenant {
         org.parse().ok().map(|org| Self(OrgId(org)))
     }
 
+    /// The organisation to which a pointer leads, for requests that have no key. The signature is compared with that of this
+    /// organisation's secret before anything else of it is touched.
+    pub(crate) fn of_pointer(pointer: &Key) -> Option<Self> {
+        Self::of_partition_key(&pointer.sk)
+    }
+
+    /// An organisation that nobody has: to make the same calls where there is no organisation.
+    pub(crate) const fn nobody() -> Self {
+        Self(OrgId(Uuid::nil()))
+    }
+
     /// The organisation.
     pub const fn org(&self) -> OrgId {
         self.0
@@ -41,4 +55,8 @@ pub struct Caller {
     pub tenant: Tenant,
     /// What the key may do.
     pub role: Role,
+    /// The key.
+    pub key: ApiKeyId,
+    /// How much the callers of the key may send.
+    pub limits: Limits,
 }

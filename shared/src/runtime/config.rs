@@ -2,6 +2,8 @@
 
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
+use crate::records::api_key::Limits;
+
 /// The configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -13,6 +15,8 @@ pub struct Config {
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
     pub sends_per_second: u32,
+    /// `KEY_REQUESTS_PER_SECOND`, `KEY_BURST`: the limits of a key that has none of its own.
+    pub key_limits: Limits,
     /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, none may.
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the gateway's event tells it.
@@ -66,6 +70,7 @@ impl Config {
             files_bucket: required("FILES_BUCKET")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
             sends_per_second: number("SENDS_PER_SECOND")?,
+            key_limits: Limits::new(number("KEY_REQUESTS_PER_SECOND")?, number("KEY_BURST")?),
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
             demo_key: None,

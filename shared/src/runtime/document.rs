@@ -121,6 +121,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::records::api_key::Limits;
     use crate::routes;
 
     static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -143,6 +144,7 @@ mod tests {
             files_bucket: String::new(),
             payment_api_base: String::new(),
             sends_per_second: 1,
+            key_limits: Limits::new(1, 1),
             cors_allow_origin: None,
             api_base_url: None,
             demo_key: None,

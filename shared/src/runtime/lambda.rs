@@ -22,6 +22,7 @@ use crate::mcp::Server;
 use crate::request::authentication::KeyCache;
 use crate::request::context::{Clock, Ids, Service};
 use crate::request::http::HttpRequest;
+use crate::request::limit::Limiter;
 use crate::request::pipeline::Handler;
 use crate::runtime::config::{Config, Logging};
 use crate::runtime::document::{Library, Published};
@@ -171,6 +172,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
         clock: Clock::System,
         ids: Ids::Random,
         keys: KeyCache::default(),
+        limiter: Limiter::default(),
         network,
     })
 }

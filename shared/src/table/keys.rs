@@ -1,7 +1,8 @@
 //! The keys of the single table.
 //!
-//! A partition key begins with the caller's organisation, and only a [`Tenant`] can write it; API keys alone are found before the
-//! organisation is known. The rows of a list share a partition, as they have to be read in their order: an organisation writes at most
+//! A partition key begins with the caller's organisation, and only a [`Tenant`] can write it; API keys, and what leads to an agency with a
+//! webhook at the payment provider, are alone found before the organisation is known, and token buckets belong to a key. The rows of a list
+//! share a partition, as they have to be read in their order: an organisation writes at most
 //! a thousand units a second to one list. Every other record has a partition of its own.
 
 use std::collections::HashMap;
@@ -11,9 +12,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::records::api_key::KeyHash;
+use crate::records::api_key::{KeyHash, Limits};
 use crate::request::tenant::Tenant;
-use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::id::{AgencyId, ApiKeyId, OrgId};
 
 /// Name of the partition key's attribute.
 pub const PK: &str = "pk";
@@ -37,7 +38,7 @@ pub const DUE_SHARDS: u32 = 16;
 /// SHA-256 of what makes two requests the same: to run a campaign, or under an idempotency key.
 pub type Fingerprint = [u8; 32];
 
-/// An API key's record: the one item that is found without an organisation.
+/// An API key's record, which is found without an organisation.
 pub fn api_key(hash: &KeyHash) -> Key {
     Key::new(format!("KEY#{hash}"), "KEY")
 }
@@ -46,6 +47,31 @@ pub fn api_key(hash: &KeyHash) -> Key {
 pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
     Key::new(format!("ORG#{org}#API_KEYS"), id)
 }
+
+/// The pointer to an agency that gets the events of the payment provider, which name nothing but the agency. The sort key says the
+/// organisation.
+pub fn payment_webhook(tenant: &Tenant, agency: AgencyId) -> Key {
+    Key::new(payment_webhooks(agency), format_args!("ORG#{}", tenant.org()))
+}
+
+/// The partition of the pointers to an agency: one at most.
+pub fn payment_webhooks(agency: AgencyId) -> String {
+    format!("PAYMENT_WEBHOOK#{agency}")
+}
+
+/// Says that an event of the payment provider has counted.
+pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
+    Key::of(tenant, format_args!("PAYMENT_EVENT#{}", crate::hex(event)), "PAYMENT_EVENT")
+}
+
+/// The token bucket of a key with these limits. It begins with a word of its own: every function may write such an item, and for some
+/// it is the only thing that they may write. Other limits are another bucket, which begins full.
+pub fn rate(key: ApiKeyId, limits: Limits) -> Key {
+    Key::new(format!("{RATE}{key}"), format_args!("{}/{}", limits.requests_per_second, limits.burst))
+}
+
+/// What the partition key of every token bucket of a key begins with.
+pub const RATE: &str = "RATE#";
 
 /// Says what `origin` has made: an event its delivery, a keyed request its record. It keeps either from making a second one.
 pub fn made_by(tenant: &Tenant, origin: Uuid) -> Key {

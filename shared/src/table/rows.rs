@@ -248,8 +248,8 @@ impl Table {
         }
     }
 
-    /// The writes that replace a row: its own first, then what leads to it.
-    fn replacing<R: Listed>(
+    /// The writes that replace a row which has this version: its own first, then what leads to it.
+    pub(crate) fn replacing<R: Listed>(
         &self,
         id: R::Id,
         (was, is): (&R, &R),

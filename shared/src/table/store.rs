@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConsumedCapacity, DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity,
     ReturnValue, ReturnValuesOnConditionCheckFailure, WriteRequest,
@@ -197,15 +198,9 @@ impl Store {
     ) -> Result<Item, Cancelled> {
         let mut round = self.backoff();
         loop {
-            let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
-            let call = call.update_expression(expression).set_condition_expression(condition.map(str::to_owned));
-            let call = call.set_expression_attribute_names(names(condition.into_iter().chain([expression])));
-            let call = call.set_expression_attribute_values(some(values)).return_values(ReturnValue::AllNew);
-            // Without a condition it must not be asked for.
-            let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
-            let call = call.set_return_values_on_condition_check_failure(stood);
+            let call = self.update_item(key, expression, condition, values);
             let under_way = self.calls.begin(&self.meter).await;
-            let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+            let error = match call.send().await {
                 Ok(output) => {
                     under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
                     return Ok(output.attributes.unwrap_or_default());
@@ -222,6 +217,24 @@ impl Store {
                 return Err(cancelled);
             }
         }
+    }
+
+    /// The call that changes a single item.
+    pub(super) fn update_item(
+        &self,
+        key: &Key,
+        expression: &str,
+        condition: Option<&str>,
+        values: &Item,
+    ) -> UpdateItemFluentBuilder {
+        let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
+        let call = call.update_expression(expression).set_condition_expression(condition.map(str::to_owned));
+        let call = call.set_expression_attribute_names(names(condition.into_iter().chain([expression])));
+        let call = call.set_expression_attribute_values(some(values)).return_values(ReturnValue::AllNew);
+        // Without a condition it must not be asked for.
+        let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let call = call.set_return_values_on_condition_check_failure(stood);
+        call.return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
     /// Removes the item of `key` and returns what it was.

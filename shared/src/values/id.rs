@@ -131,8 +131,6 @@ ids! {
     LinkId "link_tag_entity_id";
     /// A message of a conversation.
     MessageId "message_id";
-    /// A plan that a user is billed by.
-    UserBillingPlanId "user_billing_plan_id";
     /// A role of a user.
     RoleId "role_id";
     /// A tag.

@@ -101,6 +101,12 @@ impl Schema for i64 {
     }
 }
 
+impl Schema for u32 {
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 0})
+    }
+}
+
 impl Schema for u64 {
     fn schema() -> Value {
         json!({"type": "integer", "minimum": 0})

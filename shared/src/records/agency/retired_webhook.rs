@@ -86,6 +86,22 @@ impl Table {
         kept.map(drop)
     }
 
+    /// Has the events of a webhook find the agency, where it was set up before they were received.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the agency is not there.
+    pub async fn point_to_payment_webhook(&self, agency: &Agency, by: Uuid) -> Result<(), TableError> {
+        if agency.payment_webhook.as_ref().is_none_or(|webhook| webhook.has_pointer) {
+            return Ok(());
+        }
+        let point = |agency: &mut Agency| {
+            if let Some(webhook) = &mut agency.payment_webhook {
+                webhook.has_pointer = true;
+            }
+        };
+        self.change(agency.id, by, point).await.map(drop)
+    }
+
     /// Has a webhook removed at the payment provider, within minutes.
     ///
     /// # Errors

@@ -3,16 +3,19 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use super::{ApiKeyRecord, KeyHash};
+use super::{ApiKeyRecord, KeyHash, LimitChanges, Limits};
+use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::TableError;
+use crate::table::item::Item;
 use crate::table::keys::{api_key, listed_api_key};
-use crate::table::store::{EXISTS, Store, from_item, text, to_item, values};
+use crate::table::store::{EXISTS, Store, from_item, null, number, text, to_item, values};
 use crate::table::transaction::Write;
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::time::Timestamp;
 
 /// An entry in the listing of an organisation's keys. It says the hash under which the key is found.
 const KEY_HASH: &str = "key_hash";
+
 impl Store {
     /// The stored form of an API key.
     ///
@@ -38,21 +41,52 @@ impl Store {
     /// # Errors
     /// [`TableError::Missing`] where the organisation has no such key.
     pub async fn revoke_api_key(&self, org: OrgId, id: ApiKeyId, now: Timestamp) -> Result<ApiKeyRecord, TableError> {
-        let listed = listed_api_key(org, id);
-        let item = self.get(&listed).await?.ok_or(TableError::Missing)?;
-        let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
-        let mut record: ApiKeyRecord = from_item(item)?;
+        let (hash, mut record) = self.listed_api_key(org, id).await?;
         if record.revoked_at.is_none() {
             record.revoked_at = Some(now);
-            let end = |key| Write::Update {
-                key,
-                expression: "SET revoked_at = :now".into(),
-                condition: Some(EXISTS.into()),
-                values: values([(":now", text(now))]),
-            };
-            self.transact(&[end(api_key(&KeyHash::from_hex(hash))), end(listed)]).await?;
+            self.change_api_key(&hash, &record, "SET revoked_at = :now", values([(":now", text(now))])).await?;
         }
         Ok(record)
+    }
+
+    /// Changes the limits of an API key, and returns what is stored of it then.
+    ///
+    /// # Errors
+    /// 422 where the organisation has no such key, or where `burst` would be too small.
+    pub async fn limit_api_key(&self, changes: &LimitChanges, default: Limits) -> RequestResult<ApiKeyRecord> {
+        let found = self.listed_api_key(changes.org_id, changes.id).await;
+        let (hash, mut record) = found.on_missing_in_body("id")?;
+        changes.apply(&mut record, default)?;
+        let values = values([
+            (":rate", record.requests_per_second.map_or_else(null, |rate| number(rate.get()))),
+            (":burst", record.burst.map_or_else(null, |burst| number(burst.get()))),
+        ]);
+        self.change_api_key(&hash, &record, "SET requests_per_second = :rate, burst = :burst", values).await?;
+        Ok(record)
+    }
+
+    /// The key `id` of an organisation, and the hash under which it is found.
+    async fn listed_api_key(&self, org: OrgId, id: ApiKeyId) -> Result<(KeyHash, ApiKeyRecord), TableError> {
+        let item = self.get(&listed_api_key(org, id)).await?.ok_or(TableError::Missing)?;
+        let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
+        Ok((KeyHash::from_hex(hash), from_item(item)?))
+    }
+
+    /// Changes both items of a key.
+    async fn change_api_key(
+        &self,
+        hash: &KeyHash,
+        record: &ApiKeyRecord,
+        expression: &'static str,
+        values: Item,
+    ) -> Result<(), TableError> {
+        let change = |key| Write::Update {
+            key,
+            expression: expression.into(),
+            condition: Some(EXISTS.into()),
+            values: values.clone(),
+        };
+        Ok(self.transact(&[change(api_key(hash)), change(listed_api_key(record.org_id, record.id))]).await?)
     }
 
     /// The API keys of an organisation, oldest first.

@@ -136,7 +136,7 @@ impl Table {
     /// # Errors
     /// An error of the database: some contacts may have been written. A repeat continues.
     pub async fn import_contacts(&self, new: NewContacts, cx: &Context<'_>) -> Result<ImportedContacts> {
-        let org = cx.caller.tenant.org();
+        let org = cx.tenant.org();
         let mut outcomes: BTreeMap<usize, Result<Upserted<ContactId>, Issues>> = BTreeMap::new();
         let mut waves: Vec<Vec<Wanted>> = Vec::new();
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();

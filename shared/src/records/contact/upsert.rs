@@ -116,17 +116,7 @@ impl ContactFields {
 
     /// A new contact with these fields.
     pub(super) fn contact(&self, id: ContactId, org: OrgId, now: Timestamp) -> Contact {
-        let mut contact = Contact {
-            id,
-            first_name: None,
-            last_name: None,
-            email: None,
-            phone_number: None,
-            attributes: JsonObject::default(),
-            org_id: org,
-            created_at: now,
-            updated_at: now,
-        };
+        let mut contact = Contact::unknown(id, org, now);
         self.apply(&mut contact);
         contact
     }
@@ -170,7 +160,7 @@ impl Upsert {
     /// The next upsert of the request.
     pub fn of(cx: &Context<'_>) -> Self {
         let (id, change) = (cx.new_id(), cx.new_id());
-        Self { id, origin: cx.origin(id), change, org: cx.caller.tenant.org(), now: cx.now() }
+        Self { id, origin: cx.origin(id), change, org: cx.tenant.org(), now: cx.now() }
     }
 
     /// The id of a contact that it creates, before that has its place in the list.

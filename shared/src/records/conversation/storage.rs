@@ -240,6 +240,15 @@ impl Table {
         self.messages(&Message::key(&self.tenant, (id, 0)), None).await
     }
 
+    /// The message `id` of a conversation.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn message(&self, conversation: ConversationId, id: MessageId) -> Result<Option<Message>, TableError> {
+        let first = Message::key(&self.tenant, (conversation, ordinal(id.0)));
+        Ok(self.messages(&first, Some(1)).await?.pop().filter(|message| message.id == id))
+    }
+
     async fn messages(&self, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
         let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, limit).await?;
         let runs: BTreeSet<RunId> = stored.iter().filter_map(|message| message.text_of).collect();

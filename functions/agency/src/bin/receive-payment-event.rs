@@ -1,0 +1,9 @@
+//! Runs `receive-payment-event` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::signed::<agency::ReceivePaymentEvent>(&routes::RECEIVE_PAYMENT_EVENT))
+}

@@ -1,0 +1,31 @@
+//! `POST /api/v1/agency/webhook/payment/{agency_id}`: receives an event of the payment provider, which signs it with the secret of the agency's webhook.
+
+use shared::prelude::signed::*;
+use shared::records::agency::payment_signature;
+
+pub struct ReceivePaymentEvent;
+
+impl SignedOperation for ReceivePaymentEvent {
+    type Path = AgencyId;
+    type Sender = Agency;
+    type Reply = Updated<PaymentEventReceipt>;
+
+    const SIGNATURE: &'static str = payment_signature::HEADER;
+
+    fn body() -> Value {
+        payment_event::schema()
+    }
+
+    async fn sender(store: &Store, id: Option<AgencyId>) -> Result<Option<(Tenant, Agency)>, TableError> {
+        store.agency_with_webhook(id.unwrap_or(AgencyId(Uuid::nil()))).await
+    }
+
+    fn is_signed(agency: Option<&Agency>, message: &SignedMessage<'_>) -> bool {
+        payment_signature::is_signed(agency.and_then(|agency| agency.payment_webhook.as_ref()), message)
+    }
+
+    async fn handle(cx: &Context<'_>, agency: Agency, body: &[u8]) -> Result<Self::Reply> {
+        let outcome = cx.table.receive_payment_event(agency.id, body, (cx.new_id(), cx.now())).await?;
+        Ok(Updated(PaymentEventReceipt { outcome }))
+    }
+}

@@ -1,0 +1,9 @@
+//! Runs `message-contacts` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<campaign::MessageContacts>(&routes::MESSAGE_CONTACTS))
+}

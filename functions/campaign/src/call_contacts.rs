@@ -1,0 +1,16 @@
+//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign through a widget that makes calls.
+
+use shared::prelude::*;
+
+pub struct CallContacts;
+
+impl Operation for CallContacts {
+    type Path = WidgetId;
+    type Query = ();
+    type Body = NewCampaign;
+    type Reply = Created<CampaignRun>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Created(request.body.run(cx, request.path, Widget::require_calls).await?))
+    }
+}

@@ -1,0 +1,16 @@
+//! `POST /api/v1/messaging/{widget_id}/contacts`: runs a campaign through a widget that sends messages.
+
+use shared::prelude::*;
+
+pub struct MessageContacts;
+
+impl Operation for MessageContacts {
+    type Path = WidgetId;
+    type Query = ();
+    type Body = NewCampaign;
+    type Reply = Created<CampaignRun>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Created(request.body.run(cx, request.path, Widget::require_messages).await?))
+    }
+}

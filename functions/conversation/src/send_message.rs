@@ -1,0 +1,16 @@
+//! `POST /api/v1/messaging/{widget_id}`: sends a message to a telephone number, through the widget's connector.
+
+use shared::prelude::*;
+
+pub struct SendMessage;
+
+impl Operation for SendMessage {
+    type Path = WidgetId;
+    type Query = ();
+    type Body = MessageToNumber;
+    type Reply = Created<Requested>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Created(request.body.send(cx, request.path).await?))
+    }
+}

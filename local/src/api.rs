@@ -1,0 +1,129 @@
+//! The API as the program itself calls it, for the organisations of the demo set: for the inbox, and for the console.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use shared::routes::Route;
+use shared::values::id::OrgId;
+
+use crate::demo::Demo;
+use crate::gateway::{Answer, Call, Gateway, endpoint};
+
+/// The API, with a key of each organisation of the demo set.
+#[derive(Debug, Clone)]
+pub struct Api {
+    gateway: Arc<Gateway>,
+    organisations: Vec<OrganisationWithKey>,
+}
+
+/// An organisation whose key the program has.
+#[derive(Debug, Clone)]
+pub struct OrganisationWithKey {
+    /// Its id.
+    pub id: OrgId,
+    /// Its name, in lower case.
+    pub name: String,
+    /// A key that may do everything.
+    key: String,
+}
+
+impl Api {
+    /// The API behind `gateway`, for the organisations of `demo`.
+    pub fn new(gateway: Arc<Gateway>, demo: Option<&Demo>) -> Self {
+        let organisations = demo.iter().flat_map(|demo| &demo.organisations).filter_map(|organisation| {
+            let key = organisation.full_key()?.to_owned();
+            Some(OrganisationWithKey { id: organisation.org_id, name: organisation.name.to_lowercase(), key })
+        });
+        Self { organisations: organisations.collect(), gateway }
+    }
+
+    /// The organisations.
+    pub fn organisations(&self) -> &[OrganisationWithKey] {
+        &self.organisations
+    }
+
+    /// What `route` answers as its `data`, with the parameters of its path by their names. It is no request of the user's, so it is neither logged nor recorded.
+    ///
+    /// # Errors
+    /// What else it answers.
+    pub async fn ask(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        query: &str,
+        body: &str,
+    ) -> Result<Value, String> {
+        let endpoint = endpoint(route.name).ok_or_else(|| format!("no function {}", route.name))?;
+        let call = call(organisation, route, parameters, query, body);
+        let answer = self.gateway.invoke(endpoint, self.gateway.event(&call, "the program's own")).await;
+        if answer.status >= 300 {
+            return Err(answer.body);
+        }
+        let mut answered: Value = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
+        Ok(answered["data"].take())
+    }
+
+    /// The records of a list, the newest first, `most` at most.
+    ///
+    /// # Errors
+    /// What else it answers than a list.
+    pub async fn newest(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        most: u64,
+    ) -> Result<Vec<Value>, String> {
+        let page = async |page: u64| {
+            let mut list = self.ask(organisation, route, parameters, &format!("page={page}&size={most}"), "").await?;
+            let pages = list["pages"].as_u64().unwrap_or_default();
+            let Value::Array(items) = list["items"].take() else { return Err("no list".to_owned()) };
+            Ok((pages, items))
+        };
+        let (pages, mut items) = page(1).await?;
+        if pages > 1 {
+            // The last page may have few records.
+            let ((_, before), (_, last)) = (page(pages - 1).await?, page(pages).await?);
+            items = before.into_iter().chain(last).collect();
+        }
+        items.reverse();
+        items.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(items)
+    }
+
+    /// The event that the function of `call` gets.
+    pub fn event(&self, call: &Call, request_id: &str) -> Value {
+        self.gateway.event(call, request_id)
+    }
+
+    /// What `route` answers to a request that the user makes in the console, and that is recorded as any other.
+    pub async fn request(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.gateway.answer(&call(organisation, route, parameters, "", body)).await
+    }
+}
+
+fn call(
+    organisation: &OrganisationWithKey,
+    route: &Route,
+    parameters: &[(&str, &str)],
+    query: &str,
+    body: &str,
+) -> Call {
+    let path = parameters.iter().fold(route.path.to_owned(), |path, (name, value)| {
+        let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+        path.replace(&format!("{{{name}}}"), &value)
+    });
+    let headers = BTreeMap::from([
+        ("authorization".to_owned(), format!("Bearer {}", organisation.key)),
+        ("content-type".to_owned(), "application/json".to_owned()),
+    ]);
+    Call { method: route.method.to_owned(), path, query: query.to_owned(), headers, body: body.into() }
+}

@@ -1,0 +1,206 @@
+//! The calls of the database that one request makes, for the console: what the SDK sends while the request is answered.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
+use serde_json::Value;
+use tokio::task_local;
+
+task_local! {
+    /// The calls of the request that this task answers.
+    static CALLS: Calls;
+}
+
+type Calls = Arc<Mutex<Vec<DatabaseCall>>>;
+
+/// A call of the database.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DatabaseCall {
+    /// Such as `PutItem`.
+    pub action: String,
+    /// The keys of its items, each with what is done to it where a call does several things. A query has the values of its condition.
+    pub items: Vec<String>,
+    /// The capacity units that the answer tells.
+    pub units: f64,
+    /// How long it took; none while it is under way.
+    pub took: Option<Duration>,
+    /// What kind of failure the answer was.
+    pub failure: Option<String>,
+}
+
+/// What `work` gives, and the calls of the database that were begun meanwhile, in their order.
+pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<DatabaseCall>) {
+    let calls = Calls::default();
+    let done = CALLS.scope(Arc::clone(&calls), work).await;
+    let calls = std::mem::take(&mut *calls.lock().unwrap_or_else(PoisonError::into_inner));
+    (done, calls)
+}
+
+/// `inner`, whose requests are recorded.
+pub fn connector(inner: SharedHttpConnector) -> SharedHttpConnector {
+    SharedHttpConnector::new(RecordingConnector(inner))
+}
+
+#[derive(Debug)]
+struct RecordingConnector(SharedHttpConnector);
+
+impl HttpConnector for RecordingConnector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let Ok(calls) = CALLS.try_with(Arc::clone) else { return self.0.call(request) };
+        let Some(call) = begun(&request) else { return self.0.call(request) };
+        let number = {
+            let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+            calls.push(call);
+            calls.len() - 1
+        };
+        let (answer, started) = (self.0.call(request), Instant::now());
+        HttpConnectorFuture::new(async move {
+            let mut response = answer.await?;
+            let text = text(&mut response).await?;
+            let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(call) = calls.get_mut(number) {
+                ended(call, started.elapsed(), &text);
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// The body of `response`, which keeps it.
+async fn text(response: &mut HttpResponse) -> Result<Vec<u8>, ConnectorError> {
+    let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+    let body = ByteStream::new(body).collect().await;
+    let body = body.map_err(|error| ConnectorError::io(error.into()))?.into_bytes().to_vec();
+    *response.body_mut() = SdkBody::from(body.clone());
+    Ok(body)
+}
+
+/// The call that `request` begins; none where it is for something else than the database.
+fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
+    let action = request.headers().get("x-amz-target")?.rsplit('.').next()?.to_owned();
+    let body: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
+    let mut items = Vec::new();
+    match body["KeyConditionExpression"].as_str() {
+        Some(condition) => items.push(queried(condition, &body)),
+        None => keys(&body, "", &mut items),
+    }
+    Some(DatabaseCall { action, items, ..DatabaseCall::default() })
+}
+
+/// Adds the primary keys in `value`, whatever it is. `label` is what a transaction does to the item.
+fn keys(value: &Value, label: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| keys(value, label, found)),
+        Value::Object(map) => {
+            if let (Some(pk), Some(sk)) = (value["pk"]["S"].as_str(), value["sk"]["S"].as_str()) {
+                found.push(format!("{label}{pk} {sk}"));
+                return;
+            }
+            for (name, value) in map {
+                let label = match name.as_str() {
+                    "Put" | "Update" | "Delete" | "ConditionCheck" => format!("{name} "),
+                    "PutRequest" => "Put ".to_owned(),
+                    "DeleteRequest" => "Delete ".to_owned(),
+                    _ => label.to_owned(),
+                };
+                keys(value, &label, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The condition of a query with its values, and its index.
+fn queried(condition: &str, body: &Value) -> String {
+    let mut shown = condition.to_owned();
+    let mut values: Vec<_> = body["ExpressionAttributeValues"].as_object().into_iter().flatten().collect();
+    // A name may begin with another one.
+    values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    for (name, value) in values {
+        shown = shown.replace(name.as_str(), value["S"].as_str().or(value["N"].as_str()).unwrap_or("?"));
+    }
+    let index = body["IndexName"].as_str().map(|index| format!("index {index}: "));
+    index.unwrap_or_default() + &shown
+}
+
+/// Notes what the answer `text` tells.
+fn ended(call: &mut DatabaseCall, took: Duration, text: &[u8]) {
+    let answer: Value = serde_json::from_slice(text).unwrap_or_default();
+    let consumed = &answer["ConsumedCapacity"];
+    let each = consumed.as_array().map_or(std::slice::from_ref(consumed), Vec::as_slice);
+    call.units = each.iter().filter_map(|consumed| consumed["CapacityUnits"].as_f64()).sum();
+    call.took = Some(took);
+    call.failure = answer["__type"].as_str().and_then(|kind| kind.rsplit('#').next()).map(str::to_owned);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(action: &str, body: &Value) -> DatabaseCall {
+        let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
+        request.headers_mut().insert("x-amz-target", format!("DynamoDB_20120810.{action}"));
+        begun(&request).unwrap()
+    }
+
+    #[test]
+    fn each_item_of_a_call_is_told_with_what_is_done_to_it() {
+        let key = |sk: &str| json!({"pk": {"S": "ORG#1#TAG"}, "sk": {"S": sk}, "name": {"S": "pk"}});
+        for (action, body, items) in [
+            ("GetItem", json!({"TableName": "t", "Key": key("1")}), vec!["ORG#1#TAG 1"]),
+            ("PutItem", json!({"Item": key("1")}), vec!["ORG#1#TAG 1"]),
+            (
+                "BatchGetItem",
+                json!({"RequestItems": {"t": {"Keys": [key("2"), key("1")]}}}),
+                vec!["ORG#1#TAG 2", "ORG#1#TAG 1"],
+            ),
+            (
+                "BatchWriteItem",
+                json!({"RequestItems": {"t": [{"PutRequest": {"Item": key("1")}}, {"DeleteRequest": {"Key": key("2")}}]}}),
+                vec!["Put ORG#1#TAG 1", "Delete ORG#1#TAG 2"],
+            ),
+            (
+                "TransactWriteItems",
+                json!({"TransactItems": [{"ConditionCheck": {"Key": key("1")}}, {"Update": {"Key": key("2")}}, {"Put": {"Item": key("3")}}]}),
+                vec!["ConditionCheck ORG#1#TAG 1", "Update ORG#1#TAG 2", "Put ORG#1#TAG 3"],
+            ),
+            (
+                "Query",
+                json!({
+                    "KeyConditionExpression": "pk = :pk AND sk BETWEEN :sk AND :sk_2", "IndexName": "Due",
+                    "ExpressionAttributeValues": {":pk": {"S": "ORG#1"}, ":sk": {"S": "1"}, ":sk_2": {"S": "2"}},
+                }),
+                vec!["index Due: pk = ORG#1 AND sk BETWEEN 1 AND 2"],
+            ),
+        ] {
+            assert_eq!(
+                call(action, &body),
+                DatabaseCall {
+                    action: action.into(),
+                    items: items.into_iter().map(Into::into).collect(),
+                    ..DatabaseCall::default()
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn units_are_those_of_all_tables_and_a_failure_has_its_kind() {
+        let told = |answer: &Value| {
+            let mut call = DatabaseCall::default();
+            ended(&mut call, Duration::ZERO, answer.to_string().as_bytes());
+            (call.units, call.failure)
+        };
+        assert_eq!(told(&json!({"ConsumedCapacity": {"CapacityUnits": 0.5}})), (0.5, None));
+        assert_eq!(told(&json!({"ConsumedCapacity": [{"CapacityUnits": 2.0}, {"CapacityUnits": 4.0}]})), (6.0, None));
+        let refused = json!({"__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"});
+        assert_eq!(told(&refused), (0.0, Some("ConditionalCheckFailedException".into())));
+    }
+}

@@ -1,0 +1,118 @@
+//! Time, which may be skipped: what became due meanwhile is told, and done at once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared::table::keys::{DUE_INDEX, TTL};
+use shared::table::store::{Item, key_of};
+use shared::values::time::Timestamp;
+
+use super::Console;
+use super::markup::{rows, time_of};
+
+/// The most seconds that are skipped at once: 30 days.
+const LONGEST: u64 = 30 * 86_400;
+/// The most of what came due that is told of one skip.
+const TOLD: usize = 100;
+
+/// The time that was skipped, the oldest first.
+pub type Skips = Mutex<Vec<Skip>>;
+
+/// A skip.
+#[derive(Debug, Clone)]
+pub struct Skip {
+    from: Timestamp,
+    to: Timestamp,
+    /// What came due between the two.
+    due: Vec<String>,
+}
+
+/// What the button sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct SkipRequest {
+    seconds: u64,
+}
+
+impl Console {
+    pub(super) fn time(&self) -> Markup {
+        let skips = self.skips.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let skipped: Vec<_> = skips.iter().rev().map(skipped).collect();
+        html! {
+            p #now.live { "It is " strong { (self.clock.now()) } "." }
+            @for (label, seconds) in [("Skip 5 minutes", 300), ("Skip 1 hour", 3_600), ("Skip 1 day", 86_400)] {
+                form.inline data-method="POST" action="/console/time" {
+                    input type="hidden" name="seconds" value=(seconds) data-number;
+                    button { (label) }
+                }
+            }
+            p { "Retries, leases, expiry and schedules follow this clock. It begins at the time of the machine with each start." }
+            (rows("skips", &["From", "To", "What came due"], &skipped, "No time was skipped yet."))
+        }
+    }
+
+    /// What becomes due after `from` and until `to`: retries, campaigns and so on by the index, and what expires.
+    async fn due(&self, from: Timestamp, to: Timestamp) -> Result<Vec<String>, String> {
+        let index = self.scan().index_name(DUE_INDEX);
+        let until = AttributeValue::S(to.to_string());
+        let index = index.filter_expression("due_at <= :until").expression_attribute_values(":until", until);
+        let seconds = |at: Timestamp| AttributeValue::N(at.unix_seconds().to_string());
+        let expired = self.scan().filter_expression("#ttl > :from AND #ttl <= :to");
+        let expired = expired.expression_attribute_names("#ttl", TTL);
+        let expired =
+            expired.expression_attribute_values(":from", seconds(from)).expression_attribute_values(":to", seconds(to));
+        let due: Result<Vec<Item>, _> = index.into_paginator().items().send().collect().await;
+        let expired: Result<Vec<Item>, _> = expired.into_paginator().items().send().collect().await;
+        let told = |item: &Item, what: &str| {
+            Some(format!("{what}: {}", key_of(item).map(|key| format!("{} {}", key.pk, key.sk))?))
+        };
+        let kind = |item: &Item| Some(item.get("due_pk")?.as_s().ok()?.split('#').next()?.to_owned());
+        let due = due.map_err(|error| error.to_string())?;
+        let expired = expired.map_err(|error| error.to_string())?;
+        let due = due.iter().filter_map(|item| told(item, &kind(item)?));
+        Ok(due.chain(expired.iter().filter_map(|item| told(item, "expired"))).collect())
+    }
+}
+
+fn skipped(skip: &Skip) -> Markup {
+    html! {
+        td { (time_of(skip.from)) }
+        td { (time_of(skip.to)) }
+        td.wide {
+            @if skip.due.is_empty() { "Nothing." }
+            @for due in skip.due.iter().take(TOLD) { div { code { (due) } } }
+            @if skip.due.len() > TOLD { "… and " (skip.due.len() - TOLD) " more" }
+        }
+    }
+}
+
+/// Skips time, and has the functions with a schedule do what came due.
+pub(super) async fn skip(
+    State(console): State<Arc<Console>>,
+    body: Bytes,
+) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
+    let refused = |status: StatusCode, says: String| (status, Json(json!({"error": says})));
+    let wanted: SkipRequest =
+        serde_json::from_slice(&body).map_err(|error| refused(StatusCode::BAD_REQUEST, error.to_string()))?;
+    if wanted.seconds > LONGEST {
+        return Err(refused(StatusCode::BAD_REQUEST, format!("seconds is {LONGEST} at most")));
+    }
+    let failed = |says: String| refused(StatusCode::INTERNAL_SERVER_ERROR, says);
+    let from = console.clock.now();
+    console.clock.skip(Duration::from_secs(wanted.seconds));
+    let to = console.clock.now();
+    let due = console.due(from, to).await.map_err(failed)?;
+    let told = format!("It is {to}. {} came due.", due.len());
+    console.skips.lock().unwrap_or_else(PoisonError::into_inner).push(Skip { from, to, due });
+    let done = console.schedules.minute().await;
+    console.journal.changed();
+    done.map_err(|trouble| failed(trouble.to_string()))?;
+    Ok(Json(json!({"told": told})))
+}

@@ -1,0 +1,802 @@
+//! `POST /api/v1/agency/webhook/payment/{agency_id}`: an event of the payment provider counts once, whatever order events come in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::faults::{Fault, Faults};
+use local::gateway::{Answer, Call};
+use local::payment_provider::event::NewPaymentEvent;
+use local::payment_provider::{SEND, signature};
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::records::agency::payment_provider::EVENTS;
+use shared::routes;
+use shared::runtime::lambda::tracing::Level;
+use shared::runtime::meter::Cost;
+
+use crate::canary::Log;
+use crate::contract::{generated, names_in};
+use crate::fixture::{
+    ACME, GLOBEX, NOW, call, data, demo_payment_secret, everything, failure, few, http_client, id, json, kind, path,
+    post, root, settings, stack, stack_with_clock, streaming,
+};
+use crate::records::{NOBODYS, changes, items, key, nothing};
+
+const DAY: i64 = 86_400;
+
+/// The place of the event of a test among all: each has an id of its own.
+static NUMBER: AtomicUsize = AtomicUsize::new(1);
+
+fn event(kind: &str) -> NewPaymentEvent {
+    let event_id = Some(format!("evt_test_{:06}", NUMBER.fetch_add(1, Ordering::SeqCst)));
+    NewPaymentEvent { event_id, ..NewPaymentEvent::of(kind) }
+}
+
+/// The event `kind` about a customer and its subscription with the same ending, so many seconds ago.
+fn about(kind: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
+    let (customer_id, subscription_id) = (Some(format!("cus_{ending}")), Some(format!("sub_{ending}")));
+    NewPaymentEvent { customer_id, subscription_id, seconds_ago, ..event(kind) }
+}
+
+fn checkout(user: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
+    NewPaymentEvent { user_id: Some(user.to_owned()), ..about("checkout.session.completed", ending, seconds_ago) }
+}
+
+fn subscription(status: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
+    let (status, lookup_key) = (Some(status.to_owned()), Some("pro".to_owned()));
+    NewPaymentEvent { status, lookup_key, ..about("customer.subscription.updated", ending, seconds_ago) }
+}
+
+fn address(agency: &str) -> String {
+    path(&routes::RECEIVE_PAYMENT_EVENT, |_| agency.to_owned())
+}
+
+/// The agency of the demo set that has a webhook.
+fn agency(organisation: char) -> String {
+    id(organisation, kind::AGENCY, 0)
+}
+
+/// What the provider sends at the stack's time, signed with `secret`.
+fn sent(stack: &Stack, agency: &str, secret: &str, body: impl Into<Vec<u8>>) -> Call {
+    let (body, now) = (body.into(), stack.gateway.service.clock.now().unix_seconds());
+    let headers = [("stripe-signature".to_owned(), signature(secret, now, &body))].into();
+    Call { method: "POST".into(), path: address(agency), headers, body, ..Call::default() }
+}
+
+fn good(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
+    let body = event.body(1, stack.gateway.service.clock.now().unix_seconds()).to_string();
+    sent(stack, &agency(organisation), demo_payment_secret(organisation), body)
+}
+
+/// What becomes of an event that the provider sends.
+async fn receive(stack: &Stack, event: &NewPaymentEvent) -> String {
+    let answer = stack.answer(&good(stack, 'a', event)).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    data(&answer)["outcome"].as_str().unwrap().to_owned()
+}
+
+async fn new_user(stack: &Stack) -> String {
+    let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+    let body = json!({"first_name": "Ada", "last_name": "Lovelace", "email": format!("ada{number}@example.com")});
+    let user = data(&stack.answer(&post("/api/v1/user", ACME, body.to_string())).await);
+    user["id"].as_str().unwrap().to_owned()
+}
+
+/// A plan of the agency, by the lookup key of its price.
+async fn new_plan(stack: &Stack, lookup_key: &str) -> Value {
+    let path = format!("/api/v1/agency/billing/{}/billing_plan", agency('a'));
+    let body = json!({
+        "name": "Pro", "description": "All of it", "bots_count": 5, "queries_count": 1000, "words_count": 50000,
+        "voice_seconds": 3600, "premium_support": true, "plan_lookup_key": lookup_key,
+    });
+    data(&stack.answer(&post(&path, ACME, body.to_string())).await)["id"].clone()
+}
+
+const BILLING: [&str; 8] = [
+    "payment_customer_id",
+    "payment_subscription_id",
+    "payment_subscription_status",
+    "is_trial",
+    "used_trial",
+    "is_paying",
+    "active_billing_plan_id",
+    "payment_last_payment_date",
+];
+
+/// What a user's row says of its billing.
+async fn billing(stack: &Stack, user: &str) -> Value {
+    let user = data(&stack.answer(&call("GET", &format!("/api/v1/user/{user}"), ACME)).await);
+    BILLING.iter().map(|name| ((*name).to_owned(), user[name].clone())).collect()
+}
+
+/// The same where nothing was told but this.
+fn told(what: &Value) -> Value {
+    let mut user = json!({
+        "payment_customer_id": null, "payment_subscription_id": null, "payment_subscription_status": null, "is_trial": false,
+        "used_trial": false, "is_paying": false, "active_billing_plan_id": null, "payment_last_payment_date": null,
+    });
+    user.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+    user
+}
+
+/// The time so many seconds before the tests take place.
+fn ago(seconds: i64) -> String {
+    shared::values::time::Timestamp::from_unix_millis(NOW).plus_seconds(-seconds).to_string()
+}
+
+type Row = BTreeMap<String, AttributeValue>;
+
+/// What is known of customers.
+async fn customers(stack: &Stack) -> Vec<Row> {
+    let all = everything(stack).await.into_iter();
+    all.filter(|item| item["sk"].as_s().unwrap() == "PAYMENT_CUSTOMER").collect()
+}
+
+/// The table without the notes of events that have counted.
+async fn without_notes(stack: &Stack) -> Vec<Row> {
+    let mut all = everything(stack).await;
+    all.retain(|item| item["sk"].as_s().unwrap() != "PAYMENT_EVENT");
+    // A row that was changed more often says so, and by whom.
+    for item in &mut all {
+        item.retain(|name, _| !["version", "changed_by"].contains(&name.as_str()));
+    }
+    all
+}
+
+#[tokio::test]
+async fn each_event_has_its_effect_on_the_user() {
+    let stack = stack().await;
+    let (user, plan) = (new_user(&stack).await, new_plan(&stack, "pro").await);
+    assert_eq!(receive(&stack, &checkout(&user, "1", 900)).await, "applied");
+    let mut wanted = told(&json!({"payment_customer_id": "cus_1", "payment_subscription_id": "sub_1"}));
+    assert_eq!(billing(&stack, &user).await, wanted);
+    let mut seconds_ago = 800;
+    for (event, changed) in [
+        (
+            subscription("trialing", "1", 0),
+            json!({"payment_subscription_status": "trialing", "is_trial": true, "used_trial": true, "active_billing_plan_id": plan}),
+        ),
+        (about("customer.subscription.trial_will_end", "1", 0), json!({"active_billing_plan_id": null})),
+        (
+            subscription("active", "1", 0),
+            json!({"payment_subscription_status": "active", "is_trial": false, "is_paying": true, "active_billing_plan_id": plan}),
+        ),
+        (about("invoice.payment_failed", "1", 0), json!({"is_paying": false})),
+        (subscription("past_due", "1", 0), json!({"payment_subscription_status": "past_due"})),
+        (about("invoice.paid", "1", 0), json!({"is_paying": true, "payment_last_payment_date": ago(400)})),
+        (
+            about("customer.subscription.paused", "1", 0),
+            json!({"payment_subscription_status": "paused", "is_paying": false, "active_billing_plan_id": null}),
+        ),
+        (
+            NewPaymentEvent { lookup_key: Some("pro".into()), ..about("customer.subscription.resumed", "1", 0) },
+            json!({"payment_subscription_status": "active", "is_paying": true, "active_billing_plan_id": plan}),
+        ),
+        (
+            about("customer.subscription.deleted", "1", 0),
+            json!({"payment_subscription_status": "canceled", "is_paying": false, "active_billing_plan_id": null}),
+        ),
+        // The last invoice of a subscription that has ended.
+        (about("invoice.paid", "1", 0), json!({"payment_last_payment_date": ago(80)})),
+    ] {
+        for old_version in [false, true] {
+            let event_id = Some(format!("{}_{old_version}", event.event_id.clone().unwrap()));
+            let event = NewPaymentEvent { seconds_ago, old_version, event_id, ..event.clone() };
+            assert!(["applied", "superseded"].contains(&receive(&stack, &event).await.as_str()), "{event:?}");
+            wanted.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
+            assert_eq!(billing(&stack, &user).await, wanted, "{event:?}");
+        }
+        seconds_ago -= 80;
+    }
+    let user = data(&stack.answer(&call("GET", &format!("/api/v1/user/{user}"), ACME)).await);
+    assert_eq!((&user["billing_updated_at"], &user["updated_at"]), (&json!(ago(0)), &json!(ago(0))));
+}
+
+#[tokio::test]
+async fn a_price_is_found_among_the_plans_of_the_agency_by_its_lookup_key() {
+    let stack = stack().await;
+    let user = new_user(&stack).await;
+    receive(&stack, &checkout(&user, "1", 900)).await;
+    for (seconds_ago, lookup_key) in [(800, None), (700, Some("pro"))] {
+        let lookup_key = lookup_key.map(str::to_owned);
+        receive(&stack, &NewPaymentEvent { lookup_key, ..subscription("active", "1", seconds_ago) }).await;
+        assert_eq!(billing(&stack, &user).await["active_billing_plan_id"], Value::Null);
+    }
+    let plans = [new_plan(&stack, "basic").await, new_plan(&stack, "pro").await, new_plan(&stack, "pro").await];
+    for (seconds_ago, lookup_key, plan) in
+        [(600, "pro", &plans[1]), (500, "basic", &plans[0]), (400, "x", &Value::Null)]
+    {
+        let lookup_key = Some(lookup_key.to_owned());
+        receive(&stack, &NewPaymentEvent { lookup_key, ..subscription("active", "1", seconds_ago) }).await;
+        assert_eq!(&billing(&stack, &user).await["active_billing_plan_id"], plan);
+    }
+}
+
+fn permutations(rest: &[usize]) -> Vec<Vec<usize>> {
+    if rest.is_empty() {
+        return vec![Vec::new()];
+    }
+    let with = |first: &usize| {
+        let others: Vec<usize> = rest.iter().copied().filter(|other| other != first).collect();
+        permutations(&others).into_iter().map(|others| [vec![*first], others].concat()).collect::<Vec<_>>()
+    };
+    rest.iter().flat_map(with).collect()
+}
+
+#[tokio::test]
+async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
+    let stack = stack().await;
+    let plan = new_plan(&stack, "pro").await;
+    for (number, order) in permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate() {
+        let (user, ending) = (new_user(&stack).await, number.to_string());
+        let first =
+            NewPaymentEvent { kind: "customer.subscription.created".into(), ..subscription("trialing", &ending, 90) };
+        let events = [
+            checkout(&user, &ending, 100),
+            first,
+            // Of one second, as the provider often has them.
+            subscription("active", &ending, 50),
+            about("invoice.paid", &ending, 50),
+            about("invoice.payment_failed", &ending, 20),
+        ];
+        for place in &order {
+            receive(&stack, &events[*place]).await;
+        }
+        // Each of them once more changes nothing.
+        let before = everything(&stack).await;
+        assert_eq!(receive(&stack, &events[order[0]]).await, "repeated");
+        assert_eq!(everything(&stack).await, before);
+        let wanted = told(&json!({
+            "payment_customer_id": format!("cus_{ending}"),
+            "payment_subscription_id": format!("sub_{ending}"),
+            "payment_subscription_status": "active",
+            "used_trial": true,
+            "active_billing_plan_id": plan,
+            "payment_last_payment_date": ago(50),
+        }));
+        assert_eq!(billing(&stack, &user).await, wanted, "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_several_subscriptions_the_one_counts_that_was_begun_last_and_goes_on() {
+    let stack = stack().await;
+    let user = new_user(&stack).await;
+    let of = |event: NewPaymentEvent, id: &str| NewPaymentEvent { subscription_id: Some(id.to_owned()), ..event };
+    receive(&stack, &of(checkout(&user, "1", 900), "sub_old")).await;
+    receive(&stack, &of(subscription("active", "1", 800), "sub_old")).await;
+    receive(&stack, &of(checkout(&user, "1", 700), "sub_new")).await;
+    receive(&stack, &of(subscription("active", "1", 600), "sub_new")).await;
+    let wanted = billing(&stack, &user).await;
+    assert_eq!((&wanted["payment_subscription_id"], &wanted["is_paying"]), (&json!("sub_new"), &json!(true)));
+    // The old one ends, and its last invoice is never paid.
+    receive(&stack, &of(about("customer.subscription.deleted", "1", 500), "sub_old")).await;
+    receive(&stack, &of(about("invoice.payment_failed", "1", 400), "sub_old")).await;
+    assert_eq!(billing(&stack, &user).await, wanted);
+    // When the new one ends as well, a third takes its place, though no checkout has begun it.
+    receive(&stack, &of(about("customer.subscription.deleted", "1", 300), "sub_new")).await;
+    assert_eq!(billing(&stack, &user).await["payment_subscription_status"], "canceled");
+    receive(&stack, &of(subscription("active", "1", 200), "sub_third")).await;
+    assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
+    // Of very many, the latest are kept.
+    for number in 0..30 {
+        receive(&stack, &of(about("customer.subscription.deleted", "1", 100), &format!("sub_{number}"))).await;
+    }
+    assert_eq!(customers(&stack).await[0]["subscriptions"].as_m().unwrap().len(), 20);
+    assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
+}
+
+#[tokio::test]
+async fn an_event_counts_once_for_thirty_days_also_where_dynamodb_has_not_removed_its_note_yet() {
+    let (stack, set) = stack_with_clock().await;
+    let user = new_user(&stack).await;
+    let event = checkout(&user, "1", 0);
+    assert_eq!(receive(&stack, &event).await, "applied");
+    let note = |item: &&Row| item["sk"].as_s().unwrap() == "PAYMENT_EVENT";
+    let all = everything(&stack).await;
+    let notes: Vec<_> = all.iter().filter(note).collect();
+    assert_eq!(notes.len(), 1);
+    assert_eq!(notes[0]["ttl"], AttributeValue::N((NOW / 1000 + 30 * DAY).to_string()));
+    assert_eq!(receive(&stack, &event).await, "repeated");
+    assert_eq!(everything(&stack).await, all);
+    for (seconds, outcome) in [(30 * DAY - 1, "repeated"), (30 * DAY, "applied"), (30 * DAY, "repeated")] {
+        set(seconds * 1000);
+        assert_eq!(receive(&stack, &event).await, outcome);
+    }
+    // An older one than those that counted changes nothing, and is remembered as well.
+    let older = checkout(&user, "1", 60 * DAY);
+    assert_eq!(receive(&stack, &older).await, "superseded");
+    assert_eq!(receive(&stack, &older).await, "repeated");
+}
+
+#[tokio::test]
+async fn what_is_told_of_nobody_yet_is_kept_for_thirty_days() {
+    let (stack, set) = stack_with_clock().await;
+    let user = new_user(&stack).await;
+    for event in [subscription("active", "1", 60), about("invoice.paid", "1", 50)] {
+        assert_eq!(receive(&stack, &event).await, "kept");
+    }
+    let ttl = AttributeValue::N((NOW / 1000 + 30 * DAY).to_string());
+    assert_eq!(customers(&stack).await[0]["ttl"], ttl);
+    set((30 * DAY - 1) * 1000);
+    assert_eq!(receive(&stack, &checkout(&user, "1", 0)).await, "applied");
+    assert_eq!(billing(&stack, &user).await["payment_last_payment_date"], ago(50));
+    assert!(!customers(&stack).await[0].contains_key("ttl"));
+    // Of another one it is forgotten.
+    assert_eq!(receive(&stack, &about("invoice.paid", "2", 0)).await, "kept");
+    set((60 * DAY) * 1000);
+    let other = new_user(&stack).await;
+    assert_eq!(receive(&stack, &checkout(&other, "2", 0)).await, "applied");
+    assert_eq!(billing(&stack, &other).await["payment_last_payment_date"], Value::Null);
+}
+
+#[tokio::test]
+async fn of_two_checkouts_the_newest_is_right_about_the_user_and_about_the_customer() {
+    for newest_first in [false, true] {
+        let stack = stack().await;
+        let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
+        // Ada gets another customer; then her first one is Bob's.
+        let mut checkouts = [checkout(&ada, "1", 900), checkout(&ada, "2", 800), checkout(&bob, "1", 700)];
+        if newest_first {
+            checkouts.reverse();
+        }
+        for checkout in &checkouts {
+            receive(&stack, checkout).await;
+        }
+        let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
+        assert_eq!((names(&ada).await, names(&bob).await), (json!("cus_2"), json!("cus_1")), "{newest_first}");
+        receive(&stack, &subscription("active", "1", 600)).await;
+        receive(&stack, &about("customer.subscription.deleted", "2", 600)).await;
+        let status = async |user: &str| billing(&stack, user).await["payment_subscription_status"].clone();
+        assert_eq!((status(&ada).await, status(&bob).await), (json!("canceled"), json!("active")), "{newest_first}");
+        // Bob's customer was Ada's after all: nothing is left of it with Bob.
+        receive(&stack, &checkout(&ada, "1", 500)).await;
+        let wanted = told(&json!({}));
+        assert_eq!(billing(&stack, &bob).await, wanted, "{newest_first}");
+        assert_eq!((names(&ada).await, status(&ada).await), (json!("cus_1"), json!("active")));
+        // What is told of the customer that she had goes to nobody.
+        assert_eq!(receive(&stack, &subscription("active", "2", 400)).await, "kept");
+    }
+}
+
+/// All that a sender can see, and what it cost, the request's own id aside.
+fn visible(mut answer: Answer) -> (u16, BTreeMap<String, String>, String, Cost) {
+    answer.headers.remove("x-request-id");
+    (answer.status, answer.headers, answer.body, answer.cost)
+}
+
+#[tokio::test]
+async fn whoever_cannot_sign_is_answered_alike_with_the_same_work_and_changes_nothing() {
+    let stack = stack().await;
+    let event = checkout(&id('a', kind::USER, 1), "1", 0);
+    let good = good(&stack, 'a', &event);
+    let header = good.headers["stripe-signature"].clone();
+    let with = |header: &str| Call { headers: [("stripe-signature".into(), header.to_owned())].into(), ..good.clone() };
+    let to = |agency: &str| Call { path: address(agency), ..good.clone() };
+    let at = |seconds: i64| with(&signature(demo_payment_secret('a'), NOW / 1000 + seconds, &good.body));
+    let without = Call { headers: BTreeMap::new(), ..good.clone() };
+    let keyed = Call { query: format!("api_key={ACME}"), ..without.clone() };
+    let changed = Call { body: [&good.body[..], b" "].concat(), ..good.clone() };
+    let refused = [
+        ("no header", without),
+        ("an API key", keyed),
+        ("no signature", with("")),
+        ("no words of a signature", with("t=,v1=,,=,é")),
+        ("another scheme", with(&header.replace("v1=", "v0="))),
+        ("no time", with(header.split_once(',').unwrap().1)),
+        ("another secret", sent(&stack, &agency('a'), "whsec_of_somebody_else", good.body.clone())),
+        ("the secret of another organisation", sent(&stack, &agency('a'), demo_payment_secret('b'), good.body.clone())),
+        ("no secret", sent(&stack, &agency('a'), "", good.body.clone())),
+        ("late", at(-301)),
+        ("early", at(301)),
+        ("another body", changed),
+        ("no body", Call { body: Vec::new(), ..good.clone() }),
+        ("no agency", to(NOBODYS)),
+        ("an agency without a webhook", to(&id('a', kind::AGENCY, 1))),
+        ("another's agency", to(&agency('b'))),
+        ("no id", to("agency")),
+        ("an id that ends alike", to("0190ffff-0000-7000-8000-a00a00000000")),
+        ("nobody's secret", sent(&stack, NOBODYS, "the secret of nobody", good.body.clone())),
+        ("no webhook's secret", sent(&stack, &id('a', kind::AGENCY, 1), "the secret of nobody", good.body.clone())),
+    ];
+    let before = items(&stack).await;
+    let mut answers = BTreeMap::new();
+    for (what, call) in refused {
+        let answer = stack.answer(&call).await;
+        let wanted = (401, vec![r#"["header","stripe-signature"] invalid_signature"#.to_owned()]);
+        assert_eq!(failure(&answer), wanted, "{what}");
+        answers.insert(what, visible(answer));
+    }
+    let first = &answers["no header"];
+    assert!(answers.values().all(|answer| answer == first), "{answers:#?}");
+    assert_eq!((first.3.calls, first.3.depth), (2, 2));
+    assert_eq!(changes(&stack, &before).await, nothing());
+    assert_eq!(data(&stack.answer(&good).await)["outcome"], "applied");
+}
+
+#[tokio::test]
+async fn within_five_minutes_one_good_signature_among_several_is_enough() {
+    let stack = stack().await;
+    for (seconds, old) in [(-300, "whsec_old"), (0, "whsec_old"), (300, "")] {
+        let call = good(&stack, 'a', &event("charge.refunded"));
+        let sign = |secret: &str| signature(secret, NOW / 1000 + seconds, &call.body);
+        // While its owner replaces the secret, the provider signs with both.
+        let (other, own) = (sign(old), sign(demo_payment_secret('a')));
+        let v1 = |signature: &str| signature.split_once(',').unwrap().1.to_owned();
+        for header in [own.clone(), format!("{other},{}", v1(&own)), format!("{own},{},v0=1", v1(&other))] {
+            let headers = [("stripe-signature".to_owned(), header.clone())].into();
+            assert_eq!(stack.answer(&Call { headers, ..call.clone() }).await.status, 200, "{header}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_taken_and_changes_nothing_and_the_log_names_nobody() {
+    let log = Log::default();
+    let _guard = log.listen(Level::INFO);
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let user = id('a', kind::USER, 1);
+    let mut bodies: Vec<Vec<u8>> =
+        vec![Vec::new(), b"{".to_vec(), b"\xff\xfe".to_vec(), b"null".to_vec(), b"[]".to_vec()];
+    bodies.push(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)).into_bytes());
+    let mut add = |event: Value| bodies.push(event.to_string().into_bytes());
+    let now = NOW / 1000;
+    add(event("charge.refunded").body(1, now));
+    add(checkout("order 7", "1", 0).body(1, now));
+    add(checkout(NOBODYS, "1", 0).body(1, now));
+    add(checkout(&id('b', kind::USER, 1), "1", 0).body(1, now));
+    add(NewPaymentEvent { customer_id: Some("x".repeat(300)), ..checkout(&user, "1", 0) }.body(1, now));
+    add(NewPaymentEvent { event_id: Some("an id".into()), ..checkout(&user, "1", 0) }.body(1, now));
+    for (pointer, value) in [
+        ("/data/object/customer", Value::Null),
+        ("/data/object/customer", json!(7)),
+        ("/data/object/client_reference_id", Value::Null),
+        ("/data/object/subscription", json!([])),
+        ("/data/object", Value::Null),
+        ("/data", json!("x")),
+        ("/created", json!("yesterday")),
+        ("/created", json!(1e300)),
+        ("/type", Value::Null),
+        ("/id", json!({})),
+    ] {
+        let mut event = checkout(&user, "1", 0).body(1, now);
+        *event.pointer_mut(pointer).unwrap() = value;
+        add(event);
+    }
+    for body in bodies {
+        let told = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        let answer = stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await;
+        let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": {"outcome": "ignored"}});
+        assert_eq!((answer.status, json(&answer)), (200, wanted), "{told}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    receive(&stack, &subscription("active", "1", 0)).await;
+    receive(&stack, &checkout(&user, "1", 0)).await;
+    for item in everything(&stack).await {
+        let is_agency = item.get("record").is_some_and(|record| record.as_s().unwrap() == "Agency");
+        assert!(is_agency || !format!("{item:?}").contains("whsec_demo"), "{item:?}");
+    }
+    let log = log.text();
+    assert!(log.contains("a type of event that is not used") && log.contains("a checkout of nobody that is known"));
+    assert!(log.contains("outcome=\"kept\"") && log.contains("outcome=\"applied\""), "{log}");
+    for word in ["somebody@example.com", "cus_", "whsec_", "sub_", &user, "order 7", "v1="] {
+        assert!(!log.contains(word), "{word} is in the log");
+    }
+}
+
+/// The places of everything in `value`.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let inner: Vec<String> = match value {
+        Value::Object(members) => {
+            members.iter().flat_map(|(name, member)| places(member, &format!("{at}/{name}"))).collect()
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().flat_map(|(index, item)| places(item, &format!("{at}/{index}"))).collect()
+        }
+        _ => Vec::new(),
+    };
+    [vec![at.to_owned()], inner].concat()
+}
+
+#[tokio::test]
+async fn whatever_stands_in_an_event_it_is_taken() {
+    let stack = stack().await;
+    let user = id('a', kind::USER, 1);
+    let odd =
+        [Value::Null, json!(-1), json!(i64::MAX), json!(1e300), json!(true), json!(""), json!([[]]), json!({"id": 1})];
+    let mut sent_events = 0;
+    for kind in ["checkout.session.completed", "customer.subscription.updated", "invoice.paid"] {
+        let whole = NewPaymentEvent { user_id: Some(user.clone()), ..event(kind) }.body(1, NOW / 1000);
+        for place in places(&whole, "") {
+            for (number, value) in odd.iter().enumerate() {
+                let mut event = whole.clone();
+                event["id"] = format!("evt_{kind}_{place}_{number}").into();
+                *event.pointer_mut(&place).unwrap() = value.clone();
+                let call = sent(&stack, &agency('a'), demo_payment_secret('a'), event.to_string());
+                let answer = stack.answer(&call).await;
+                assert_eq!(answer.status, 200, "{place} {value} {}", answer.body);
+                sent_events += 1;
+            }
+        }
+    }
+    assert!(sent_events > 500, "{sent_events}");
+    // And what is stored of it can be read.
+    receive(&stack, &checkout(&user, "1", -10)).await;
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_1");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_and_another_method_are_refused() {
+    let stack = stack().await;
+    for (size, status) in [(256 * 1024, 200), (256 * 1024 + 1, 413)] {
+        let mut body = event("charge.refunded").body(1, NOW / 1000).to_string().into_bytes();
+        body.resize(size, b' ');
+        assert_eq!(stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await.status, status);
+    }
+    let get = call("GET", &address(&agency('a')), ACME);
+    assert_eq!(failure(&stack.answer(&get).await), (404, vec![r#"["path"] not_found"#.to_owned()]));
+}
+
+#[tokio::test]
+async fn two_organisations_with_the_same_customer_do_not_touch_one_another() {
+    let stack = stack().await;
+    let of_globex = |event: &NewPaymentEvent| good(&stack, 'b', event);
+    let users = [id('a', kind::USER, 1), id('b', kind::USER, 1)];
+    let event = checkout(&users[0], "1", 100);
+    receive(&stack, &event).await;
+    // The same id of an event too.
+    let other = NewPaymentEvent { user_id: Some(users[1].clone()), ..event };
+    assert_eq!(data(&stack.answer(&of_globex(&other)).await)["outcome"], "applied");
+    let before = items(&stack).await;
+    receive(&stack, &subscription("active", "1", 50)).await;
+    let (gone, new) = changes(&stack, &before).await;
+    let own = |keys: BTreeSet<&(String, String)>| keys.iter().all(|(pk, _)| pk.starts_with(&key("", "").0));
+    assert!(own(gone.keys().collect()) && own(new.keys().collect()) && new.len() == 3, "{new:#?}");
+    let globex = call("GET", &format!("/api/v1/user/{}", users[1]), GLOBEX);
+    let globex = data(&stack.answer(&globex).await);
+    assert_eq!(
+        (&globex["payment_customer_id"], &globex["payment_subscription_status"]),
+        (&json!("cus_1"), &Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn deliveries_at_the_same_time_all_count_and_of_one_event_one() {
+    let stack = Stack::start(settings()).await.unwrap();
+    new_plan(&stack, "pro").await;
+    for number in 0..10 {
+        let (user, ending) = (new_user(&stack).await, number.to_string());
+        let events =
+            [checkout(&user, &ending, 100), subscription("active", &ending, 50), about("invoice.paid", &ending, 40)];
+        let rename = post(&format!("/api/v1/user/{user}"), ACME, json!({"last_name": "Byron"}).to_string());
+        let rename = Call { method: "PUT".into(), ..rename };
+        let outcomes = tokio::join!(
+            receive(&stack, &events[0]),
+            receive(&stack, &events[1]),
+            receive(&stack, &events[1]),
+            receive(&stack, &events[2]),
+            stack.answer(&rename),
+        );
+        let twice = [outcomes.1.as_str(), outcomes.2.as_str()];
+        assert_eq!(twice.iter().filter(|outcome| **outcome == "repeated").count(), 1, "{twice:?}");
+        let is = billing(&stack, &user).await;
+        assert_eq!(is["payment_customer_id"], format!("cus_{ending}"));
+        assert_eq!((&is["is_paying"], &is["payment_last_payment_date"]), (&json!(true), &json!(ago(40))));
+        let user = data(&stack.answer(&call("GET", &format!("/api/v1/user/{user}"), ACME)).await);
+        assert_eq!(user["last_name"], "Byron");
+    }
+}
+
+/// The events of a test about failures, and the table after them.
+fn story(user: &str) -> [NewPaymentEvent; 3] {
+    [subscription("active", "1", 50), checkout(user, "1", 100), checkout(user, "2", 10)]
+}
+
+#[tokio::test]
+async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
+    let user = id('a', kind::USER, 1);
+    let events = story(&user);
+    let undisturbed = Stack::start(few()).await.unwrap();
+    // The table before each event, and after the last one.
+    let mut states = vec![without_notes(&undisturbed).await];
+    for event in &events {
+        receive(&undisturbed, event).await;
+        states.push(without_notes(&undisturbed).await);
+    }
+    for place in 0..events.len() {
+        for writes in 0.. {
+            let faults = Faults::default();
+            let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+            for event in &events[..place] {
+                receive(&stack, event).await;
+            }
+            faults.die_after_writes(writes);
+            let died = faults.kill(stack.answer(&good(&stack, 'a', &events[place]))).await;
+            faults.end();
+            // It died before its one write, or before its answer.
+            let reached = if writes == 0 { place } else { place + 1 };
+            assert!(without_notes(&stack).await == states[reached], "{place} {writes}");
+            // The provider gets no answer, and sends it again.
+            let again = receive(&stack, &events[place]).await;
+            assert_eq!(again == "repeated", writes > 0, "{place} {writes}");
+            for event in &events[place + 1..] {
+                receive(&stack, event).await;
+            }
+            assert!(without_notes(&stack).await == states[events.len()], "{place} {writes}");
+            if !died {
+                assert!(writes > 0, "it never died");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
+    let user = id('a', kind::USER, 1);
+    let event = story(&user)[1].clone();
+    let undisturbed = Stack::start(few()).await.unwrap();
+    receive(&undisturbed, &event).await;
+    let wanted = without_notes(&undisturbed).await;
+    for fault in [
+        Fault::Throttle,
+        Fault::ServerError,
+        Fault::BreakRequest,
+        Fault::BreakAnswer,
+        Fault::Conflict,
+        Fault::ThrottledTransaction,
+    ] {
+        let faults = Faults::default();
+        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        let mut struck = BTreeSet::new();
+        faults.plan(move |action, _| {
+            let first = fault.befalls(action) && struck.insert(action.to_owned());
+            if first { fault } else { Fault::None }
+        });
+        assert_eq!(receive(&stack, &event).await, "applied", "{fault:?}");
+        assert_eq!(without_notes(&stack).await, wanted, "{fault:?}");
+    }
+    for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
+        let faults = Faults::default();
+        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        let before = everything(&stack).await;
+        faults.plan(move |_, _| fault);
+        let answer = stack.answer(&good(&stack, 'a', &event)).await;
+        assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]), "{fault:?}");
+        assert_eq!(everything(&stack).await, before, "{fault:?}");
+        faults.end();
+        assert_eq!(receive(&stack, &event).await, "applied", "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_customer_goes_with_its_user() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    stack.settle().await.unwrap();
+    let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
+    for (user, ending) in [(&ada, "1"), (&bob, "2")] {
+        receive(&stack, &checkout(user, ending, 100)).await;
+    }
+    let delete = async |user: &str| data(&stack.answer(&call("DELETE", &format!("/api/v1/user/{user}"), ACME)).await);
+    delete(&ada).await;
+    stack.settle().await.unwrap();
+    let left = customers(&stack).await;
+    assert_eq!((left.len(), left[0]["user_id"].as_s().unwrap()), (1, &bob));
+    // What comes afterwards is of nobody, and expires.
+    assert_eq!(receive(&stack, &subscription("active", "1", 50)).await, "kept");
+    assert_eq!(receive(&stack, &checkout(&ada, "1", 40)).await, "ignored");
+    // An event that comes after the removal and before the stream has told of it.
+    delete(&bob).await;
+    assert_eq!(receive(&stack, &subscription("active", "2", 50)).await, "kept");
+    stack.settle().await.unwrap();
+    let left = customers(&stack).await;
+    assert!(left.len() == 2 && left.iter().all(|item| item.contains_key("ttl")), "{left:#?}");
+    assert!(left.iter().all(|item| item["user_id"] == AttributeValue::Null(true)));
+}
+
+#[tokio::test]
+async fn a_deleted_agency_gets_nothing_any_more_and_nothing_leads_to_it() {
+    let stack = stack().await;
+    let event = checkout(&id('a', kind::USER, 1), "1", 0);
+    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..good(&stack, 'a', &event) }).await);
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{}", agency('a')), ACME)).await);
+    assert_eq!(visible(stack.answer(&good(&stack, 'a', &event)).await), nobody);
+    let pointers = items(&stack).await.into_keys().filter(|(pk, _)| pk.starts_with("PAYMENT_WEBHOOK#"));
+    assert_eq!(pointers.map(|(pk, _)| pk).collect::<Vec<_>>(), [format!("PAYMENT_WEBHOOK#{}", agency('b'))]);
+}
+
+/// The folder with an event of each type, and of some as versions before 2025 have them.
+const SHAPES: &str = "local/tests/payment_events";
+
+#[tokio::test]
+async fn an_event_of_each_type_is_recorded_and_taken() {
+    let old = ["customer.subscription.updated", "invoice.paid", "invoice.payment_failed"];
+    let mut files = BTreeSet::new();
+    for (kinds, old_version, ending) in [(&EVENTS[..], false, ""), (&old[..], true, ".old")] {
+        for kind in kinds {
+            let (name, user_id) = (format!("{kind}{ending}.json"), Some(id('a', kind::USER, 1)));
+            let lookup_key = Some("pro".to_owned());
+            let event = NewPaymentEvent { user_id, lookup_key, old_version, ..NewPaymentEvent::of(kind) };
+            let text = serde_json::to_string_pretty(&event.body(1, NOW / 1000)).unwrap() + "\n";
+            generated(&format!("{SHAPES}/{name}"), &text);
+            files.insert(name);
+        }
+    }
+    assert_eq!(names_in(SHAPES), files);
+    for name in files {
+        let stack = stack().await;
+        let body = std::fs::read(root().join(SHAPES).join(&name)).unwrap();
+        let answer = stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await;
+        let wanted = if name.starts_with("checkout") { "applied" } else { "kept" };
+        assert_eq!(data(&answer)["outcome"], wanted, "{name}");
+    }
+}
+
+/// Sets the webhook of the demo agency with a key up, and returns the agency.
+async fn set_up(stack: &Stack) -> String {
+    let agency = id('a', kind::AGENCY, 1);
+    let path = format!("/api/v1/agency/billing/{agency}/setup_payment_webhook");
+    data(&stack.answer(&call("GET", &path, ACME)).await);
+    agency
+}
+
+#[tokio::test]
+async fn the_stand_in_sends_what_was_set_up_to_the_address_that_was_registered() {
+    let stack = stack().await;
+    let user = new_user(&stack).await;
+    let nowhere = stack.payment_provider.send(&event("invoice.paid")).await.unwrap_err();
+    assert!(nowhere.0.contains("no webhook is registered"), "{nowhere}");
+    let agency = set_up(&stack).await;
+    for kind in EVENTS {
+        let sent = NewPaymentEvent { user_id: Some(user.clone()), ..NewPaymentEvent::of(kind) };
+        let sent = stack.payment_provider.send(&sent).await.unwrap();
+        assert_eq!((sent.status, &sent.url), (200, &format!("{}{}", stack.url, address(&agency))), "{kind}");
+        let outcome = sent.answer["data"]["outcome"].as_str().unwrap();
+        assert!(["applied", "superseded"].contains(&outcome), "{kind} {outcome}");
+    }
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_local");
+    let globex = id('b', kind::AGENCY, 1);
+    let path = format!("/api/v1/agency/billing/{globex}/setup_payment_webhook");
+    data(&stack.answer(&call("GET", &path, GLOBEX)).await);
+    let which = stack.payment_provider.send(&event("invoice.paid")).await.unwrap_err();
+    assert!(which.0.contains("2 webhooks are registered"), "{which}");
+    let of = NewPaymentEvent { agency_id: Some(globex.clone()), ..event("invoice.paid") };
+    assert!(stack.payment_provider.send(&of).await.unwrap().url.ends_with(&globex));
+}
+
+#[tokio::test]
+async fn a_command_has_it_send_and_a_page_of_another_host_has_not() {
+    let stack = stack().await;
+    let user = new_user(&stack).await;
+    set_up(&stack).await;
+    let provider = stack.gateway.service.config.payment_api_base.clone();
+    let ask = async |body: Value, origin: &str| {
+        let request = http_client().post(format!("{provider}{SEND}")).header("origin", origin).body(body.to_string());
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let paid = json!({"type": "invoice.paid"});
+    assert_eq!(ask(paid.clone(), "http://page.example").await.0, 403);
+    assert_eq!(ask(paid, &provider).await.1["status"], 200);
+    for (wrong, status) in [(json!({"kind": "x"}), 400), (json!([1]), 400), (json!({"type": "charge.refunded"}), 409)] {
+        let (answered, body) = ask(wrong.clone(), &provider).await;
+        assert!(answered == status && body["error"].is_string(), "{wrong} {answered} {body}");
+    }
+    let run = async |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_payment-event"));
+        command.args(arguments).args(["--provider", &provider]).current_dir(root());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let sent = run(&["checkout.session.completed", "--user", &user, "--customer", "cus_command"]).await;
+    assert!(sent.0 == Some(0) && sent.1.contains("answered 200: ") && sent.1.contains("\"applied\""), "{sent:?}");
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_command");
+    assert!(!sent.1.contains("whsec"), "{}", sent.1);
+    let unknown = run(&["charge.refunded"]).await;
+    assert!(unknown.0 == Some(2) && unknown.2.contains("checkout.session.completed"), "{unknown:?}");
+    let nobody = run(&["invoice.paid", "--agency", NOBODYS]).await;
+    assert!(nobody.0 == Some(2) && nobody.2.lines().count() == 1, "{nobody:?}");
+}

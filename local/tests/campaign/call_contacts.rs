@@ -1,0 +1,30 @@
+//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign through a widget that makes calls.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::records::{changes, conflict, detail, items, nothing};
+
+#[tokio::test]
+async fn it_is_a_campaign_of_calls() {
+    let stack = stack().await;
+    let path = format!("/api/v1/call/{}/contacts", id('a', kind::WIDGET, 2));
+    let body = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi", "start_new_conversation": false});
+    let run = data(&stack.answer(&post(&path, ACME, body.to_string())).await);
+    let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
+    let campaign = data(&stack.answer(&call("GET", &path, ACME)).await);
+    assert_eq!((&campaign["message"], &campaign["start_new_conversation"]), (&Value::Null, &json!(true)));
+    assert_eq!(campaign["widget_id"], id('a', kind::WIDGET, 2));
+}
+
+#[tokio::test]
+async fn a_widget_that_writes_is_refused() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let path = format!("/api/v1/call/{}/contacts", id('a', kind::WIDGET, 1));
+    let answer =
+        stack.answer(&post(&path, ACME, json!({"contact_ids": [id('a', kind::CONTACT, 1)]}).to_string())).await;
+    let wanted = conflict("widget_id", "widget_sends_messages", "The widget sends messages");
+    assert_eq!(detail(&answer), wanted);
+    assert_eq!(changes(&stack, &before).await, nothing());
+}

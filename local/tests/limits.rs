@@ -1,0 +1,373 @@
+//! Limits of keys: what is admitted of many processes that know nothing of each other, what a refusal says, and what the limits cost. The clock is
+//! set by hand: a second is as long as its requests take.
+
+use local::faults::{Fault, Faults};
+use local::gateway::{Answer, Call, Routed, endpoint};
+use local::{Settings, Stack, functions};
+use serde_json::{Value, json};
+use shared::mcp::message::VERSIONS;
+use shared::records::api_key::Limits;
+use shared::request::context::{Clock, Service};
+use shared::request::http::{HttpRequest, HttpResponse};
+use shared::routes::{self, MCP};
+use shared::runtime::meter::Cost;
+use shared::values::time::Timestamp;
+
+use crate::fixture::{
+    ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, json, post, settings, valid_call,
+};
+
+const POLICY: &str = "ratelimit-policy";
+const TAGS: &str = "/api/v1/tag/list";
+
+/// A stack with these limits of every key, and its clock.
+async fn limited(requests_per_second: u32, burst: u32) -> (Stack, Clock) {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let key_limits = Limits::new(requests_per_second, burst);
+    (Stack::start(Settings { clock: clock.clone(), key_limits, ..settings() }).await.unwrap(), clock)
+}
+
+/// Many processes of functions, which share nothing but the table.
+struct Processes {
+    stack: Stack,
+    clock: Clock,
+    services: Vec<Service>,
+}
+
+impl Processes {
+    async fn start(count: usize, requests_per_second: u32, burst: u32) -> Self {
+        let (stack, clock) = limited(requests_per_second, burst).await;
+        let services = (0..count).map(|_| stack.gateway.service.in_another_process()).collect();
+        Self { stack, clock, services }
+    }
+
+    /// Has `process` answer a request with `key`.
+    async fn ask(&self, process: usize, key: &str) -> HttpResponse {
+        let request = valid_call(&routes::READ_TAG, if key == GLOBEX { 'b' } else { 'a' }, key);
+        let event = serde_json::from_value(self.stack.gateway.event(&request, "r")).unwrap();
+        let Some(Routed::Operation(handler)) = endpoint("read-tag") else { panic!("no read-tag") };
+        handler.answer(&self.services[process], &HttpRequest::from_event(event, "")).await
+    }
+
+    fn set(&self, millis: i64) {
+        self.clock.set(Timestamp::from_unix_millis(NOW + millis));
+    }
+}
+
+fn retry_after(answer: &HttpResponse) -> i64 {
+    answer.headers["retry-after"].parse().unwrap()
+}
+
+/// 20 processes are asked three times as often as the key allows: what is admitted in each second after the burst is used up is within a fifth of the
+/// limit. Another organisation, whose requests go to the same processes, is not refused. Who waits as long as a refusal says is answered.
+#[tokio::test]
+async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_processes_it_meets() {
+    const PROCESSES: usize = 20;
+    for (rate, burst) in [(20, 40), (20, 20), (30, 100)] {
+        let world = Processes::start(PROCESSES, rate, burst).await;
+        let (burst_used, seconds) = (i64::from(burst / rate) + 2, 5);
+        let (mut admitted, mut asked, mut writes, mut refusal) = (0, 0, 0.0, None);
+        let every = 1000 / (i64::from(rate) * 3);
+        let end = (burst_used + seconds) * 1000;
+        for millis in (0..end).step_by(usize::try_from(every).unwrap()) {
+            world.set(millis);
+            // The processes get requests in no order.
+            let process = asked * 7 % PROCESSES;
+            let answer = world.ask(process, ACME).await;
+            match answer.status_code {
+                200 if millis >= burst_used * 1000 => admitted += 1,
+                200 => {}
+                429 => refusal = Some((millis, process, retry_after(&answer))),
+                other => panic!("{other}: {}", answer.body),
+            }
+            writes += answer.cost.write_units;
+            if asked % 10 == 0 {
+                let other = world.ask(asked / 10 % PROCESSES, GLOBEX).await;
+                assert_eq!(other.status_code, 200, "another organisation: {}", other.body);
+            }
+            asked += 1;
+        }
+        let wanted = f64::from(rate) * 5.0;
+        let part = f64::from(admitted) / wanted;
+        assert!((0.8..=1.2).contains(&part), "{admitted} of {wanted}, at {rate} a second and {burst} at once");
+        // An item takes a thousand a second.
+        let a_second = writes / f64::from(u32::try_from(end / 1000).unwrap());
+        assert!(a_second <= f64::from(rate) * 3.0, "{a_second} writes a second");
+        let (millis, process, seconds) = refusal.unwrap();
+        world.set(millis + seconds * 1000);
+        assert_eq!(world.ask(process, ACME).await.status_code, 200);
+        assert_eq!(world.ask((process + 1) % PROCESSES, ACME).await.status_code, 200);
+    }
+}
+
+/// What each of 20 processes may do without being counted, together: a burst less than a fifth larger, and a fifth more a second.
+#[tokio::test]
+async fn processes_below_the_threshold_write_nothing_and_exceed_no_limit_by_more_than_a_fifth() {
+    const PROCESSES: usize = 20;
+    let world = Processes::start(PROCESSES, 50, 100).await;
+    let mut admitted = 0;
+    // Each is asked as often as it may be: twice in four seconds.
+    for second in (0..20).step_by(2) {
+        for process in 0..PROCESSES {
+            world.set(second * 1000 + 1);
+            let answer = world.ask(process, ACME).await;
+            assert_eq!((answer.status_code, answer.cost.write_units), (200, 0.0), "{second} {process}");
+            admitted += 1;
+        }
+    }
+    assert!(f64::from(admitted) <= 0.2 * (100.0 + 50.0 * 20.0), "{admitted}");
+    // One that is asked more often is counted, with what came before.
+    assert!(world.ask(0, ACME).await.cost.write_units > 0.0);
+}
+
+#[tokio::test]
+async fn a_steady_caller_below_its_limit_writes_once_a_second_at_most() {
+    let world = Processes::start(1, 50, 100).await;
+    let mut units = Vec::new();
+    for millis in (0..10_000).step_by(25) {
+        world.set(millis);
+        let answer = world.ask(0, ACME).await;
+        assert_eq!(answer.status_code, 200, "{}", answer.body);
+        units.push(answer.cost.write_units);
+    }
+    // As many more at the beginning, until it knows how many it needs.
+    assert!(units[40..].iter().sum::<f64>() <= 12.0 && units.iter().sum::<f64>() <= 20.0, "{units:?}");
+}
+
+fn headers(answer: &Answer) -> Vec<(&str, &str)> {
+    let names = ["ratelimit", POLICY, "retry-after", "www-authenticate"];
+    let found = names.into_iter().filter_map(|name| Some((name, answer.headers.get(name)?.as_str())));
+    found.collect()
+}
+
+#[tokio::test]
+async fn a_refusal_says_when_to_come_again_and_a_success_what_the_limit_is() {
+    let (stack, clock) = limited(2, 5).await;
+    let ask = async |key: &str| stack.answer(&call("GET", TAGS, key)).await;
+    let policy = (POLICY, r#""key";q=5;w=3"#);
+    for _ in 0..5 {
+        let answer = ask(ACME).await;
+        assert_eq!((answer.status, headers(&answer)), (200, vec![policy]));
+    }
+    let refused = ask(ACME).await;
+    assert_eq!(failure(&refused), (429, vec!["[] rate_limited".to_owned()]));
+    let message = "The API key allows 2 requests a second, and 5 at once. Try again in 1 second";
+    assert_eq!(json(&refused)["detail"][0]["msg"], message);
+    let nothing_left = ("ratelimit", r#""key";r=0;t=1"#);
+    assert_eq!(headers(&refused), [nothing_left, policy, ("retry-after", "1")]);
+    assert_eq!(refused.headers["content-type"], "application/json");
+    // Another key of the same organisation has a limit of its own.
+    assert_eq!(ask(ACME_READ_ONLY).await.status, 200);
+    // A bad key is refused as ever, and nothing is said of limits.
+    for bad in ["", "in-bad", &"in-x".repeat(11)] {
+        assert_eq!(headers(&ask(bad).await), [("www-authenticate", "Bearer")], "{bad}");
+    }
+    // Other failures are not about the limit.
+    clock.set(Timestamp::from_unix_millis(NOW + 10_000));
+    let missing = stack.answer(&call("GET", "/api/v1/tag/x", ACME)).await;
+    assert_eq!((missing.status, headers(&missing)), (422, vec![]));
+    // Refused requests have no effect.
+    let before = everything(&stack).await;
+    let mut last = ask(ACME).await;
+    while last.status == 200 {
+        last = stack.answer(&call("GET", TAGS, ACME)).await;
+    }
+    let made = stack.answer(&post("/api/v1/tag", ACME, r#"{"name":"x"}"#)).await;
+    assert_eq!((made.status, made.cost), (429, Cost::default()), "it is refused from memory");
+    let rows = |items: &[std::collections::BTreeMap<_, _>]| items.iter().filter(|item| !is_bucket(item)).count();
+    assert_eq!(rows(&everything(&stack).await), rows(&before));
+}
+
+/// Whether an item is the bucket of a key.
+fn is_bucket(item: &std::collections::BTreeMap<String, aws_sdk_dynamodb::types::AttributeValue>) -> bool {
+    item["pk"].as_s().unwrap().starts_with("RATE#")
+}
+
+/// The bucket has neither the key nor its hash, and goes by itself.
+#[tokio::test]
+async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
+    let (stack, _) = limited(2, 5).await;
+    data(&stack.answer(&call("GET", TAGS, ACME)).await);
+    let items = everything(&stack).await;
+    let [bucket] = &items.iter().filter(|item| is_bucket(item)).collect::<Vec<_>>()[..] else { panic!() };
+    let names: Vec<_> = bucket.keys().map(String::as_str).collect();
+    assert_eq!(names, ["full_at", "pk", "sk", "ttl"]);
+    assert_eq!(bucket["pk"].as_s().unwrap(), "RATE#01900000-0000-7000-8000-a00e00000001");
+    assert_eq!(bucket["sk"].as_s().unwrap(), "2/5");
+    let ttl: i64 = bucket["ttl"].as_n().unwrap().parse().unwrap();
+    assert!(ttl > NOW / 1000 && ttl < NOW / 1000 + 24 * 60 * 60, "{ttl}");
+}
+
+/// Each fault of the one write. A request waits for one attempt, and for none of the next second.
+#[tokio::test]
+async fn a_lease_that_fails_lets_the_request_pass() {
+    for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest, Fault::BreakAnswer, Fault::Conflict] {
+        let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+        let (faults, key_limits) = (Faults::default(), Limits::new(1, 1));
+        let settings = Settings { clock: clock.clone(), key_limits, faults: faults.clone(), ..settings() };
+        let stack = Stack::start(settings).await.unwrap();
+        data(&stack.answer(&call("GET", TAGS, ACME)).await);
+        assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429, "{fault:?}");
+        faults.plan(move |action, _| if action == "UpdateItem" { fault } else { Fault::None });
+        let asked = || faults.requests().into_iter().filter(|action| action == "UpdateItem").count();
+        for (second, attempts) in [(1, 1), (2, 2)] {
+            clock.set(Timestamp::from_unix_millis(NOW + second * 1000));
+            for _ in 0..5 {
+                assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 200, "{fault:?}");
+            }
+            assert_eq!(asked(), attempts, "{fault:?}");
+        }
+        faults.end();
+        clock.set(Timestamp::from_unix_millis(NOW + 10_000));
+        assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 200);
+        assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429, "{fault:?}");
+    }
+}
+
+/// Every operation is limited, and of each the document has the refusal: all answers are compared with it.
+#[tokio::test]
+async fn every_operation_is_refused_alike() {
+    let (stack, _) = limited(1, 1).await;
+    data(&stack.answer(&call("GET", TAGS, ACME)).await);
+    assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429);
+    // From now on it is remembered.
+    for route in routes::ALL {
+        let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
+        assert_eq!(failure(&answer), (429, vec!["[] rate_limited".to_owned()]), "{}", route.name);
+        assert_eq!(answer.cost, Cost::default(), "{}", route.name);
+    }
+    for route in routes::DOCUMENTS {
+        let answer = stack.answer(&call(route.method, route.path, "")).await;
+        assert_eq!((answer.status, headers(&answer)), (200, vec![]), "{}", route.name);
+    }
+}
+
+#[tokio::test]
+async fn a_function_is_one_of_many_that_share_the_limit() {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let settings = Settings { clock, key_limits: Limits::new(10, 30), processes: true, ..settings() };
+    let stack = Stack::start(settings).await.unwrap();
+    let reads = routes::ALL.iter().filter(|route| route.method == "GET");
+    let mut admitted = 0;
+    for route in reads.cycle().take(90) {
+        let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
+        assert!([200, 429].contains(&answer.status), "{} {}", route.name, answer.body);
+        admitted += usize::from(answer.status == 200);
+    }
+    assert_eq!(admitted, 30);
+}
+
+async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Value {
+    json(&stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await)
+}
+
+/// Other limits are another bucket, which is full; what was remembered of the key holds for thirty seconds more.
+#[tokio::test]
+async fn limits_are_issued_shown_set_and_taken_back() {
+    let (stack, clock) = limited(50, 100).await;
+    let issued = invoke(&stack, "issue-api-key", &json!({"name": "A", "requests_per_second": 1, "burst": 2})).await;
+    let (key, names) = (issued["api_key"].as_str().unwrap(), json!({"org_id": issued["org_id"], "id": issued["id"]}));
+    let limits = |rate: u32, burst: u32| json!({"requests_per_second": rate, "burst": burst});
+    assert_eq!(issued["limits"], limits(1, 2));
+    let statuses = async || {
+        let mut statuses = Vec::new();
+        for _ in 0..4 {
+            statuses.push(stack.answer(&call("GET", TAGS, key)).await.status);
+        }
+        statuses
+    };
+    assert_eq!(statuses().await, [200, 200, 429, 429]);
+    let with = |more: Value| {
+        let mut names = names.clone();
+        names.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        names
+    };
+    let set = invoke(&stack, "update-api-key", &with(json!({"burst": 3}))).await;
+    assert_eq!((&set["requests_per_second"], &set["burst"], &set["limits"]), (&json!(1), &json!(3), &limits(1, 3)));
+    assert!(set.get("api_key").is_none());
+    assert_eq!(statuses().await, [429; 4], "the key is remembered");
+    clock.set(Timestamp::from_unix_millis(NOW + 30_000));
+    assert_eq!(statuses().await, [200, 200, 200, 429]);
+    let listed = invoke(&stack, "list-api-keys", &json!({"org_id": issued["org_id"]})).await;
+    assert_eq!(listed, json!([set]));
+    let null = json!({"requests_per_second": null, "burst": null});
+    let reset = invoke(&stack, "update-api-key", &with(null)).await;
+    assert_eq!((&reset["requests_per_second"], &reset["burst"]), (&Value::Null, &Value::Null));
+    assert_eq!(reset["limits"], limits(50, 100));
+    assert_eq!(invoke(&stack, "revoke-api-key", &names).await["limits"], limits(50, 100));
+}
+
+#[tokio::test]
+async fn limits_that_make_no_sense_are_refused_with_their_place() {
+    let (stack, _) = limited(50, 100).await;
+    let before = everything(&stack).await;
+    let (org, id) = ("01900000-0000-7000-8000-a00000000001", "01900000-0000-7000-8000-a00e00000001");
+    let small = "burst: Value error, burst should be at least requests_per_second, which is";
+    for (limits, wanted) in [
+        (json!({"burst": 0}), "burst: Input should be greater than or equal to 1".to_owned()),
+        (json!({"requests_per_second": 0}), "requests_per_second: Input should be greater than or equal to 1".into()),
+        (
+            json!({"requests_per_second": 1001, "burst": 10_001}),
+            "requests_per_second: Input should be less than or equal to 1000; burst: Input should be less than or equal to 10000"
+                .into(),
+        ),
+        (json!({"burst": "x"}), "burst: Input should be a valid integer, unable to parse string as an integer".into()),
+        (json!({"burst": 49}), format!("{small} 50")),
+        (json!({"requests_per_second": 10, "burst": 9}), format!("{small} 10")),
+        (json!({"requests_per_second": 101}), format!("{small} 101, and the default is less")),
+    ] {
+        for (function, mut payload) in
+            [("issue-api-key", json!({"name": "x"})), ("update-api-key", json!({"org_id": org, "id": id}))]
+        {
+            payload.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
+            let answer = invoke(&stack, function, &payload).await;
+            assert_eq!(answer["errorMessage"], wanted, "{function} {limits}");
+        }
+    }
+    let nobodys = json!({"org_id": org, "id": org, "burst": 200});
+    assert_eq!(invoke(&stack, "update-api-key", &nobodys).await["errorMessage"], "id: Not found");
+    assert_eq!(everything(&stack).await, before);
+}
+
+/// A request of an agent, in the revision with a handshake.
+fn of_agent(method: &str, params: &Value) -> Call {
+    let headers = [("authorization", format!("Bearer {ACME}")), ("mcp-protocol-version", VERSIONS[1].to_owned())];
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    Call {
+        method: "POST".into(),
+        path: MCP.path.into(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value)).into(),
+        body: body.into(),
+        ..Call::default()
+    }
+}
+
+/// The operation counts the call of a tool, and the server all other requests.
+#[tokio::test]
+async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
+    assert_eq!(functions::SERVERS.len(), 1);
+    let (stack, clock) = limited(3, 3).await;
+    let tool = of_agent("tools/call", &json!({"name": "list-tags", "arguments": {}}));
+    for _ in 0..3 {
+        let answer = stack.answer(&tool).await;
+        assert_eq!((answer.status, &json(&answer)["result"]["isError"]), (200, &json!(false)));
+        assert_eq!(headers(&answer), [(POLICY, r#""key";q=3;w=1"#)]);
+    }
+    let answer = stack.answer(&tool).await;
+    let result = &json(&answer)["result"];
+    assert_eq!((answer.status, &result["isError"]), (200, &json!(true)));
+    let issue = &result["structuredContent"]["detail"][0];
+    assert_eq!(issue["type"], "rate_limited");
+    assert!(issue["msg"].as_str().unwrap().ends_with("Try again in 1 second"), "{issue}");
+    // What leads to no operation is refused as the key is.
+    let wrong = of_agent("tools/call", &json!({"name": "no-tool", "arguments": {}}));
+    for other in [of_agent("ping", &json!({})), of_agent("tools/list", &json!({})), wrong] {
+        assert_eq!(failure(&stack.answer(&other).await), (429, vec!["[] rate_limited".to_owned()]));
+    }
+    clock.set(Timestamp::from_unix_millis(NOW + 10_000));
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(stack.answer(&of_agent("ping", &json!({}))).await.status);
+    }
+    assert_eq!(statuses, [200, 200, 200, 429]);
+}

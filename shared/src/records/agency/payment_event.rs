@@ -1,0 +1,412 @@
+//! Events of the payment provider, as its public documentation has them: what is read of each, in older and in newer versions of its API.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::request::input::member;
+use crate::table::Fingerprint;
+use crate::values::id::UserId;
+use crate::values::schema::{Member, Value, described, object};
+use crate::values::time::Timestamp;
+
+/// An id or a word of the provider: 1 to 255 visible characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProviderId(String);
+
+impl ProviderId {
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands for it in a key of the table.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
+        hash
+    }
+}
+
+impl TryFrom<String> for ProviderId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let visible = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        visible.then_some(Self(text)).ok_or("an id has 1 to 255 visible characters")
+    }
+}
+
+impl From<ProviderId> for String {
+    fn from(id: ProviderId) -> Self {
+        id.0
+    }
+}
+
+/// The place of an event among those that tell of the same thing. Several are often of the same second: then the `rank` decides, and at last
+/// the id, so that the order in which they come makes no difference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EventOrder {
+    /// When the event happened, in seconds since 1970 began.
+    pub created: i64,
+    /// Of two events of one second, the higher one is the later one.
+    pub rank: u8,
+    /// The event.
+    pub event_id: ProviderId,
+}
+
+/// An event that is ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentEvent {
+    /// Its place.
+    pub order: EventOrder,
+    /// The customer of the provider whom it is about.
+    pub customer_id: ProviderId,
+    /// What it tells.
+    pub news: PaymentNews,
+}
+
+/// What an event tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaymentNews {
+    /// A user has checked out, and begun a subscription where it is named.
+    Checkout {
+        /// The user.
+        user_id: UserId,
+        /// The subscription.
+        subscription_id: Option<ProviderId>,
+    },
+    /// A subscription is like this now.
+    Subscription(SubscriptionNews),
+    /// An invoice was paid, or could not be.
+    Invoice {
+        /// What it is for, where it is for a subscription.
+        subscription_id: Option<ProviderId>,
+        /// Whether it was paid; none where there was nothing to pay, as for a trial.
+        paid: Option<bool>,
+        /// When it was paid.
+        paid_at: Option<Timestamp>,
+    },
+}
+
+/// What an event tells of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionNews {
+    /// The subscription.
+    pub id: ProviderId,
+    /// When it was made, in seconds since 1970 began.
+    pub made_at: i64,
+    /// Its status, such as `active`.
+    pub status: ProviderId,
+    /// Whether it had a trial.
+    pub had_trial: bool,
+    /// The lookup keys of its prices.
+    pub lookup_keys: Vec<String>,
+}
+
+/// Why an event is left alone.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOurs {
+    /// The service does nothing about events of this type.
+    #[error("a type of event that is not used")]
+    Type,
+    /// It names no user of ours, or no customer.
+    #[error("a checkout of nobody that is known")]
+    Nobody,
+    /// It has another shape than the provider documents. What it holds is not told.
+    #[error("not in the shape that the provider documents")]
+    Shape,
+}
+
+/// The statuses of a subscription in the order in which it gets them: of two events of one second, the later one counts.
+const STATUSES: [&str; 8] =
+    ["incomplete", "trialing", "active", "past_due", "unpaid", "paused", "incomplete_expired", "canceled"];
+
+/// The least rank of an invoice: of one second, what it tells of a payment counts more than what a subscription tells.
+const INVOICES: u8 = 64;
+
+/// What every event has.
+#[derive(Deserialize)]
+struct EventEnvelope<'a> {
+    id: ProviderId,
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    created: i64,
+    #[serde(borrow)]
+    data: EventObject<'a>,
+}
+
+#[derive(Deserialize)]
+struct EventObject<'a> {
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// A reference to an object: its id, or the object itself where the provider was asked to include it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Expandable {
+    Id(ProviderId),
+    Object { id: ProviderId },
+}
+
+impl Expandable {
+    fn id(self) -> ProviderId {
+        match self {
+            Self::Id(id) | Self::Object { id } => id,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct CheckoutSession {
+    client_reference_id: Option<String>,
+    customer: Option<Expandable>,
+    subscription: Option<Expandable>,
+}
+
+#[derive(Deserialize)]
+struct SubscriptionObject {
+    id: ProviderId,
+    customer: Expandable,
+    status: ProviderId,
+    #[serde(default)]
+    created: i64,
+    trial_start: Option<i64>,
+    items: Option<SubscriptionItems>,
+}
+
+#[derive(Deserialize)]
+struct SubscriptionItems {
+    data: Vec<SubscriptionItem>,
+}
+
+#[derive(Deserialize)]
+struct SubscriptionItem {
+    price: Option<PriceObject>,
+}
+
+#[derive(Deserialize)]
+struct PriceObject {
+    lookup_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct InvoiceObject {
+    customer: Option<Expandable>,
+    /// In older versions of the API.
+    subscription: Option<Expandable>,
+    /// In newer ones.
+    parent: Option<InvoiceParent>,
+    amount_paid: Option<i64>,
+    status_transitions: Option<StatusTransitions>,
+}
+
+#[derive(Deserialize)]
+struct InvoiceParent {
+    subscription_details: Option<SubscriptionDetails>,
+}
+
+#[derive(Deserialize)]
+struct SubscriptionDetails {
+    subscription: Option<Expandable>,
+}
+
+#[derive(Deserialize)]
+struct StatusTransitions {
+    paid_at: Option<i64>,
+}
+
+/// The JSON schema of an event, which has more than is named here.
+pub fn schema() -> Value {
+    let about =
+        described(json!({"type": "object"}), "What it is about: a checkout session, a subscription or an invoice.");
+    let data = object(vec![Member { name: "object", required: true, schema: about }]);
+    let mut event = object(vec![
+        member::<String>("id", true, "The event's id: one that has come before does not count again."),
+        member::<String>(
+            "type",
+            true,
+            "What has happened, such as `invoice.paid`. Others than those that are set up are ignored.",
+        ),
+        member::<i64>("created", true, "When it happened, in seconds since 1970 began."),
+        Member { name: "data", required: true, schema: data },
+    ]);
+    event["additionalProperties"] = true.into();
+    event
+}
+
+/// The event's id and type, as far as they may be logged.
+#[derive(Debug, Default, Deserialize)]
+pub struct EventName {
+    /// The id.
+    pub id: Option<ProviderId>,
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: Option<ProviderId>,
+}
+
+impl EventName {
+    /// What can be read of `body`.
+    pub fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+}
+
+impl PaymentEvent {
+    /// The event in `body`.
+    ///
+    /// # Errors
+    /// [`NotOurs`].
+    pub fn read(body: &[u8]) -> Result<Self, NotOurs> {
+        let EventEnvelope { id, kind, created, data } = of_json(body)?;
+        // A time that is none would be later than all that comes after it.
+        time(created)?;
+        let object = data.object.get().as_bytes();
+        let (customer, rank, news) = match kind.as_ref() {
+            "checkout.session.completed" => checkout(of_json(object)?)?,
+            "customer.subscription.created" => subscription(of_json(object)?, 0),
+            "customer.subscription.deleted" => subscription(of_json(object)?, 2),
+            "customer.subscription.paused"
+            | "customer.subscription.resumed"
+            | "customer.subscription.trial_will_end"
+            | "customer.subscription.updated" => subscription(of_json(object)?, 1),
+            "invoice.paid" => invoice(of_json(object)?, true, created)?,
+            "invoice.payment_failed" => invoice(of_json(object)?, false, created)?,
+            _ => return Err(NotOurs::Type),
+        };
+        Ok(Self { order: EventOrder { created, rank, event_id: id }, customer_id: customer.id(), news })
+    }
+}
+
+fn of_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, NotOurs> {
+    serde_json::from_slice(json).map_err(|_| NotOurs::Shape)
+}
+
+fn checkout(session: CheckoutSession) -> Result<(Expandable, u8, PaymentNews), NotOurs> {
+    let user = session.client_reference_id.and_then(|id| Uuid::parse_str(&id).ok());
+    let (user_id, customer) = user.map(UserId).zip(session.customer).ok_or(NotOurs::Nobody)?;
+    let subscription_id = session.subscription.map(Expandable::id);
+    Ok((customer, 0, PaymentNews::Checkout { user_id, subscription_id }))
+}
+
+/// `stage` is 0 for the first event of a subscription, and 2 for its last.
+fn subscription(object: SubscriptionObject, stage: u8) -> (Expandable, u8, PaymentNews) {
+    let SubscriptionObject { id, customer, status, created, trial_start, items } = object;
+    let place = STATUSES.iter().position(|known| *known == status.as_str());
+    let rank = stage * 16 + place.and_then(|place| u8::try_from(place).ok()).unwrap_or_default();
+    let prices = items.into_iter().flat_map(|items| items.data).filter_map(|item| item.price);
+    let news = SubscriptionNews {
+        id,
+        made_at: created,
+        had_trial: trial_start.is_some() || status.as_str() == "trialing",
+        status,
+        lookup_keys: prices.filter_map(|price| price.lookup_key).collect(),
+    };
+    (customer, rank, PaymentNews::Subscription(news))
+}
+
+fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandable, u8, PaymentNews), NotOurs> {
+    let InvoiceObject { customer, subscription, parent, amount_paid, status_transitions } = object;
+    let details = parent.and_then(|parent| parent.subscription_details);
+    let subscription = subscription.or_else(|| details.and_then(|details| details.subscription));
+    let nothing_to_pay = paid && amount_paid == Some(0);
+    let paid_at = status_transitions.and_then(|transitions| transitions.paid_at).unwrap_or(created);
+    let news = PaymentNews::Invoice {
+        subscription_id: subscription.map(Expandable::id),
+        paid: (!nothing_to_pay).then_some(paid),
+        paid_at: if paid && !nothing_to_pay { Some(time(paid_at)?) } else { None },
+    };
+    Ok((customer.ok_or(NotOurs::Nobody)?, INVOICES + u8::from(paid), news))
+}
+
+/// The time that is so many seconds after 1970 began.
+fn time(seconds: i64) -> Result<Timestamp, NotOurs> {
+    let known = (0..=Timestamp::MAX.unix_seconds()).contains(&seconds);
+    if known { Ok(Timestamp::from_unix_millis(seconds * 1000)) } else { Err(NotOurs::Shape) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: &str, object: &Value) -> Result<PaymentEvent, NotOurs> {
+        let event = json!({"id": "evt_1", "type": kind, "created": 1000, "data": {"object": object}});
+        PaymentEvent::read(event.to_string().as_bytes())
+    }
+
+    fn id(text: &str) -> ProviderId {
+        text.to_owned().try_into().unwrap()
+    }
+
+    #[test]
+    fn the_subscription_of_an_invoice_is_found_in_old_and_new_versions() {
+        let of = |object: Value| match read("invoice.paid", &object).unwrap().news {
+            PaymentNews::Invoice { subscription_id, paid, paid_at } => (subscription_id, paid, paid_at),
+            other => panic!("{other:?}"),
+        };
+        let at = |seconds: i64| Some(Timestamp::from_unix_millis(seconds * 1000));
+        let old = json!({"customer": "cus_1", "subscription": "sub_1", "status_transitions": {"paid_at": 900}});
+        assert_eq!(of(old), (Some(id("sub_1")), Some(true), at(900)));
+        let new = json!({"customer": {"id": "cus_1"}, "parent": {"subscription_details": {"subscription": "sub_1"}}});
+        assert_eq!(of(new), (Some(id("sub_1")), Some(true), at(1000)));
+        let trial =
+            json!({"customer": "cus_1", "parent": null, "amount_paid": 0, "status_transitions": {"paid_at": 9}});
+        assert_eq!(of(trial), (None, None, None));
+    }
+
+    #[test]
+    fn of_one_second_the_later_event_has_the_higher_place() {
+        let order = |kind: &str, status: &str| {
+            let object = json!({"id": "sub_1", "customer": "cus_1", "status": status, "subscription": "sub_1"});
+            read(kind, &object).unwrap().order
+        };
+        let places = [
+            order("customer.subscription.created", "incomplete"),
+            order("customer.subscription.created", "trialing"),
+            order("customer.subscription.updated", "incomplete"),
+            order("customer.subscription.updated", "active"),
+            order("customer.subscription.updated", "past_due"),
+            order("customer.subscription.deleted", "canceled"),
+            order("invoice.payment_failed", "x"),
+            order("invoice.paid", "x"),
+        ];
+        assert!(places.is_sorted_by(|one, other| one < other), "{places:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_is_not_ours_says_why_without_what_it_holds() {
+        let told = |kind: &str, object: Value| read(kind, &object).unwrap_err().to_string();
+        assert_eq!(told("charge.refunded", json!({})), "a type of event that is not used");
+        let nobody = "a checkout of nobody that is known";
+        let user = "01900000-0000-7000-8000-a00c00000001";
+        for session in [
+            json!({}),
+            json!({"customer": "cus_1"}),
+            json!({"customer": "cus_1", "client_reference_id": "order 7"}),
+            json!({"customer": null, "client_reference_id": user}),
+        ] {
+            assert_eq!(told("checkout.session.completed", session), nobody);
+        }
+        let shape = "not in the shape that the provider documents";
+        for (kind, object) in [
+            ("checkout.session.completed", json!({"customer": 1, "client_reference_id": user})),
+            ("checkout.session.completed", json!([])),
+            ("customer.subscription.updated", json!({"id": "sub_1", "customer": "cus_1"})),
+            ("customer.subscription.updated", json!({"id": "sub 1", "customer": "cus_1", "status": "active"})),
+            ("customer.subscription.updated", json!({"id": "sub_1", "customer": "", "status": "active"})),
+            ("customer.subscription.updated", json!({"id": "s".repeat(256), "customer": "c", "status": "active"})),
+            ("invoice.paid", json!({"customer": "cus_1", "status_transitions": {"paid_at": i64::MAX}})),
+            ("invoice.paid", json!({"customer": "cus_1", "status_transitions": {"paid_at": -1}})),
+        ] {
+            assert_eq!(told(kind, object.clone()), shape, "{kind} {object}");
+        }
+        for body in ["", "{", "null", "[]", "{}", r#"{"id":"evt_1","type":"invoice.paid","created":1.5,"data":{}}"#] {
+            assert_eq!(PaymentEvent::read(body.as_bytes()).unwrap_err().to_string(), shape, "{body}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Receives the events of the payment provider: finds the agency, and changes in one transaction the customer, the user and the note that the
+//! event has counted.
+
+use uuid::Uuid;
+
+use crate::records::agency::payment_customer::PaymentCustomer;
+use crate::records::agency::payment_event::{EventName, EventOrder, NotOurs, PaymentEvent, PaymentNews, ProviderId};
+use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome};
+use crate::records::user::User;
+use crate::request::tenant::Tenant;
+use crate::table::item::{Item, number, text, values};
+use crate::table::keys::{self, TTL};
+use crate::table::rows::version;
+use crate::table::store::{Store, from_item, key_of};
+use crate::table::stored::Listed as _;
+use crate::table::transaction::{Cancelled, Write};
+use crate::table::{Table, TableError};
+use crate::values::id::{AgencyId, BillingPlanId, UserId};
+use crate::values::time::Timestamp;
+
+/// Seconds for which the ids of events are remembered. The provider repeats an event for three days.
+const REMEMBERED: i64 = 30 * 86_400;
+
+/// The plans of an agency among which that of a price is looked for.
+const PLANS: usize = 1000;
+
+/// What an event changes, as it was read and as it is to be.
+#[derive(Default)]
+struct ChangedByEvent {
+    customers: Vec<PaymentCustomer>,
+    users: Vec<UserChange>,
+}
+
+struct UserChange {
+    version: u64,
+    was: User,
+    is: User,
+}
+
+impl Store {
+    /// The agency that gets events of the payment provider, and its organisation. To find none takes the same calls.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn agency_with_webhook(&self, id: AgencyId) -> Result<Option<(Tenant, Agency)>, TableError> {
+        let pointers = self.query(&keys::payment_webhooks(id), "ORG#", Some(1)).await?;
+        let tenant = pointers.first().and_then(key_of).and_then(|pointer| Tenant::of_pointer(&pointer));
+        let table = Table::new(self.clone(), tenant.unwrap_or(Tenant::nobody()));
+        let agency = table.find::<Agency>(id).await?;
+        Ok(tenant.zip(agency.filter(|agency| agency.payment_webhook.is_some())))
+    }
+}
+
+impl Table {
+    /// Receives an event that the payment provider has sent to `agency`, `by` the request with this id.
+    ///
+    /// # Errors
+    /// [`TableError::Unavailable`]: the provider sends it again.
+    pub async fn receive_payment_event(
+        &self,
+        agency: AgencyId,
+        body: &[u8],
+        (by, now): (Uuid, Timestamp),
+    ) -> Result<PaymentEventOutcome, TableError> {
+        let outcome = match PaymentEvent::read(body) {
+            Ok(event) => self.count_payment_event(agency, &event, (by, now)).await?,
+            Err(why) => Err(why),
+        };
+        // Whom it is about is not logged.
+        let EventName { id, kind } = EventName::read(body);
+        let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
+        let reason = outcome.as_ref().err().map(ToString::to_string);
+        let outcome = outcome.unwrap_or(PaymentEventOutcome::Ignored);
+        tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
+        Ok(outcome)
+    }
+
+    /// Does what an event tells, once.
+    async fn count_payment_event(
+        &self,
+        agency: AgencyId,
+        event: &PaymentEvent,
+        (by, now): (Uuid, Timestamp),
+    ) -> Result<Result<PaymentEventOutcome, NotOurs>, TableError> {
+        let plan = match &event.news {
+            PaymentNews::Subscription(news) => self.plan_of(agency, &news.lookup_keys).await?,
+            _ => None,
+        };
+        let mut round = self.store.backoff();
+        loop {
+            let Some((changed, outcome)) = self.changed_by(event, plan, now).await? else {
+                return Ok(Err(NotOurs::Nobody));
+            };
+            let mut writes = vec![self.remember(&event.order, now)];
+            for customer in changed.customers {
+                writes.push(self.put_customer(customer, now)?);
+            }
+            for UserChange { version, was, is } in changed.users.iter().filter(|user| user.was != user.is) {
+                writes.extend(self.replacing(is.id, (was, is), *version, by)?.writes);
+            }
+            match self.store.transact(&writes).await {
+                Ok(()) => return Ok(Ok(outcome)),
+                Err(Cancelled::Condition(0, _)) => return Ok(Ok(PaymentEventOutcome::Repeated)),
+                // Another event, or another request, has changed one of them meanwhile.
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept changing the customer".into()));
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+    }
+
+    /// What an event changes; none where it names a user who is not there.
+    async fn changed_by(
+        &self,
+        event: &PaymentEvent,
+        plan: Option<BillingPlanId>,
+        now: Timestamp,
+    ) -> Result<Option<(ChangedByEvent, PaymentEventOutcome)>, TableError> {
+        let (order, mut changed) = (&event.order, ChangedByEvent::default());
+        let mut customer = self.customer(&event.customer_id, now).await?;
+        // Read once: what a checkout changes has to fit what it was decided by.
+        let mut named = None;
+        let news = match &event.news {
+            PaymentNews::Checkout { user_id, subscription_id } => {
+                let Some(user) = self.user(*user_id).await? else { return Ok(None) };
+                let linked = self.link(order, &mut customer, &user.was, &mut changed, now).await?;
+                named = Some(user);
+                let is_its = customer.user_id == Some(*user_id);
+                let begun = subscription_id.as_ref().filter(|_| is_its);
+                begun.is_some_and(|subscription| customer.begin(order, subscription)) || linked
+            }
+            PaymentNews::Subscription(news) => customer.subscribe(order, news, plan),
+            PaymentNews::Invoice { subscription_id, paid, paid_at } => {
+                customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at)
+            }
+        };
+        if !news {
+            return Ok(Some((ChangedByEvent::default(), PaymentEventOutcome::Superseded)));
+        }
+        if let Some(id) = customer.user_id {
+            let user = match named.filter(|named| named.was.id == id) {
+                Some(named) => Some(named),
+                None => self.user(id).await?,
+            };
+            match user {
+                Some(user) => changed.users.push(UserChange { is: customer.apply_to(&user.was, now), ..user }),
+                // It was deleted, and nobody knows any more whose customer it is.
+                None => customer.user_id = None,
+            }
+        }
+        let outcome = customer.user_id.map_or(PaymentEventOutcome::Kept, |_| PaymentEventOutcome::Applied);
+        changed.customers.push(customer);
+        Ok(Some((changed, outcome)))
+    }
+
+    /// A checkout says whose customer it is. Of several the newest is right, about the customer and about the user. Says whether this one is.
+    async fn link(
+        &self,
+        order: &EventOrder,
+        customer: &mut PaymentCustomer,
+        user: &User,
+        changed: &mut ChangedByEvent,
+        now: Timestamp,
+    ) -> Result<bool, TableError> {
+        let former = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
+        let former = match former.filter(|id| *id != customer.customer_id) {
+            Some(id) => Some(self.customer(&id, now).await?).filter(|former| former.user_id == Some(user.id)),
+            None => None,
+        };
+        let is_newer = |customer: &PaymentCustomer| customer.linked_by.as_ref().is_none_or(|known| known < order);
+        if !is_newer(customer) || !former.as_ref().is_none_or(is_newer) {
+            return Ok(false);
+        }
+        if let Some(other) = customer.user_id.filter(|other| *other != user.id)
+            && let Some(other) = self.user(other).await?
+        {
+            changed.users.push(UserChange { is: PaymentCustomer::let_go_of(&other.was, now), ..other });
+        }
+        changed.customers.extend(former.map(|former| PaymentCustomer { user_id: None, ..former }));
+        customer.user_id = Some(user.id);
+        customer.linked_by = Some(order.clone());
+        Ok(true)
+    }
+
+    /// What is known of a customer.
+    async fn customer(&self, id: &ProviderId, now: Timestamp) -> Result<PaymentCustomer, TableError> {
+        let known = self.find::<PaymentCustomer>(id.fingerprint()).await?;
+        Ok(known.map_or_else(|| PaymentCustomer::new(id.clone()), |known| known.at(now)))
+    }
+
+    /// A user as it is, not changed yet.
+    async fn user(&self, id: UserId) -> Result<Option<UserChange>, TableError> {
+        let Some(item) = self.find_item::<User>(id).await? else { return Ok(None) };
+        let (version, was) = (version(&item), from_item::<User>(item)?);
+        Ok(Some(UserChange { version, is: was.clone(), was }))
+    }
+
+    /// The first plan of an agency that has one of these lookup keys.
+    async fn plan_of(&self, agency: AgencyId, lookup_keys: &[String]) -> Result<Option<BillingPlanId>, TableError> {
+        if lookup_keys.is_empty() {
+            return Ok(None);
+        }
+        let rows = keys::list_row(&self.tenant, &BillingPlan::list(agency), 0);
+        let plans = self.store.query_records::<BillingPlan>(&rows.pk, &rows.sk, Some(PLANS)).await?;
+        let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
+        Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
+    }
+
+    /// The note that an event has counted, on condition that it has not. DynamoDB removes such a note some time after its end.
+    fn remember(&self, order: &EventOrder, now: Timestamp) -> Write {
+        let mut item = keys::payment_event(&self.tenant, &order.event_id.fingerprint()).attributes();
+        item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
+        let values = values([(":now", number(now.unix_seconds()))]);
+        Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }
+    }
+
+    /// Puts what is known of a customer, on condition that nobody has written it since it was read.
+    fn put_customer(&self, customer: PaymentCustomer, now: Timestamp) -> Result<Write, TableError> {
+        let (condition, values) = match customer.version {
+            0 => ("attribute_not_exists(pk)", Item::new()),
+            version => ("version = :version", values([(":version", number(version))])),
+        };
+        let item = self.item(customer.customer_id.fingerprint(), &customer.written(now))?;
+        Ok(Write::Put { item, condition: Some(condition), values })
+    }
+
+    /// Forgets the customer of a user who was deleted.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn forget_customer(&self, user: &User) -> Result<(), TableError> {
+        let customer = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
+        let Some(customer) = customer else { return Ok(()) };
+        let key = self.key::<PaymentCustomer>(customer.fingerprint());
+        let values = values([(":user", text(user.id))]);
+        match self.store.transact(&[Write::Delete { key, condition: Some("user_id = :user"), values }]).await {
+            // It is another user's by now, or nobody's.
+            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+}

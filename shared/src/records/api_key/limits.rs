@@ -1,0 +1,208 @@
+//! The limits of an API key: how many requests a second its callers may send, and how many at once.
+
+use serde::Serialize;
+
+use super::{ApiKeyRecord, LimitChanges};
+use crate::records::declaration::Patch;
+use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::input::{Between, Input, Source, input_member, member};
+use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::schema::{Member, Schema, Value, extended, object, titled};
+
+/// How many requests a second a key may be given. Of many more, the leases of a key over its limit would be more writes than one item
+/// takes.
+pub type RequestsPerSecond = Between<1, 1000>;
+/// How many requests at once a key may be given.
+pub type Burst = Between<1, 10_000>;
+
+crate::object! {
+    /// What the callers of a key may send. They have a token bucket: it holds `burst` tokens, a request takes one, and `requests_per_second`
+    /// come back.
+    #[derive(Copy, Eq)]
+    pub struct Limits {
+        /// Requests a second, on average.
+        pub requests_per_second: u32,
+        /// Requests at once.
+        pub burst: u32,
+    }
+}
+
+impl Limits {
+    /// These limits. Both are at least one, and a burst holds the requests of a second.
+    pub const fn new(requests_per_second: u32, burst: u32) -> Self {
+        let rate = if requests_per_second == 0 { 1 } else { requests_per_second };
+        Self { requests_per_second: rate, burst: if burst < rate { rate } else { burst } }
+    }
+
+    /// The seconds in which an empty bucket is full again, rounded up.
+    pub const fn window(self) -> u32 {
+        self.burst.div_ceil(self.requests_per_second)
+    }
+}
+
+impl ApiKeyRecord {
+    /// The limits that hold for the key, where `default` are those of the deployment.
+    pub fn limits(&self, default: Limits) -> Limits {
+        let own = |own: Option<i64>, default: u32| own.and_then(|own| u32::try_from(own).ok()).unwrap_or(default);
+        Limits::new(
+            own(self.requests_per_second.map(Between::get), default.requests_per_second),
+            own(self.burst.map(Between::get), default.burst),
+        )
+    }
+
+    /// Refuses a burst that does not hold the requests of a second, where the key has limits of its own.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at `burst`.
+    pub fn require_limits(&self, default: Limits) -> Result<()> {
+        let rate = self.limits(default).requests_per_second;
+        let (burst, whose) = match self.burst {
+            Some(burst) => (burst.get(), ""),
+            None => (default.burst.into(), ", and the default is less"),
+        };
+        if burst >= i64::from(rate) || (self.burst.is_none() && self.requests_per_second.is_none()) {
+            return Ok(());
+        }
+        let msg = format!("Value error, burst should be at least requests_per_second, which is {rate}{whose}");
+        Err(Error::invalid(Location::body().name("burst").issue("value_error", msg)))
+    }
+
+    /// The record as operators see it.
+    pub fn shown(self, default: Limits) -> ShownApiKey {
+        ShownApiKey { limits: self.limits(default), record: self }
+    }
+}
+
+/// What operators see of a key.
+#[derive(Debug, Serialize)]
+pub struct ShownApiKey {
+    /// What is stored of it.
+    #[serde(flatten)]
+    pub record: ApiKeyRecord,
+    /// The limits that hold for it.
+    pub limits: Limits,
+}
+
+impl Schema for ShownApiKey {
+    fn schema() -> Value {
+        let limits =
+            member::<Limits>("limits", true, "The limits that hold for it: its own, or those of the deployment.");
+        titled(extended(ApiKeyRecord::schema(), vec![limits]), "ShownApiKey", "What operators see of a key.")
+    }
+}
+
+impl LimitChanges {
+    /// Changes the limits of `record`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at `burst`, where it is then too small.
+    pub fn apply(&self, record: &mut ApiKeyRecord, default: Limits) -> Result<()> {
+        fn changed<T: Copy>(field: &mut Option<T>, change: &Patch<T>) {
+            match change {
+                Patch::Absent => {}
+                Patch::Null => *field = None,
+                Patch::Set(value) => *field = Some(*value),
+            }
+        }
+        changed(&mut record.requests_per_second, &self.requests_per_second);
+        changed(&mut record.burst, &self.burst);
+        record.require_limits(default)
+    }
+}
+
+impl Input for LimitChanges {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let org_id = source.required("org_id", issues);
+        let id = source.required("id", issues);
+        let requests_per_second = source.change("requests_per_second", issues, true);
+        let burst = source.change("burst", issues, true);
+        Some(Self { org_id: org_id?, id: id?, requests_per_second: requests_per_second?, burst: burst? })
+    }
+
+    fn schema() -> Value {
+        let limit = |member: Member| input_member(Member { required: false, ..member });
+        let members = vec![
+            member::<OrgId>("org_id", true, "The organisation of the key."),
+            member::<ApiKeyId>("id", true, "The key."),
+            limit(member::<RequestsPerSecond>("requests_per_second", false, "Requests a second, on average.")),
+            limit(member::<Burst>("burst", false, "Requests at once.")),
+        ];
+        titled(object(members), "LimitChanges", "The input of update-api-key.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::input::settle;
+
+    fn record(requests_per_second: Option<i64>, burst: Option<i64>) -> ApiKeyRecord {
+        let stored = serde_json::json!({
+            "id": uuid::Uuid::nil(), "org_id": uuid::Uuid::nil(), "prefix": "in-AbCd", "name": "A", "role": "full",
+            "created_at": "2026-01-01T00:00:00Z", "requests_per_second": requests_per_second, "burst": burst,
+        });
+        serde_json::from_value(stored).unwrap()
+    }
+
+    #[test]
+    fn what_a_key_does_not_have_is_the_default_of_the_deployment() {
+        let default = Limits::new(50, 100);
+        for (own, wanted) in [
+            ((None, None), (50, 100)),
+            ((Some(5), None), (5, 100)),
+            ((None, Some(400)), (50, 400)),
+            ((Some(5), Some(7)), (5, 7)),
+            // The default has changed since: a burst holds the requests of a second nevertheless.
+            ((Some(200), None), (200, 200)),
+            ((None, Some(20)), (50, 50)),
+        ] {
+            let limits = record(own.0, own.1).limits(default);
+            assert_eq!((limits.requests_per_second, limits.burst), wanted, "{own:?}");
+        }
+        assert_eq!(Limits::new(0, 0), Limits { requests_per_second: 1, burst: 1 });
+    }
+
+    #[test]
+    fn a_burst_holds_the_requests_of_a_second() {
+        let default = Limits::new(50, 100);
+        let refused = |own: (Option<i64>, Option<i64>)| match record(own.0, own.1).require_limits(default) {
+            Err(Error::Invalid(issues)) => issues[0].msg.to_string(),
+            Err(error) => panic!("{error}"),
+            Ok(()) => String::new(),
+        };
+        let wanted = "Value error, burst should be at least requests_per_second, which is ";
+        assert_eq!(refused((None, None)), "");
+        assert_eq!(refused((Some(100), None)), "");
+        assert_eq!(refused((Some(10), Some(10))), "");
+        assert_eq!(refused((Some(10), Some(9))), format!("{wanted}10"));
+        assert_eq!(refused((None, Some(49))), format!("{wanted}50"));
+        assert_eq!(refused((Some(101), None)), format!("{wanted}101, and the default is less"));
+    }
+
+    #[test]
+    fn a_change_leaves_what_it_does_not_name_and_null_is_the_default() {
+        let ids = r#""org_id":"01900000-0000-7000-8000-a00000000001","id":"01900000-0000-7000-8000-a00000000001""#;
+        let changed = |more: &str| {
+            let (text, mut issues) = (format!("{{{ids}{more}}}"), Issues::new());
+            let changes = LimitChanges::read(&Source::body(Some(text.as_bytes())).unwrap(), &mut issues);
+            let mut key = record(Some(5), Some(7));
+            settle(changes, issues)?.apply(&mut key, Limits::new(50, 100))?;
+            Ok::<_, Error>((key.requests_per_second.map(Between::get), key.burst.map(Between::get)))
+        };
+        assert_eq!(changed("").unwrap(), (Some(5), Some(7)));
+        assert_eq!(changed(r#","burst":9"#).unwrap(), (Some(5), Some(9)));
+        assert_eq!(changed(r#","requests_per_second":7"#).unwrap(), (Some(7), Some(7)));
+        assert_eq!(changed(r#","requests_per_second":null,"burst":null"#).unwrap(), (None, None));
+        for wrong in [
+            r#","burst":4"#,
+            r#","burst":0"#,
+            r#","burst":10001"#,
+            r#","requests_per_second":0"#,
+            r#","requests_per_second":1001"#,
+            r#","requests_per_second":null"#,
+            r#","requests_per_second":"many""#,
+        ] {
+            assert!(matches!(changed(wrong), Err(Error::Invalid(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! How a campaign begins to run.
+
+use super::storage::Earlier;
+use super::{Campaign, CampaignContact, CampaignRun, NewCampaign, RunId, SAME_RUN};
+use crate::records::widget::Widget;
+use crate::request::context::Context;
+use crate::request::error::{OnMissing as _, Result};
+use crate::values::id::WidgetId;
+
+impl NewCampaign {
+    /// Queues it through a widget that `accepts` it. A repeat of the same request gets the first run, by whichever route it comes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such widget, what `accepts` refuses, and
+    /// [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts and at a message that a chat lacks.
+    pub async fn run(
+        self,
+        cx: &Context<'_>,
+        widget: WidgetId,
+        accepts: fn(&Widget) -> Result<()>,
+    ) -> Result<CampaignRun> {
+        let now = cx.now();
+        let same = cx.recognised_by(self.fingerprint(widget), SAME_RUN);
+        let contacts = self.contact_ids.distinct();
+        let found = cx.table.campaign_preconditions(widget, same, &contacts, now).await.on_missing("widget_id")?;
+        accepts(&found.widget)?;
+        if let Earlier::Counts(earlier) = found.earlier {
+            return Ok(earlier.into());
+        }
+        self.require_contacts(&found.missing)?;
+        let id = RunId::fresh(cx.new_attempt()).campaign();
+        let campaign = Campaign::queued(id, &found.widget, &self, contacts.len(), now)?;
+        // Nothing refers to the staged contacts yet: if the process dies here, nothing is sent, and a repeat stages its own. The commit makes
+        // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
+        // dead attempt cannot set a sent contact back to queued.
+        let contacts = CampaignContact::all_queued(&campaign, &contacts);
+        let place = cx.table.stage_campaign(&campaign, &contacts, same.origin(now)).await?;
+        Ok(cx.table.commit_campaign((&campaign, place), same, &found.earlier, now).await?.into())
+    }
+}

@@ -1,0 +1,279 @@
+//! Single messages and calls to a telephone number, through the connector of a widget. One transaction makes all that belongs to one of them:
+//! the contact, its conversation, the message, and the delivery.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Conversation, MessageType, NewMessage, SenderType};
+use crate::records::assistant::Assistant;
+use crate::records::contact::Contact;
+use crate::records::declaration::Declared as _;
+use crate::records::delivery::{Delivery, EventId, NewDelivery};
+use crate::records::widget::Widget;
+use crate::request::context::Context;
+use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
+use crate::request::input::{Parse, Raw, reject, words};
+use crate::table::filters::Term;
+use crate::table::item::made_id;
+use crate::table::keys::made_by;
+use crate::table::reservation::{Origin, Reservation};
+use crate::table::transaction::{Cancelled, Transaction};
+use crate::table::{Table, TableError};
+use crate::values::contact_point::PhoneNumber;
+use crate::values::id::{
+    AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
+};
+use crate::values::json::JsonObject;
+use crate::values::schema::{Schema, Value};
+use crate::values::time::Timestamp;
+
+/// The text of a message: one character at least, and as many at most as every message.
+#[derive(Debug)]
+pub struct MessageText(String);
+
+impl Parse for MessageText {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
+    }
+}
+
+impl Schema for MessageText {
+    fn schema() -> Value {
+        json!({"type": "string", "minLength": 1})
+    }
+}
+
+crate::input! {
+    /// The body of send-message.
+    pub struct MessageToNumber {
+        /// The telephone number, with its country code.
+        pub to: PhoneNumber,
+        /// What the message says.
+        pub message: MessageText,
+    }
+}
+
+crate::input! {
+    /// The body of start-call.
+    pub struct CallToNumber {
+        /// The telephone number, with its country code.
+        pub to: PhoneNumber,
+        /// Free-form: what the connector gets for the assistant's prompt.
+        pub prompt_dynamic_variables: JsonObject = JsonObject::default(),
+    }
+}
+
+crate::object! {
+    /// The answer of send-message and start-call.
+    pub struct Requested {
+        /// The conversation: a message continues an open one, a call begins a new one.
+        pub conversation_id: ConversationId,
+        /// The contact with this number.
+        pub contact_id: ContactId,
+        /// The message; null of a call.
+        pub message_id: Option<MessageId>,
+        /// The event that the connector gets.
+        pub event_id: EventId,
+    }
+}
+
+impl MessageToNumber {
+    /// Has the connector of `widget` send it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or lacks what it takes to send.
+    pub async fn send(self, cx: &Context<'_>, widget: WidgetId) -> Result<Requested> {
+        let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
+        let message = NewMessage { sender_type, message_type, text: self.message.0 };
+        cx.table.request(widget, &Outbound::new(cx, self.to, Some(message), None)).await
+    }
+}
+
+impl CallToNumber {
+    /// Has the connector of `widget` make it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it sends messages, or lacks what it takes to call.
+    pub async fn start(self, cx: &Context<'_>, widget: WidgetId) -> Result<Requested> {
+        cx.table.request(widget, &Outbound::new(cx, self.to, None, Some(self.prompt_dynamic_variables))).await
+    }
+}
+
+/// A message or a call that somebody asks for. Its ids are the same in every execution of the request.
+struct Outbound {
+    to: PhoneNumber,
+    /// The message; none of a call.
+    message: Option<NewMessage>,
+    /// What is given for the assistant's prompt; none of a message.
+    variables: Option<JsonObject>,
+    /// The id of a contact that it makes.
+    contact: Uuid,
+    /// The id of a conversation that it begins.
+    conversation: Uuid,
+    message_id: MessageId,
+    event: EventId,
+    /// What executions of the request have in common, where it may be executed more than once.
+    origin: Option<Origin>,
+    org: OrgId,
+    now: Timestamp,
+}
+
+impl Outbound {
+    fn new(cx: &Context<'_>, to: PhoneNumber, message: Option<NewMessage>, variables: Option<JsonObject>) -> Self {
+        let (event, now): (Uuid, _) = (cx.new_id(), cx.now());
+        Self {
+            to,
+            message,
+            variables,
+            contact: cx.new_id(),
+            conversation: cx.new_id(),
+            message_id: cx.new_id(),
+            event: EventId(event),
+            origin: cx.origin(event).map(|id| Origin { id, at: now }),
+            org: cx.tenant.org(),
+            now,
+        }
+    }
+
+    /// Requires that `widget` is of its kind.
+    fn fits(&self, widget: &Widget) -> Result<()> {
+        if self.message.is_some() { widget.require_messages() } else { widget.require_calls() }
+    }
+
+    /// A new contact with the number.
+    fn contact(&self, id: ContactId) -> Contact {
+        Contact { phone_number: Some(self.to.clone()), ..Contact::unknown(id, self.org, self.now) }
+    }
+}
+
+/// What was read and reserved for what is asked for.
+struct Preparation {
+    widget: WidgetId,
+    assistant: AssistantId,
+    /// The contact with the number, if there is one.
+    known: Option<ContactId>,
+    /// The open conversation that a message continues.
+    thread: Option<Conversation>,
+    contact: Option<Reservation>,
+    conversation: Option<Reservation>,
+    delivery: Reservation,
+}
+
+impl Table {
+    /// Makes what `new` asks for, again where others change the contact or its conversation at the same moment.
+    async fn request(&self, widget: WidgetId, new: &Outbound) -> Result<Requested> {
+        let mut round = self.store.backoff();
+        loop {
+            let requested = match Box::pin(self.prepare(widget, new)).await {
+                Ok(prepared) => self.request_prepared(prepared, new).await?,
+                // Perhaps an earlier execution of the request came before what refuses it now.
+                Err(refused) if new.origin.is_some() && refused.status() < 500 => {
+                    return self.requested_before(widget.into(), new.event).await?.ok_or(refused);
+                }
+                Err(error) => return Err(error),
+            };
+            match requested {
+                Some(requested) => return Ok(requested),
+                None if round.wait().await => {}
+                None => return Err(Error::Unavailable("others kept changing the conversation".into())),
+            }
+        }
+    }
+
+    /// Reads what there is, requires what it takes to send, and reserves the places of new rows.
+    async fn prepare(&self, widget: WidgetId, new: &Outbound) -> Result<Preparation> {
+        let unique = new.contact(ContactId(Uuid::nil())).unique();
+        let number: Vec<Term> = unique.into_iter().map(|value| value.term).collect();
+        // Not `try_join!`: the cost of a request must not depend on which call fails first.
+        let (widget, known) = futures_util::join!(self.get::<Widget>(widget), self.holders::<Contact>((), &number));
+        let widget = widget.on_missing("widget_id")?;
+        new.fits(&widget)?;
+        let assistant_id = widget.require_connector()?;
+        let known = known?.first().map(|(_, id)| ContactId(*id));
+
+        let contact = async {
+            if known.is_some() { Ok(None) } else { self.reserve::<Contact>((), 1, new.origin).await.map(Some) }
+        };
+        let conversation = async {
+            let thread = match known.zip(new.message.as_ref()) {
+                Some((contact, message)) => self.open_thread(widget.id, contact, &message.text).await?,
+                None => None,
+            };
+            let place = match thread {
+                Some(_) => None,
+                None => Some(self.reserve::<Conversation>((), 1, new.origin).await?),
+            };
+            Ok::<_, TableError>((thread, place))
+        };
+        let (assistant, contact, conversation, delivery) = futures_util::join!(
+            self.find::<Assistant>(assistant_id),
+            contact,
+            conversation,
+            self.reserve::<Delivery>(widget.id.into(), 1, new.origin),
+        );
+        let (assistant, contact, (thread, conversation), delivery) = (assistant?, contact?, conversation?, delivery?);
+        let refused = match assistant {
+            Some(assistant) if assistant.webhook_id.is_some() => None,
+            Some(_) => Some(Widget::has_no_webhook()),
+            None => Some(Widget::has_no_assistant()),
+        };
+        if let Some(refused) = refused {
+            for place in contact.iter().chain(&conversation).chain([&delivery]) {
+                self.give_back_unless_used(place).await?;
+            }
+            return Err(refused);
+        }
+        Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
+    }
+
+    /// Makes what `new` asks for; `None` where others have changed what was read.
+    async fn request_prepared(&self, prepared: Preparation, new: &Outbound) -> Result<Option<Requested>, TableError> {
+        let (endpoint, now) = (prepared.widget.into(), new.now);
+        let first = |place: &Option<Reservation>| place.as_ref().map_or(0, Reservation::first);
+        let contact = prepared.known.unwrap_or_else(|| ContactId(with_ordinal(new.contact, first(&prepared.contact))));
+        let begun = || Conversation {
+            prompt_dynamic_variables: new.variables.clone(),
+            ..Conversation::through(prepared.widget, prepared.assistant, contact, new.conversation, now)
+        };
+        let conversation = prepared.thread.clone().unwrap_or_else(|| begun().at(first(&prepared.conversation)));
+        let before = u32::try_from(conversation.chat_count).unwrap_or(u32::MAX);
+        let message = new.message.as_ref().map(|said| said.message(new.message_id, conversation.id, before, now));
+        let requested = Requested {
+            conversation_id: conversation.id,
+            contact_id: contact,
+            message_id: message.as_ref().map(|message| message.id),
+            event_id: new.event,
+        };
+
+        let mut transaction = Transaction::new(self);
+        // Its condition is the first one: whoever has made the delivery has made all of this.
+        transaction.deliver(endpoint, prepared.delivery.first(), NewDelivery::requested(&requested, now), now)?;
+        if prepared.known.is_none() {
+            transaction.insert(contact, &new.contact(contact))?;
+        }
+        match prepared.thread.as_ref().zip(message.as_ref()) {
+            Some((thread, message)) => drop(transaction.say(thread, message, None)?),
+            None => transaction.begin(&conversation, message.as_ref(), None)?,
+        }
+        let reserved = [Some(prepared.delivery), prepared.contact, prepared.conversation];
+        match self.commit(transaction, reserved.into_iter().flatten()).await {
+            Ok(()) => Ok(Some(requested)),
+            Err(Cancelled::Condition(0, _)) => self.requested_before(endpoint, new.event).await,
+            // In between, another writer has made a contact with the number, or changed the conversation.
+            Err(Cancelled::Condition(..)) => Ok(None),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// What an earlier execution of the same request has made.
+    async fn requested_before(&self, endpoint: EndpointId, event: EventId) -> Result<Option<Requested>, TableError> {
+        let Some(marker) = self.store.get(&made_by(&self.tenant, event.0)).await? else { return Ok(None) };
+        let delivery = self.delivery_at(endpoint, ordinal(made_id(&marker)?)).await?;
+        let requested = |delivery: Delivery| {
+            let (conversation_id, contact_id) = delivery.conversation_id.zip(delivery.contact_id)?;
+            Some(Requested { conversation_id, contact_id, message_id: delivery.message_id, event_id: event })
+        };
+        Ok(delivery.filter(|delivery| delivery.event_id == event).and_then(requested))
+    }
+}

@@ -1,0 +1,84 @@
+//! Requests that have no key: their signature says who has sent them. Nothing of such a request is read before its signature is right.
+
+use std::pin::Pin;
+
+use crate::request::context::{Context, Service};
+use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::http::HttpRequest;
+use crate::request::input::{Input, Source};
+use crate::request::pipeline::{base_url, parameters, require_size};
+use crate::request::response::{Reply, Success};
+use crate::request::tenant::Tenant;
+use crate::routes::Route;
+use crate::table::store::Store;
+use crate::table::{Table, TableError};
+use crate::values::schema::Value;
+use crate::values::time::Timestamp;
+
+/// An operation that the server of somebody else calls, which signs what it sends.
+pub trait SignedOperation: Sized + 'static {
+    /// The path's parameters.
+    type Path: Input;
+    /// Who may have sent the request.
+    type Sender: Send + Sync;
+    /// What it answers.
+    type Reply: Reply;
+
+    /// The header with the signature, in lower case.
+    const SIGNATURE: &'static str;
+
+    /// The JSON schema of the body.
+    fn body() -> Value;
+
+    /// Who may have sent a request with this path, which is none where it cannot be read. To find nobody takes the same calls.
+    fn sender(
+        store: &Store,
+        path: Option<Self::Path>,
+    ) -> impl Future<Output = Result<Option<(Tenant, Self::Sender)>, TableError>> + Send;
+
+    /// Whether `sender` has signed the message. Without a sender nobody has, and it takes the same work.
+    fn is_signed(sender: Option<&Self::Sender>, message: &SignedMessage<'_>) -> bool;
+
+    /// The handler. The sender is proven; the body is not read yet.
+    fn handle(cx: &Context<'_>, sender: Self::Sender, body: &[u8]) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// What was sent, and when it came.
+#[derive(Clone, Copy)]
+pub struct SignedMessage<'a> {
+    /// The header with the signature, where it is text.
+    pub signature: Option<&'a str>,
+    /// The body, byte by byte.
+    pub body: &'a [u8],
+    /// When it came.
+    pub now: Timestamp,
+}
+
+/// [`receive`] without its type.
+pub(super) type Receive = for<'a> fn(
+    &'static Route,
+    &'a Service,
+    Store,
+    &'a HttpRequest,
+) -> Pin<Box<dyn Future<Output = Result<Success>> + Send + 'a>>;
+
+/// Answers a signed request.
+pub(super) async fn receive<O: SignedOperation>(
+    route: &'static Route,
+    service: &Service,
+    store: Store,
+    request: &HttpRequest,
+) -> Result<Success> {
+    let parameters = parameters(route, request)?;
+    require_size(route, request)?;
+    let path = Source::text(Location::path(), parameters.iter().map(|(name, value)| (*name, value.as_ref())));
+    // A path that names nothing is answered as one that names nobody.
+    let path = O::Path::read(&path, &mut Issues::new());
+    let (signature, body) = (request.header(O::SIGNATURE), request.body.as_deref().unwrap_or_default());
+    let sender = O::sender(&store, path).await?;
+    let message = SignedMessage { signature, body, now: service.clock.now() };
+    let is_signed = O::is_signed(sender.as_ref().map(|(_, sender)| sender), &message);
+    let (tenant, sender) = sender.filter(|_| is_signed).ok_or(Error::InvalidSignature(O::SIGNATURE))?;
+    let cx = Context::new(tenant, Table::new(store, tenant), base_url(service, request), service);
+    Success::of(&O::handle(&cx, sender, body).await?)
+}

@@ -1,0 +1,90 @@
+//! A token bucket that many processes share: one item, from which each of them takes tokens by one conditional write.
+//!
+//! The item says when the bucket is full again. To take tokens moves that time on by what they take to come back; the bucket is empty when it
+//! is as far away as all tokens take. (The algorithm is known as GCRA.) A plain update does it, which meets no other one.
+
+use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+
+use crate::runtime::meter::Unit;
+use crate::table::TableError;
+use crate::table::item::{Item, number, values};
+use crate::table::keys::Key;
+use crate::table::retry::failure;
+use crate::table::store::{Store, units};
+
+/// Seconds for which the item of a full bucket is kept.
+const KEPT: i64 = 60 * 60;
+const SECOND: i64 = 1_000_000_000;
+/// How often a write is tried that others were faster than.
+const TRIES: usize = 3;
+
+/// What is to be taken. Times are nanoseconds, `now` since 1970 began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Withdrawal {
+    /// The time.
+    pub now: i64,
+    /// What the tokens take to come back.
+    pub cost: i64,
+    /// What all tokens of the bucket take.
+    pub capacity: i64,
+    /// Whether the bucket is thought to be full. If it is not as it is thought to be, that takes a second write.
+    pub seems_full: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// When the bucket is full again.
+    pub full_at: i64,
+    /// Whether the tokens were taken. Otherwise there were not as many.
+    pub granted: bool,
+}
+
+impl Store {
+    /// Takes tokens from the bucket at `key`. It waits for one attempt only: a caller waits.
+    ///
+    /// # Errors
+    /// [`TableError`]; the tokens may have been taken.
+    pub(crate) async fn withdraw(&self, key: &Key, wanted: &Withdrawal) -> Result<Taken, TableError> {
+        let Withdrawal { now, cost, capacity, seems_full: mut full } = *wanted;
+        let (latest, ttl) = (now + capacity - cost, number((now + capacity) / SECOND + KEPT));
+        for _ in 0..TRIES {
+            let (expression, condition, values) = if full {
+                let values = values([(":now", number(now)), (":next", number(now + cost)), (":ttl", ttl.clone())]);
+                ("SET full_at = :next, #ttl = :ttl", "attribute_not_exists(full_at) OR full_at <= :now", values)
+            } else {
+                let (now, latest) = ((":now", number(now)), (":latest", number(latest)));
+                let values = values([now, latest, (":cost", number(cost)), (":ttl", ttl.clone())]);
+                ("SET full_at = full_at + :cost, #ttl = :ttl", "full_at > :now AND full_at <= :latest", values)
+            };
+            let call = self.update_item(key, expression, Some(condition), &values);
+            let under_way = self.calls.begin(&self.meter).await;
+            let once = Builder::new().retry_config(RetryConfig::disabled());
+            let error = match call.customize().config_override(once).send().await {
+                Ok(output) => {
+                    under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
+                    let full_at = output.attributes.as_ref().and_then(full_at);
+                    return Ok(Taken { full_at: full_at.unwrap_or(now + cost), granted: true });
+                }
+                Err(error) => error,
+            };
+            let Some(UpdateItemError::ConditionalCheckFailedException(stands)) = error.as_service_error() else {
+                under_way.end(Unit::Write, 0.0);
+                return Err(failure(&error));
+            };
+            // A condition that fails is billed as the write it would have been; the answer does not say so.
+            under_way.end(Unit::Write, 1.0);
+            match stands.item.as_ref().and_then(full_at) {
+                Some(full_at) if full_at > latest => return Ok(Taken { full_at, granted: false }),
+                stands => full = stands.is_none_or(|full_at| full_at <= now),
+            }
+        }
+        Err(TableError::Unavailable("others kept taking tokens".into()))
+    }
+}
+
+fn full_at(item: &Item) -> Option<i64> {
+    item.get("full_at")?.as_n().ok()?.parse().ok()
+}
