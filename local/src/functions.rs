@@ -109,6 +109,9 @@ pub const OPERATIONS: &[Handler] = &[
     Handler::of::<campaign::MessageContacts>(&routes::MESSAGE_CONTACTS),
     Handler::of::<conversation::StartCall>(&routes::START_CALL),
     Handler::of::<campaign::CallContacts>(&routes::CALL_CONTACTS),
+    Handler::of::<campaign::CreateCampaign>(&routes::CREATE_CAMPAIGN),
+    Handler::of::<campaign::AddCampaignContacts>(&routes::ADD_CAMPAIGN_CONTACTS),
+    Handler::of::<campaign::UpdateCampaign>(&routes::UPDATE_CAMPAIGN),
 ];
 
 /// What the servers of others call.
@@ -257,6 +260,9 @@ const DESCRIPTIONS: &[(&str, Describe)] = &[
     ("message-contacts", Description::of::<campaign::MessageContacts>),
     ("start-call", Description::of::<conversation::StartCall>),
     ("call-contacts", Description::of::<campaign::CallContacts>),
+    ("create-campaign", Description::of::<campaign::CreateCampaign>),
+    ("add-campaign-contacts", Description::of::<campaign::AddCampaignContacts>),
+    ("update-campaign", Description::of::<campaign::UpdateCampaign>),
     ("receive-payment-event", Description::of_signed::<agency::ReceivePaymentEvent>),
 ];
 

@@ -82,10 +82,14 @@ impl Sender {
         Self::of(World::start().await, WidgetType::Whatsapp, connected, contacts).await
     }
 
+    /// The ids of all contacts.
+    pub fn contacts(&self) -> Vec<ContactId> {
+        self.contacts.iter().map(|contact| contact.id).collect()
+    }
+
     /// Runs a campaign for all contacts; its id.
     pub async fn run(&self, body: Value) -> String {
-        let contacts: Vec<ContactId> = self.contacts.iter().map(|contact| contact.id).collect();
-        self.run_for(&contacts, body).await
+        self.run_for(&self.contacts(), body).await
     }
 
     async fn run_for(&self, contacts: &[ContactId], mut body: Value) -> String {

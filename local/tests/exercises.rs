@@ -606,6 +606,75 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::CALL_CONTACTS)
     },
     Exercise {
+        body: |organisation| {
+            let widget = id(organisation, kind::WIDGET, 1);
+            json!({
+                "name": "Reminders", "type": "message", "start_time": "2030-01-07T08:00:00Z", "interval": 1440,
+                "widget_id": widget, "contact_ids": [id(organisation, kind::CONTACT, 0)], "message": "See you tomorrow.",
+                "execution_weekdays": [1, 2, 3, 4, 5], "time_window_start": "09:00", "time_window_end": "17:00",
+                "time_zone": "Europe/Berlin", "enabled": true,
+            })
+            .to_string()
+        },
+        recorded: || {
+            let route = &routes::CREATE_CAMPAIGN;
+            let never = scheduled(json!({"time_window_start": "09:00", "time_window_end": "09:00", "interval": 60}));
+            let invalid = json!({
+                "name": "Never", "type": "message", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [8],
+                "time_window_start": "9", "time_zone": "Mars/Olympus",
+            });
+            vec![
+                ("once", scheduled(json!({}))),
+                ("never-opens", never),
+                ("invalid", with_body(route, invalid.to_string())),
+                ("no-widget", scheduled(json!({"enabled": true}))),
+            ]
+        },
+        costs: || {
+            let contacts: Vec<String> = (0..25).map(|number| id('a', kind::CONTACT, number)).collect();
+            vec![
+                (", without contacts", scheduled(json!({}))),
+                (", 25 contacts", scheduled(json!({"contact_ids": contacts}))),
+            ]
+        },
+        names: &[
+            (kind::WIDGET, |id| scheduled_body(json!({"widget_id": id}))),
+            (kind::CONTACT, |id| scheduled_body(json!({"contact_ids": [id]}))),
+        ],
+        first_costs_more: true,
+        ..Exercise::of(&routes::CREATE_CAMPAIGN)
+    },
+    Exercise {
+        body: |organisation| json!({"contact_ids": [id(organisation, kind::CONTACT, 1)]}).to_string(),
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 2),
+        recorded: || {
+            let run = at(&routes::ADD_CAMPAIGN_CONTACTS, &id('a', kind::CAMPAIGN, 0));
+            vec![("without-schedule", run)]
+        },
+        costs: || vec![(", 1 contact", plain(&routes::ADD_CAMPAIGN_CONTACTS)), (", 23 contacts", more_contacts())],
+        calls_more: || vec![more_contacts()],
+        names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::ADD_CAMPAIGN_CONTACTS)
+    },
+    Exercise {
+        body: |_| r#"{"name":"Opening hours","time_window_start":"10:00","enabled":true}"#.into(),
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 2),
+        recorded: || {
+            let route = &routes::UPDATE_CAMPAIGN;
+            let cancel = with_body(route, r#"{"status":"cancelled"}"#);
+            let over = at(route, &id('a', kind::FAILED_CAMPAIGN, 1));
+            vec![
+                ("no-such-status", with_body(route, r#"{"status":"completed"}"#)),
+                ("cancelled", cancel),
+                ("completed", Call { body: br#"{"status":"paused"}"#.to_vec(), ..over }),
+            ]
+        },
+        names: &[(kind::WIDGET, |id| json!({"widget_id": id}))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::UPDATE_CAMPAIGN)
+    },
+    Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),
         recorded: || {
@@ -673,6 +742,23 @@ fn assistant_with_webhook() -> Call {
 
 fn campaign(contacts: &[&str]) -> Call {
     with_body(&routes::RUN_CAMPAIGN, json!({"contact_ids": contacts}).to_string())
+}
+
+/// More than one transaction adds.
+fn more_contacts() -> Call {
+    let contacts: Vec<String> = (2..25).map(|number| id('a', kind::CONTACT, number)).collect();
+    with_body(&routes::ADD_CAMPAIGN_CONTACTS, json!({"contact_ids": contacts}).to_string())
+}
+
+/// A campaign that is sent once, with these members more.
+fn scheduled(more: Value) -> Call {
+    with_body(&routes::CREATE_CAMPAIGN, scheduled_body(more).to_string())
+}
+
+fn scheduled_body(more: Value) -> Value {
+    let mut body = json!({"name": "Reminders", "type": "message", "start_time": "2030-01-07T09:00:00Z"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
 }
 
 fn webhook(organisation: char) -> String {

@@ -61,14 +61,17 @@ mod billing_plan {
     mod create_agency_billing_plan;
 }
 mod campaign {
+    mod add_campaign_contacts;
     mod call_contacts;
     mod cancel_campaign;
+    mod create_campaign;
     mod list_campaigns;
     mod message_contacts;
     mod pause_campaign;
     mod read_campaign;
     mod retry_campaign;
     mod run_campaign;
+    mod update_campaign;
 }
 mod campaign_contact {
     mod delete_campaign_contact;

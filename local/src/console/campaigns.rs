@@ -24,8 +24,15 @@ fn listed(organisation: &OrganisationWithKey, campaign: &Value) -> Markup {
     let id = member(campaign, "id");
     html! {
         td { (moment_of(&campaign["created_at"])) }
-        td.wide { (member(campaign, "message")) div { code { (id) } } }
-        td { (member(campaign, "status")) }
+        td.wide {
+            @if !campaign["name"].is_null() { strong { (member(campaign, "name")) } " " }
+            (member(campaign, "message"))
+            div { code { (id) } }
+        }
+        td {
+            (member(campaign, "status"))
+            @if !campaign["next_run_at"].is_null() { div { "next " (moment_of(&campaign["next_run_at"])) } }
+        }
         td { progress aria-label={ (done) " of " (total) } value=(done) max=(total.max(1)) {} }
         @for count in counts { td.number { (count) } }
         td.buttons {

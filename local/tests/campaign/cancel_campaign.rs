@@ -66,7 +66,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     assert_eq!((answer.status, json(&answer)), (200, envelope));
     // One item has changed, however many contacts there are.
     let key = row("CAMPAIGN", 0);
-    let mut item = crate::records::stored(&wanted, &[], &key);
+    let mut item = crate::records::stored(&wanted, &["attributes"], &key);
     // How many it began with, and no message: both stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
     item["changed_by"] = FRESH[0].into();
@@ -207,7 +207,7 @@ async fn counts_always_add_up_to_the_contacts() {
                     }
                     if is_sent {
                         let fresh = stack.gateway.service.ids.fresh(now);
-                        let (widget, assistant) = (seen.widget_id, seen.assistant_id.unwrap());
+                        let (widget, assistant) = (seen.widget_id.unwrap(), seen.assistant_id.unwrap());
                         let dispatch = [Dispatch {
                             contact: was.clone(),
                             thread: None,

@@ -14,6 +14,7 @@ use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, Sent
 use crate::request::error::{Error, Result};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, WebhookId, WidgetId};
+use crate::values::time::Timestamp;
 
 use crate::delivery::endpoint::{Endpoint, Target};
 use crate::delivery::outbox::Outbox;
@@ -40,6 +41,8 @@ enum GivenUp {
     Stopped(&'static str),
     /// Its campaign is paused.
     Paused(CampaignId),
+    /// The window of its campaign opens at this time.
+    Closed(Timestamp),
     /// This process has no room for its body now.
     Postponed,
 }
@@ -117,6 +120,12 @@ impl Outbox<'_> {
                 }
                 // The campaign was resumed meanwhile: nobody else looks for the delivery any more.
                 self.defer(endpoint, was).await?;
+            }
+            GivenUp::Closed(opens) => {
+                endpoint
+                    .table
+                    .replace_delivery(endpoint.id, was, &was.clone().waiting_until(opens, self.now()))
+                    .await?;
             }
             GivenUp::Postponed if was.state == DeliveryState::Ready => self.defer(endpoint, was).await?,
             // It stays due, for the next tick.
@@ -207,11 +216,21 @@ impl Outbox<'_> {
                 if campaign.status == CampaignStatus::Paused {
                     return Ok(Err(GivenUp::Paused(campaign.id)));
                 }
+                let schedule = campaign.schedule().filter(|schedule| !schedule.is_open(self.now()));
+                if let Some(opens) = schedule.and_then(|schedule| schedule.opens(self.now())) {
+                    return Ok(Err(GivenUp::Closed(opens)));
+                }
                 let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
                 let campaign = Campaign { message: self.campaign_text(table, &campaign).await?, ..campaign };
-                print(EventData::Campaign(CampaignData::of(&campaign, &member, &contact, was.message_id)))
+                print(EventData::Campaign(CampaignData::of(
+                    &campaign,
+                    WidgetId(endpoint.id.0),
+                    &member,
+                    &contact,
+                    was.message_id,
+                )))
             }
             (EventKind::MessageRequested | EventKind::CallRequested, Some(id), _) => {
                 let (conversation, contact, message) = futures_util::try_join!(

@@ -200,6 +200,7 @@ impl<'a> CampaignData<'a> {
     /// The message or the call for one contact of a campaign.
     pub fn of(
         campaign: &'a Campaign,
+        widget: WidgetId,
         member: &CampaignContact,
         contact: &'a Contact,
         message_id: Option<MessageId>,
@@ -207,7 +208,7 @@ impl<'a> CampaignData<'a> {
         Self {
             campaign_id: campaign.id,
             campaign_contact_id: member.id,
-            widget_id: campaign.widget_id,
+            widget_id: widget,
             assistant_id: campaign.assistant_id,
             conversation_id: member.conversation_id,
             contact_id: contact.id,

@@ -6,10 +6,16 @@ mod lease;
 mod progress;
 pub mod rate_limit;
 mod run;
+mod schedule;
+mod scheduled;
+mod staged;
 pub(crate) mod storage;
 
 pub use lease::Lease;
 pub use progress::{Dispatch, Dispatched, Places, fail_deliveries, together};
+pub use schedule::Schedule;
+pub use scheduled::{CampaignChanges, NewScheduledCampaign};
+pub use staged::{AddedContacts, MoreContacts};
 pub use storage::Earlier;
 
 use std::collections::HashSet;
@@ -19,24 +25,48 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::records::campaign::storage::run_pointer;
+use crate::records::declaration::{Declared as _, Named};
 use crate::records::delivery::storage::Due;
-use crate::records::widget::Widget;
+use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Parse, Raw, bounded_list, settle, words};
+use crate::request::input::{Between, Parse, Raw, Source, bounded_list, settle, words};
 use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
 use crate::table::keys::Key;
+use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
 use crate::values::id::{
-    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, WidgetId, ordinal, with_ordinal,
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, WidgetId, ordinal,
+    with_ordinal,
 };
+use crate::values::json::JsonObject;
 use crate::values::schema::Schema;
 use crate::values::time::Timestamp;
 
-/// The most contacts of one run.
+/// The most contacts of one request.
 pub const MAX_CONTACTS: usize = 10_000;
+
+/// The most places of a campaign, to which contacts may be added again and again.
+pub const MAX_PLACES: u32 = 100_000;
 
 /// Seconds within which a repeated request to run a campaign is a retry.
 pub const SAME_RUN: i64 = 600;
+
+/// Minutes between the executions of a campaign, at most ten years.
+pub type Minutes = Between<1, 5_256_000>;
+
+crate::choice! {
+    /// What the contacts of a campaign get.
+    pub enum CampaignType {
+        OutboundCall = "outbound_call",
+        Message = "message",
+    }
+}
+
+impl From<WidgetType> for CampaignType {
+    fn from(widget: WidgetType) -> Self {
+        if widget.calls() { Self::OutboundCall } else { Self::Message }
+    }
+}
 
 crate::choice! {
     /// The status of a campaign.
@@ -72,6 +102,13 @@ impl ContactIds {
     pub fn distinct(&self) -> Vec<ContactId> {
         let mut seen = HashSet::with_capacity(self.sent.len());
         self.sent.iter().copied().filter(|id| seen.insert(*id)).collect()
+    }
+
+    /// An issue at the index of each that is `missing`.
+    pub(crate) fn unknown(&self, missing: &HashSet<ContactId>) -> Issues {
+        let at = Location::body().name("contact_ids");
+        let unknown = self.sent.iter().enumerate().filter(|(_, id)| missing.contains(id));
+        unknown.map(|(index, _)| at.index(index).issue("not_found", "Not found")).collect()
     }
 }
 
@@ -135,24 +172,50 @@ impl Counts {
 crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
-        /// The widget it runs through.
-        own(filter) widget_id: WidgetId,
+        /// What people read.
+        input name: Option<String> = None,
+        /// What its contacts get.
+        input r#type: Option<CampaignType> = None,
+        /// The widget it runs through. Without one it cannot be enabled.
+        input(filter) widget_id: Option<WidgetId> = None,
         /// The widget's assistant.
         own assistant_id: Option<AssistantId> = None,
         /// The message; null for calls. It is stored beside the campaign, which changes often.
-        own message: Option<String> = None,
+        input message: Option<String> = None,
         /// Whether a new thread begins.
-        own start_new_conversation: bool = false,
+        input start_new_conversation: bool = false,
         /// The status.
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
-        /// Its contacts by state. What is stored is how many it began with, as queued: see [`Campaign::counted`].
+        /// Its contacts by state. What is stored is how many places it has, as queued: see [`Campaign::counted`].
         own counts: Counts = Counts::default(),
+        /// The first execution; null where it was run at once. Without an offset it is in `time_zone`.
+        input start_time: Option<ZonedTime> = None,
+        /// Minutes from one execution to the next; null where there is only one. Whole days keep the local hour.
+        input interval: Option<Minutes> = None,
+        /// The days on which it is sent, from 1 for Monday to 7 or 0 for Sunday; empty for every day.
+        input execution_weekdays: Weekdays = Weekdays::default(),
+        /// The local time from which on it is sent, as `HH:MM`; null for the beginning of the day.
+        input time_window_start: Option<TimeOfDay> = None,
+        /// The local time until which it is sent, as `HH:MM`, perhaps on the next day; null for the end of the day.
+        input time_window_end: Option<TimeOfDay> = None,
+        /// The time zone of the window and the weekdays, by its name in the IANA database.
+        input time_zone: ZoneName = ZoneName::utc(),
+        /// Whether it is sent when its time comes.
+        input enabled: bool = false,
+        /// Free-form.
+        input attributes: JsonObject = JsonObject::default(),
+        /// When it is sent next: its next execution, or the moment in which the window opens for the rest of the last one.
+        own next_run_at: Option<Timestamp> = None,
+        /// When its last execution ended.
+        own last_run_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
         /// The place of the next contact to dispatch.
         hidden next_place: u32 = 0,
+        /// The place behind the last contact of the execution that is under way; `None` between two.
+        hidden until_place: Option<u32> = None,
         /// The round: 0, and one more with each retry.
         hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
@@ -184,11 +247,7 @@ impl NewCampaign {
     /// # Errors
     /// [`Error::Invalid`], with an issue at each index.
     pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
-        let at = Location::body().name("contact_ids");
-        let sent = self.contact_ids.sent.iter().enumerate();
-        let unknown = sent.filter(|(_, id)| missing.contains(id)).map(|(index, _)| index);
-        let issues: Issues = unknown.map(|index| at.index(index).issue("not_found", "Not found")).collect();
-        settle(Some(()), issues)
+        settle(Some(()), self.contact_ids.unknown(missing))
     }
 }
 
@@ -202,23 +261,33 @@ impl Campaign {
         let said = new.message.as_ref();
         let message = if calls { None } else { said.or(widget.first_message()).cloned() };
         if !calls && message.is_none() {
-            let (kind, msg) = words::MISSING;
-            return Err(Error::invalid(Location::body().name("message").issue(kind, msg)));
+            return Err(Self::has_no_message());
         }
         Ok(Self {
-            id,
-            widget_id: widget.id,
+            r#type: Some(widget.widget_type.into()),
+            widget_id: Some(widget.id),
             assistant_id: widget.assistant_id,
             message,
             start_new_conversation: calls || new.start_new_conversation,
             status: CampaignStatus::Queued,
-            counts: Counts { queued: contacts as u64, sent: 0, failed: 0, cancelled: 0 },
-            created_at: now,
-            updated_at: now,
-            next_place: 0,
-            round: 0,
+            counts: Counts { queued: contacts as u64, ..Counts::default() },
             due_at: Some(now),
+            ..Self::empty(id, now)?
         })
+    }
+
+    /// A campaign of nothing but defaults.
+    fn empty(id: CampaignId, now: Timestamp) -> Result<Self> {
+        let nothing = Source::text(Location::body(), []);
+        let read = Self::read(&nothing, &mut Issues::new(), &mut Named::default());
+        let campaign = read.ok_or_else(|| Error::Internal("a field of a campaign has no default".into()))?;
+        Ok(Self { id, created_at: now, updated_at: now, ..campaign })
+    }
+
+    /// The answer to a request whose chats would have no first message.
+    fn has_no_message() -> Error {
+        let (kind, msg) = words::MISSING;
+        Error::invalid(Location::body().name("message").issue(kind, msg))
     }
 }
 
@@ -231,6 +300,11 @@ impl Campaign {
     /// Its partition in the index of what becomes due.
     fn partition(&self, _: CampaignId) -> Option<String> {
         self.due_at.map(|_| Due::Campaign.partition(self.id.0))
+    }
+
+    /// Whether it is sent again and again.
+    pub fn recurs(&self) -> bool {
+        self.start_time.is_some() && self.interval.is_some()
     }
 
     /// Whether all its contacts were dispatched, as far as is stored.
@@ -249,13 +323,14 @@ impl Campaign {
         self
     }
 
-    /// This campaign as it is answered: completed, if nothing is left to send.
+    /// This campaign as it is answered: completed, if nothing is left to send and nothing ever will be; with the time at which it is sent next.
     #[must_use]
     pub fn seen(mut self) -> Self {
         let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
-        if under_way && self.counts.queued == 0 {
+        if under_way && self.counts.queued == 0 && !self.recurs() {
             self.status = CampaignStatus::Completed;
         }
+        self.next_run_at = self.due_at.filter(|_| self.status == CampaignStatus::ToBeRun);
         self
     }
 }
@@ -332,6 +407,8 @@ crate::object! {
         pub round: u32,
         /// Its delivery, where it was dispatched to a connector.
         pub delivery_id: Option<DeliveryId>,
+        /// The connector: that of the widget through which the campaign ran then.
+        pub endpoint_id: Option<EndpointId>,
     }
 }
 
@@ -366,7 +443,12 @@ impl CampaignContact {
 
     /// The contacts of a new campaign, none of them sent yet.
     pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
-        let run = campaign.id.run();
+        Self::queued_from(0, campaign.id, contacts, campaign.created_at)
+    }
+
+    /// Contacts that are added to a campaign, from the place `first` on.
+    pub fn queued_from(first: u32, campaign: CampaignId, contacts: &[ContactId], now: Timestamp) -> Vec<Self> {
+        let run = campaign.run();
         let queued = |(place, contact_id): (u32, &ContactId)| Self {
             id: run.contact(place),
             campaign_id: run.campaign(),
@@ -374,12 +456,13 @@ impl CampaignContact {
             status: ContactStatus::Queued,
             conversation_id: None,
             error: None,
-            created_at: campaign.created_at,
-            updated_at: campaign.created_at,
+            created_at: now,
+            updated_at: now,
             round: 0,
             delivery_id: None,
+            endpoint_id: None,
         };
-        (0..).zip(contacts).map(queued).collect()
+        (first..).zip(contacts).map(queued).collect()
     }
 }
 

@@ -350,6 +350,13 @@ impl Delivery {
         self.due(SentBy::Tick, now, now)
     }
 
+    /// To be sent at `at`, and as often tried as before the try that was begun last.
+    #[must_use]
+    pub fn waiting_until(self, at: Timestamp, now: Timestamp) -> Self {
+        let waiting = Self { state: DeliveryState::Waiting, next_attempt_at: Some(at), ..self.not_tried(now) };
+        waiting.due(SentBy::Stream, at, now)
+    }
+
     /// Not due, and as often tried as before the try that was begun last.
     #[must_use]
     pub fn parked(self, now: Timestamp) -> Self {

@@ -43,7 +43,7 @@ impl Dates {
     pub fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let from = source.optional::<Option<DateOrTime>>("date_from", issues, || None);
         let to = source.optional::<Option<DateOrTime>>("date_to", issues, || None);
-        Some(Self { from: from?.map(|from| from.0), to: to?.map(|to| to.0) })
+        Some(Self { from: from?.map(|from| from.at), to: to?.map(|to| to.at) })
     }
 
     /// The members of a query's schema.

@@ -211,9 +211,9 @@ impl Table {
     ) -> Result<Result<R, E>, TableError> {
         let mut round = self.store.backoff();
         loop {
-            let (version, changed_by) = (version(&item), item.get(CHANGED_BY).cloned());
+            let (version, is_done) = (version(&item), was_changed_by(&item, by));
             let was: R = from_item(item)?;
-            if changed_by == Some(text(by)) {
+            if is_done {
                 return Ok(Ok(was));
             }
             let mut is = was.clone();
@@ -371,6 +371,11 @@ impl Transaction<'_> {
             });
         }
     }
+}
+
+/// Whether the request `by` was the last to change the row in an item.
+pub(crate) fn was_changed_by(item: &Item, by: Uuid) -> bool {
+    item.get(CHANGED_BY) == Some(&text(by))
 }
 
 pub(crate) fn version(item: &Item) -> u64 {

@@ -67,7 +67,12 @@ impl Parse for Timestamp {
 
 /// A date or a time, as a filter has it: a date means its beginning, and what has no offset is in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DateOrTime(pub Timestamp);
+pub struct DateOrTime {
+    /// The point in time.
+    pub at: Timestamp,
+    /// Whether it has no offset.
+    pub is_local: bool,
+}
 
 impl DateOrTime {
     /// The date or time that `text` is, rounded up to the next millisecond.
@@ -80,7 +85,8 @@ impl DateOrTime {
         let offset = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
         let time = offset.or_else(|| date().or_else(local).map(|time| time.and_utc()))?;
         let surplus = time.timestamp_subsec_nanos() % 1_000_000;
-        Some(Self(Timestamp::from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0))))
+        let at = Timestamp::from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0));
+        Some(Self { at, is_local: offset.is_none() })
     }
 }
 
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_date_is_its_beginning_and_a_time_without_an_offset_is_in_utc() {
-        let read = |text: &str| DateOrTime::new(text).map(|time| time.0.to_string());
+        let read = |text: &str| DateOrTime::new(text).map(|time| time.at.to_string());
         for (text, wanted) in [
             ("2026-01-31", "2026-01-31T00:00:00.000Z"),
             ("2026-01-31T12:30:15Z", "2026-01-31T12:30:15.000Z"),

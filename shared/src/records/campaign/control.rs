@@ -53,7 +53,12 @@ impl Campaign {
     /// [`Error::Conflict`] where it is not paused and nothing is left to send.
     pub fn resume(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
         if self.status == CampaignStatus::Paused {
-            self.queue(now);
+            if self.start_time.is_some() && self.until_place.is_none() && self.next_place == 0 {
+                // Nothing was sent yet.
+                self.plan(now);
+            } else {
+                self.queue(now);
+            }
         } else if self.is_over(counts) {
             return Err(self.has_nothing_to_send());
         }
@@ -68,7 +73,8 @@ impl Campaign {
         match self.status {
             CampaignStatus::Cancelled => return Err(self.has_nothing_to_send()),
             CampaignStatus::Paused => return Err(Self::is_in_progress()),
-            _ if counts.queued > 0 => return Err(Self::is_in_progress()),
+            // What was added since the last execution waits for the next one.
+            _ if counts.queued > 0 && !self.waits() => return Err(Self::is_in_progress()),
             _ if counts.failed == 0 => {}
             _ => {
                 self.round += 1;
@@ -80,12 +86,43 @@ impl Campaign {
 
     /// Whether nothing is left to send, and nothing ever will be without a retry.
     fn is_over(&self, counts: Counts) -> bool {
-        matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || counts.queued == 0
+        let is_left = counts.queued > 0 || self.recurs() || self.waits();
+        matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || !is_left
     }
 
-    /// Due at once, from its first contact on: those before the last one dispatched may have a delivery that was parked.
+    /// Whether it waits for its time, or for somebody who enables or resumes it.
+    pub(super) fn waits(&self) -> bool {
+        let waiting = [CampaignStatus::NotStarted, CampaignStatus::ToBeRun, CampaignStatus::Paused];
+        self.start_time.is_some() && waiting.contains(&self.status)
+    }
+
+    /// Due as soon as its window is open, from its first contact on: those before the last one dispatched may have a delivery that was parked. What was
+    /// added since the last execution waits for the next one.
     fn queue(&mut self, now: Timestamp) {
-        (self.status, self.due_at, self.next_place) = (CampaignStatus::Queued, Some(now), 0);
+        let opens = self.schedule().and_then(|schedule| {
+            self.until_place = self.until_place.or(Some(self.next_place));
+            schedule.opens(now)
+        });
+        let at = opens.unwrap_or(now);
+        self.status = if at == now { CampaignStatus::Queued } else { CampaignStatus::ToBeRun };
+        (self.due_at, self.next_place) = (Some(at), 0);
+        self.touch(now);
+    }
+
+    /// Sets what a campaign with a schedule does next: it is completed, not started, or due at a time.
+    pub(super) fn plan(&mut self, now: Timestamp) {
+        let Some(schedule) = self.schedule() else { return };
+        let has_run = self.last_run_at.is_some_and(|last| schedule.start <= last);
+        let next = match self.until_place {
+            Some(_) => schedule.opens(now),
+            None if has_run => schedule.next(now),
+            None => schedule.first(now),
+        };
+        (self.status, self.due_at) = match next {
+            None => (CampaignStatus::Completed, None),
+            Some(_) if !self.enabled => (CampaignStatus::NotStarted, None),
+            Some(_) => (CampaignStatus::ToBeRun, next),
+        };
         self.touch(now);
     }
 
@@ -96,20 +133,19 @@ impl Campaign {
 
     /// The answer to a request that waits for the end of a campaign.
     pub fn is_in_progress() -> Error {
-        Error::Conflict {
-            at: Location::path().name("campaign_id"),
-            kind: "campaign_in_progress",
-            message: "The campaign is being sent",
-        }
+        Self::conflict("campaign_in_progress", "The campaign is being sent")
     }
 
     /// The answer to a request that needs a campaign with something left to send.
-    fn has_nothing_to_send(&self) -> Error {
-        let at = Location::path().name("campaign_id");
-        if self.status == CampaignStatus::Cancelled {
-            return Error::Conflict { at, kind: "campaign_cancelled", message: "The campaign is cancelled" };
+    pub(super) fn has_nothing_to_send(&self) -> Error {
+        match self.status {
+            CampaignStatus::Cancelled => Self::conflict("campaign_cancelled", "The campaign is cancelled"),
+            _ => Self::conflict("campaign_completed", "The campaign has nothing left to send"),
         }
-        Error::Conflict { at, kind: "campaign_completed", message: "The campaign has nothing left to send" }
+    }
+
+    pub(super) fn conflict(kind: &'static str, message: &'static str) -> Error {
+        Error::Conflict { at: Location::path().name("campaign_id"), kind, message }
     }
 }
 

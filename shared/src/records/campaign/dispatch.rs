@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
+use crate::records::campaign::staged::StagedContacts;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::campaign::{Dispatch, Dispatched, Places, together};
@@ -52,17 +53,24 @@ pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
 async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timestamp) -> Result<()> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
-    let (id, widget) = (lease.campaign.id, lease.campaign.widget_id);
-    let text = table.campaign_text(id.run());
-    let (places, channel, text) = futures_util::try_join!(table.places(id), channel(table, widget), text)?;
-    lease.campaign.message = text;
+    let schedule = lease.campaign.schedule();
+    let beside = table.beside_campaign(lease.campaign.id.run());
+    let (channel, beside) = futures_util::try_join!(channel(table, lease.campaign.widget_id), beside)?;
+    lease.campaign.message = beside.text;
+    let places = lease.until();
     let connected = channel.as_ref().is_ok_and(|(widget, _)| widget.connector_url.is_some());
     let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
     let mut ahead = None;
     while lease.next < places {
+        let closed = schedule.as_ref().filter(|schedule| !schedule.is_open(clock.now()));
+        if let Some(opens) = closed.and_then(|schedule| schedule.opens(clock.now())) {
+            table.interrupt_campaign(&lease, opens).await?;
+            return Ok(());
+        }
+        let until = Until { deadline, closes: schedule.as_ref().and_then(|schedule| schedule.closes(clock.now())) };
         let found = match ahead.take() {
             Some(chunk) => chunk,
-            None => chunk(cx, table, &lease.campaign, lease.next..places, deadline).await?,
+            None => chunk(cx, table, &lease.campaign, (lease.next..places, &beside.staged), until).await?,
         };
         let Some(Chunk { contacts, slots, next }) = found else {
             table.release_lease(&lease, clock.now()).await?;
@@ -73,7 +81,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             if together == 1 || next >= places {
                 return Ok(None);
             }
-            chunk(cx, table, &lease.campaign, next..places, deadline).await.map(Some)
+            chunk(cx, table, &lease.campaign, (next..places, &beside.staged), until).await.map(Some)
         };
         let this = dispatch_all(cx, table, &lease.campaign, (&contacts, &slots, together), &channel);
         let (dispatched, further) = futures_util::join!(this, further);
@@ -83,8 +91,26 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             return Ok(());
         }
     }
-    table.finish_campaign(&lease).await?;
+    let now = clock.now();
+    let staged = beside.staged.iter().filter(|staged| staged.expires_at > now).map(|staged| staged.first).min();
+    table.finish_campaign(&lease, staged, now).await?;
     Ok(())
+}
+
+/// When no more contacts are dispatched.
+#[derive(Debug, Clone, Copy)]
+struct Until {
+    /// The tick ends.
+    deadline: Timestamp,
+    /// The window closes, if it does.
+    closes: Option<Timestamp>,
+}
+
+impl Until {
+    /// Whether a contact may be dispatched at `at`.
+    fn allows(self, at: Timestamp) -> bool {
+        self.closes.is_none_or(|closes| at < closes)
+    }
 }
 
 /// Contacts that are dispatched before the lease is renewed.
@@ -103,15 +129,15 @@ async fn chunk(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
-    places: Range<u32>,
-    deadline: Timestamp,
+    (places, staged): (Range<u32>, &[StagedContacts]),
+    until: Until,
 ) -> Result<Option<Chunk>> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let count = CHUNK.max(rate / 2).min(rate);
     let (mut next, mut window) = (places.start, count);
     let mut contacts = Vec::new();
     while contacts.is_empty() && next < places.end {
-        if clock.now() > deadline {
+        if clock.now() > until.deadline {
             return Ok(None);
         }
         let end = places.end.min(next + window);
@@ -119,7 +145,8 @@ async fn chunk(
         let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
         try_join_all(dispatched.map(|contact| table.unpark_delivery(campaign, contact, clock.now()))).await?;
         contacts = found;
-        contacts.retain(|contact| contact.is_waiting_in(campaign));
+        let is_staged = |contact: &CampaignContact| staged.iter().any(|staged| staged.has(contact.id));
+        contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_staged(contact));
         next = end;
         window = SEARCH.max(count);
         // Those behind the last one wait for the next chunk.
@@ -135,12 +162,23 @@ async fn chunk(
         contacts.retain(|contact| !gone.contains(&contact.contact_id));
     }
     let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
-    let limited = (campaign.widget_id, Limited::Dispatch);
-    let slots = match wanted {
-        0 => Vec::new(),
-        _ => table.reserve_sends(limited, wanted, rate, clock.now(), deadline).await?,
+    let slots = match campaign.widget_id.filter(|_| wanted > 0) {
+        None => contacts.iter().map(|_| clock.now()).collect(),
+        Some(widget) => {
+            let limited = (widget, Limited::Dispatch);
+            table.reserve_sends(limited, wanted, rate, clock.now(), until.deadline).await?
+        }
     };
-    Ok((slots.len() == contacts.len()).then_some(Chunk { contacts, slots, next }))
+    let open = slots.iter().take_while(|slot| until.allows(**slot)).count();
+    if open == 0 && wanted > 0 {
+        return Ok(None);
+    }
+    // The rest of them wait for the window.
+    if let Some(place) = contacts.get(open).and_then(|contact| contact.id.place()) {
+        next = place;
+        contacts.truncate(open);
+    }
+    Ok(Some(Chunk { contacts, slots, next }))
 }
 
 /// Dispatches contacts, so many `together`, each not before its time.
@@ -175,7 +213,11 @@ async fn dispatch_all(
 }
 
 /// The widget of a campaign and its assistant, or why it cannot be sent.
-async fn channel(table: &Table, id: WidgetId) -> Result<Result<(Widget, AssistantId), &'static str>, TableError> {
+async fn channel(
+    table: &Table,
+    id: Option<WidgetId>,
+) -> Result<Result<(Widget, AssistantId), &'static str>, TableError> {
+    let Some(id) = id else { return Ok(Err("the campaign has no widget")) };
     let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Err("the widget is gone")) };
     let Some(assistant) = widget.assistant_id else { return Ok(Err("the widget has no assistant")) };
     let found = table.find::<Assistant>(assistant).await?;

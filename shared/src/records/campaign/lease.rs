@@ -23,6 +23,13 @@ pub struct Lease {
     expires_at: Timestamp,
 }
 
+impl Lease {
+    /// The place behind the last contact of the execution.
+    pub fn until(&self) -> u32 {
+        self.campaign.until_place.unwrap_or_default()
+    }
+}
+
 impl Table {
     /// Takes a lease on the due campaign at `key`; `None` where another function has one, or nothing is left to do.
     ///
@@ -35,10 +42,13 @@ impl Table {
             (":now", text(now)),
             (":queued", text(CampaignStatus::Queued.as_str())),
             (":in_progress", text(CampaignStatus::InProgress.as_str())),
+            (":to_be_run", text(CampaignStatus::ToBeRun.as_str())),
             (":one", number(1)),
         ]);
-        let expression = "SET due_at = :lease, #status = :in_progress, updated_at = :now ADD version :one";
-        let condition = "due_at <= :now AND #status IN (:queued, :in_progress)";
+        // An execution ends with the contacts that there are when it begins.
+        let expression = "SET due_at = :lease, #status = :in_progress, updated_at = :now, \
+            until_place = if_not_exists(until_place, counts.queued) ADD version :one";
+        let condition = "due_at <= :now AND #status IN (:queued, :in_progress, :to_be_run)";
         match self.store.update(key, expression, Some(condition), &values).await {
             Ok(item) => {
                 let campaign: Campaign = from_item(item)?;
@@ -70,12 +80,55 @@ impl Table {
         self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
     }
 
-    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due.
+    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due, or at its next execution. `staged` is the first place of
+    /// what was being added all the while, and so was not looked at.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn finish_campaign(&self, lease: &Lease) -> Result<bool, TableError> {
-        self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await
+    pub async fn finish_campaign(
+        &self,
+        lease: &Lease,
+        staged: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, TableError> {
+        let campaign = &lease.campaign;
+        let Some(schedule) = campaign.schedule() else {
+            return self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await;
+        };
+        let until = lease.until();
+        let from = (":from", number(staged.map_or(until, |staged| staged.min(until))));
+        let ran = (":now", text(now));
+        if let Some(next) = schedule.next(now) {
+            let status = if campaign.enabled { CampaignStatus::ToBeRun } else { CampaignStatus::NotStarted };
+            let (set, remove) = if campaign.enabled { (", due_at = :next", "") } else { ("", ", due_pk, due_at") };
+            let expression = format!(
+                "SET #status = :status, next_place = :from, last_run_at = :now{set} REMOVE until_place{remove} ADD version :one"
+            );
+            let mut also = vec![(":status", text(status.as_str())), from, ran];
+            also.extend(campaign.enabled.then(|| (":next", text(next))));
+            return self.while_leased(lease, &expression, &also).await;
+        }
+        // It is the last execution, which waits for what was added meanwhile.
+        if staged.is_none_or(|staged| staged >= until) {
+            let expression = "SET last_run_at = :now REMOVE due_pk, due_at, until_place ADD version :one";
+            let nothing_added = "due_at = :mine AND counts.queued = :until";
+            let also = [(":until", number(until)), ran.clone()];
+            if self.while_leased_and(lease, nothing_added, expression, &also).await? {
+                return Ok(true);
+            }
+        }
+        let expression = "SET due_at = :now, next_place = :from REMOVE until_place ADD version :one";
+        self.while_leased(lease, expression, &[from, ran]).await
+    }
+
+    /// Ends the lease of a campaign whose window is closed: the rest of its contacts wait until it `opens`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn interrupt_campaign(&self, lease: &Lease, opens: Timestamp) -> Result<bool, TableError> {
+        let expression = "SET #status = :to_be_run, due_at = :opens ADD version :one";
+        let also = [(":to_be_run", text(CampaignStatus::ToBeRun.as_str())), (":opens", text(opens))];
+        self.while_leased(lease, expression, &also).await
     }
 
     /// Stores that a campaign is completed, where all its contacts were dispatched and none is queued any more: lists are filtered by the
@@ -112,10 +165,20 @@ impl Table {
         expression: &str,
         also: &[(&'static str, AttributeValue)],
     ) -> Result<bool, TableError> {
+        self.while_leased_and(lease, "due_at = :mine", expression, also).await
+    }
+
+    async fn while_leased_and(
+        &self,
+        lease: &Lease,
+        condition: &str,
+        expression: &str,
+        also: &[(&'static str, AttributeValue)],
+    ) -> Result<bool, TableError> {
         let mut values = values([(":mine", text(lease.expires_at)), (":one", number(1))]);
         values.extend(also.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let key = self.key::<Campaign>(lease.campaign.id);
-        match self.store.update(&key, expression, Some("due_at = :mine"), &values).await {
+        match self.store.update(&key, expression, Some(condition), &values).await {
             Ok(_) => Ok(true),
             Err(Cancelled::Condition(..)) => Ok(false),
             Err(cancelled) => Err(cancelled.into()),

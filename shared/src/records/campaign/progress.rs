@@ -57,7 +57,7 @@ pub(super) const AS_READ: &str =
 
 /// A contact has its conversation, and is in the round of its campaign.
 const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
-    #round = :round, delivery_id = :delivery";
+    #round = :round, delivery_id = :delivery, endpoint_id = :endpoint";
 
 /// A contact has failed without a conversation, in the round of its campaign.
 const FAILED: &str =
@@ -196,6 +196,7 @@ impl Table {
                 (":none", null()),
                 (":round", number(campaign.round)),
                 (":delivery", delivery.map_or_else(null, text)),
+                (":endpoint", dispatch.connector.map_or_else(null, |(endpoint, _)| text(endpoint))),
                 (":now", text(now)),
             ]);
             values.extend(as_read(&dispatch.contact));
@@ -338,8 +339,9 @@ impl Table {
         contact: &CampaignContact,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        let Some(id) = contact.delivery_id else { return Ok(()) };
-        let endpoint = campaign.widget_id.into();
+        // What was dispatched before the connector was stored has that of the campaign, whose widget could not be changed then.
+        let endpoint = contact.endpoint_id.or(campaign.widget_id.map(EndpointId::from));
+        let Some((id, endpoint)) = contact.delivery_id.zip(endpoint) else { return Ok(()) };
         let parked = self.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
         if let Some(was) = parked {
             // Where it has changed, another process has done this.

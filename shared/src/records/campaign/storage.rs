@@ -9,7 +9,8 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::progress::{AS_READ, as_read};
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_CONTACTS, Outcomes, RunId, RunMarker};
+use super::staged::StagedContacts;
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
@@ -71,6 +72,11 @@ pub(super) fn failed_in(round: u32) -> String {
     if round == 0 { "failed".to_owned() } else { format!("failed_{round}") }
 }
 
+/// The key of contacts that are being added, from the place `first` on.
+pub(super) fn staged_contacts(tenant: &Tenant, run: RunId, first: u32) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_STAGED#{first:06}"))
+}
+
 /// The key of the deleted places of a partition of contacts.
 fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("OUTCOMES_DELETED#{:02}", partition(id)))
@@ -80,11 +86,14 @@ fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
         let run = CampaignId(id).run();
-        let firsts =
-            (0..).step_by(CONTACTS_PER_PARTITION as usize).take_while(|place| (*place as usize) < MAX_CONTACTS);
-        let contacts = firsts.map(|place| CampaignContact::key(tenant, run.contact(place)).pk);
-        contacts.chain([run_pointer(tenant, run).pk]).collect()
+        contact_partitions(tenant, run, MAX_PLACES).chain([run_pointer(tenant, run).pk]).collect()
     }
+}
+
+/// The partitions of a campaign's first `places`.
+pub(super) fn contact_partitions(tenant: &Tenant, run: RunId, places: u32) -> impl Iterator<Item = String> + use<'_> {
+    let firsts = (0..places).step_by(CONTACTS_PER_PARTITION as usize);
+    firsts.map(move |place| CampaignContact::key(tenant, run.contact(place)).pk)
 }
 
 impl Owner for Campaign {
@@ -105,6 +114,23 @@ pub enum Earlier {
     Counts(RunMarker),
     /// It was cancelled, so that the request is a new one.
     Cancelled(CampaignId),
+}
+
+/// What is stored beside a campaign.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// The message.
+    pub text: Option<String>,
+    /// The contacts that are being added to it, or whose request has died.
+    pub staged: Vec<StagedContacts>,
+}
+
+impl Beside {
+    /// What is in these items.
+    pub fn of(items: &[Item]) -> Self {
+        let staged = items.iter().filter(|item| item.contains_key("expires_at"));
+        Self { text: items.iter().find_map(text_in), staged: readable(staged.cloned()) }
+    }
 }
 
 /// What is read before a campaign runs.
@@ -195,9 +221,7 @@ impl Table {
     /// [`TableError`].
     pub async fn stage_message(&self, campaign: &Campaign) -> Result<(), TableError> {
         let Some(message) = &campaign.message else { return Ok(()) };
-        let mut item = message_text(&self.tenant, campaign.id.run()).attributes();
-        item.insert("text".to_owned(), text(message));
-        self.store.put(item).await
+        self.store.put(said(&message_text(&self.tenant, campaign.id.run()), message)).await
     }
 
     /// The messages of the campaigns of these runs.
@@ -209,6 +233,15 @@ impl Table {
         let items = self.store.get_all(&keys).await?;
         let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).and_then(text_in);
         Ok(runs.into_iter().zip(&keys).filter_map(|(run, key)| Some((run, of_key(key)?))).collect())
+    }
+
+    /// What is stored beside a campaign that is being sent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(super) async fn beside_campaign(&self, run: RunId) -> Result<Beside, TableError> {
+        let first = message_text(&self.tenant, run);
+        Ok(Beside::of(&self.store.query(&first.pk, &first.sk, None).await?))
     }
 
     /// The campaign `id` as it is answered, with its message and what became of its contacts.
@@ -394,18 +427,10 @@ impl Table {
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
         Ok((campaign?, deleted?.iter().flat_map(places).collect()))
     }
-
-    /// The number of places in a campaign, including those of deleted contacts.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn places(&self, id: CampaignId) -> Result<u32, TableError> {
-        Ok(places_of(&self.get(id).await?))
-    }
 }
 
 /// The number of places in a campaign as it is stored, including deleted ones.
-fn places_of(campaign: &Campaign) -> u32 {
+pub(super) fn places_of(campaign: &Campaign) -> u32 {
     u32::try_from(campaign.counts.queued).unwrap_or(u32::MAX)
 }
 
@@ -413,6 +438,13 @@ fn places_of(campaign: &Campaign) -> u32 {
 pub(super) fn complete(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
     Campaign { message: items.iter().find_map(text_in), ..campaign.clone() }.counted(outcomes).seen()
+}
+
+/// The item of a message.
+pub(super) fn said(key: &Key, message: &str) -> Item {
+    let mut item = key.attributes();
+    item.insert("text".to_owned(), text(message));
+    item
 }
 
 /// The message in the item of one.
@@ -431,8 +463,12 @@ fn outcomes_in(items: &[Item], round: u32) -> Outcomes {
     Outcomes { sent: all(SENT), failed: all(&failed_in(round)), deleted }
 }
 
-/// The deleted places in an item.
+/// The places in an item that do not count: those of deleted contacts, or of contacts that are not added yet.
 fn places(item: &Item) -> Vec<u32> {
+    let place = |name: &str| item.get(name).and_then(|place| place.as_n().ok()?.parse::<u32>().ok());
+    if let Some((first, end)) = place("first").zip(place("end")) {
+        return (first..end).collect();
+    }
     let set = item.get("places").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
     set.iter().filter_map(|place| place.parse().ok()).collect()
 }

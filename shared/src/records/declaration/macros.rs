@@ -199,7 +199,7 @@ macro_rules! record {
         $members.serialize_entry(stringify!($field), &$value.masked(stringify!($secret)))?
     };
     (@answer $role:ident [$($mark:tt)*] $members:ident, $value:expr, $field:ident) => {
-        $members.serialize_entry(stringify!($field), &$value)?
+        $members.serialize_entry($crate::values::schema::field_name(stringify!($field)), &$value)?
     };
 
     (@stored $D:ident, $value:expr, $field:ident, $default:expr) => { $value.0.unwrap_or_else(|| $default) };
@@ -225,17 +225,17 @@ macro_rules! record {
     (@role updated) => { FieldRole::Own };
 
     (@member $field:ident: $Type:ty, [$($doc:literal),*], $default:expr) => {
-        $crate::request::input::member_or::<$Type>(stringify!($field), concat!($($doc),*), &$default)
+        $crate::request::input::member_or::<$Type>($crate::values::schema::field_name(stringify!($field)), concat!($($doc),*), &$default)
     };
     (@member $field:ident: $Type:ty, [$($doc:literal),*]) => {
-        $crate::request::input::member::<$Type>(stringify!($field), true, concat!($($doc),*))
+        $crate::request::input::member::<$Type>($crate::values::schema::field_name(stringify!($field)), true, concat!($($doc),*))
     };
 
     (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
-        $source.required(stringify!($field), $issues)
+        $source.required($crate::values::schema::field_name(stringify!($field)), $issues)
     };
     (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty, $default:expr) => {
-        $source.optional(stringify!($field), $issues, || $default)
+        $source.optional($crate::values::schema::field_name(stringify!($field)), $issues, || $default)
     };
     (@read fixed $($rest:tt)*) => { $crate::record!(@read input $($rest)*) };
     (@read org $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
@@ -271,10 +271,10 @@ macro_rules! record {
     (@change $role:ident $Type:ty) => { () };
 
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty, $default:expr) => {
-        $source.change::<$Type>(stringify!($field), $issues, true)
+        $source.change::<$Type>($crate::values::schema::field_name(stringify!($field)), $issues, true)
     };
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty) => {
-        $source.change::<$Type>(stringify!($field), $issues, false)
+        $source.change::<$Type>($crate::values::schema::field_name(stringify!($field)), $issues, false)
     };
     (@read_change later $($rest:tt)*) => { $crate::record!(@read_change input $($rest)*) };
     (@read_change $role:ident $source:ident, $issues:ident, $field:ident: $Type:ty $(, $default:expr)?) => { Some(()) };

@@ -41,6 +41,11 @@ pub const DATE_OR_TIME: Words = (
     "datetime_from_date_parsing",
     "Input should be a valid datetime or date, such as 2030-01-31 or 2030-01-31T12:00:00Z",
 );
+/// A time of day was expected.
+pub const TIME_OF_DAY: Words = ("time_parsing", "Input should be a time of day, such as 09:30");
+/// No time zone.
+pub const TIME_ZONE: Words =
+    ("value_error", "value is not a time zone of the IANA database, such as UTC or Europe/Berlin");
 /// No e-mail address.
 pub const EMAIL: Words = ("value_error", "value is not a valid email address");
 /// No telephone number.

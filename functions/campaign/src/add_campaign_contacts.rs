@@ -1,0 +1,16 @@
+//! `POST /api/v1/campaign/{campaign_id}/contact`: adds contacts to a campaign with a schedule, each once; its next execution sends to them.
+
+use shared::prelude::*;
+
+pub struct AddCampaignContacts;
+
+impl Operation for AddCampaignContacts {
+    type Path = CampaignId;
+    type Query = ();
+    type Body = MoreContacts;
+    type Reply = Created<AddedContacts>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Created(request.body.add(cx, request.path).await?))
+    }
+}

@@ -1,0 +1,9 @@
+//! Runs `add-campaign-contacts` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<campaign::AddCampaignContacts>(&routes::ADD_CAMPAIGN_CONTACTS))
+}

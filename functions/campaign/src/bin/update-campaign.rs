@@ -1,0 +1,9 @@
+//! Runs `update-campaign` under Lambda. Written by `UPDATE=1 cargo test`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<campaign::UpdateCampaign>(&routes::UPDATE_CAMPAIGN))
+}

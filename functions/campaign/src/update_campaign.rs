@@ -1,0 +1,16 @@
+//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent; pauses, resumes or cancels any.
+
+use shared::prelude::*;
+
+pub struct UpdateCampaign;
+
+impl Operation for UpdateCampaign {
+    type Path = CampaignId;
+    type Query = ();
+    type Body = CampaignChanges;
+    type Reply = Updated<Campaign>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        Ok(Updated(request.body.make(cx, request.path).await?))
+    }
+}

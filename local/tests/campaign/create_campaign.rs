@@ -1,0 +1,322 @@
+//! `POST /api/v1/campaign/create`: a campaign that is sent when its time comes, once or at an interval, inside its window.
+
+use local::receiver::Behaviour;
+use serde_json::{Value, json};
+use shared::records::widget::WidgetType;
+use shared::values::time::Timestamp;
+
+use crate::campaigns::{Sender, all, event};
+use crate::fixture::{ACME, data, id, json, kind, post, stack};
+use crate::records::{changes, detail, issue, items, nothing, wrong};
+use crate::sending::{World, events, killed_everywhere};
+
+const PATH: &str = "/api/v1/campaign/create";
+const HOUR: i64 = 3600;
+
+/// A campaign for all contacts of `sender`, enabled, with these members more.
+pub async fn created(sender: &Sender, more: Value) -> Value {
+    let mut body = json!({
+        "name": "Reminder", "type": "message", "start_time": sender.world.clock.now().plus_seconds(HOUR), "enabled": true,
+        "widget_id": sender.widget.id, "contact_ids": sender.contacts(), "message": "See you!",
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    sender.world.post(&sender.org, PATH, body).await
+}
+
+fn time(text: &str) -> Timestamp {
+    serde_json::from_value(json!(text)).unwrap()
+}
+
+async fn refusal(body: Value) -> (u16, Value) {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let answer = stack.answer(&post(PATH, ACME, body.to_string())).await;
+    assert_eq!(changes(&stack, &before).await, nothing(), "{body}");
+    detail(&answer)
+}
+
+/// The fewest members, with these more.
+fn body(more: Value) -> Value {
+    let mut body = json!({"name": "Reminder", "type": "message", "start_time": "2030-01-07T09:00:00Z"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+#[tokio::test]
+async fn what_was_said_is_answered_and_read() {
+    let stack = stack().await;
+    let said = json!({
+        "name": "Reminder", "type": "message", "start_time": "2030-07-08T09:00:00", "interval": 1440, "message": "See you!",
+        "widget_id": id('a', kind::WIDGET, 1), "attributes": {"team": 7}, "execution_weekdays": [0, 1, "2", 7], "enabled": true,
+        "time_window_start": "08:30", "time_window_end": "17:00", "time_zone": "europe/berlin", "status": "to_be_run",
+        "contact_ids": [id('a', kind::CONTACT, 0), id('a', kind::CONTACT, 1), id('a', kind::CONTACT, 0)],
+    });
+    let answer = stack.answer(&post(PATH, ACME, said.to_string())).await;
+    assert_eq!((answer.status, &json(&answer)["message"]), (201, &json!("Data created successfully")));
+    let made = data(&answer);
+    for (name, wanted) in [
+        ("name", json!("Reminder")),
+        ("type", json!("message")),
+        ("widget_id", json!(id('a', kind::WIDGET, 1))),
+        ("assistant_id", json!(id('a', kind::ASSISTANT, 1))),
+        ("message", json!("See you!")),
+        ("start_new_conversation", json!(false)),
+        ("status", json!("to_be_run")),
+        ("counts", json!({"queued": 2, "sent": 0, "failed": 0, "cancelled": 0})),
+        ("start_time", json!("2030-07-08T07:00:00.000Z")),
+        ("interval", json!(1440)),
+        ("execution_weekdays", json!([1, 2, 7])),
+        ("time_window_start", json!("08:30")),
+        ("time_window_end", json!("17:00")),
+        ("time_zone", json!("Europe/Berlin")),
+        ("enabled", json!(true)),
+        ("attributes", json!({"team": 7})),
+        ("next_run_at", json!("2030-07-08T07:00:00.000Z")),
+        ("last_run_at", Value::Null),
+    ] {
+        assert_eq!(made[name], wanted, "{name}");
+    }
+    let path = format!("/api/v1/campaign/get/{}", made["id"].as_str().unwrap());
+    assert_eq!(data(&stack.answer(&crate::fixture::call("GET", &path, ACME)).await), made);
+}
+
+#[tokio::test]
+async fn what_existing_callers_send_is_enough_and_waits_until_it_is_enabled() {
+    let sender = Sender::new(true, 2).await;
+    let body = json!({
+        "name": "Calls", "type": "outbound_call", "start_time": "2026-01-01T00:00:00Z", "interval": 60, "status": "not_started",
+    });
+    let made = sender.world.post(&sender.org, PATH, body).await;
+    assert_eq!(
+        (&made["status"], &made["next_run_at"], &made["widget_id"]),
+        (&json!("not_started"), &Value::Null, &Value::Null)
+    );
+    let disabled = created(&sender, json!({"enabled": false, "interval": 60})).await;
+    sender.world.minutes(90).await;
+    assert_eq!(sender.received(), Vec::new());
+    assert_eq!(sender.outcome(disabled["id"].as_str().unwrap()).await, all("queued", 2));
+}
+
+#[tokio::test]
+async fn every_issue_is_told_and_nothing_is_made() {
+    let (status, told) = refusal(json!({
+        "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8], "time_window_start": "9:00",
+        "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
+    }))
+    .await;
+    assert_eq!(status, 422);
+    let told: Vec<_> =
+        told.as_array().unwrap().iter().map(|issue| (issue["loc"][1].clone(), issue["type"].clone())).collect();
+    let wanted = [
+        ("type", "enum"),
+        ("start_time", "datetime_from_date_parsing"),
+        ("interval", "greater_than_equal"),
+        ("execution_weekdays", "less_than_equal"),
+        ("time_window_start", "time_parsing"),
+        ("time_window_end", "time_parsing"),
+        ("time_zone", "value_error"),
+    ];
+    for (field, kind) in wanted {
+        assert!(told.contains(&(json!(field), json!(kind))), "{field} {told:?}");
+    }
+    let (_, told) = refusal(json!({})).await;
+    let missing =
+        ["name", "type", "start_time"].map(|field| issue(&json!(["body", field]), "missing", "Field required"));
+    assert_eq!(told, json!(missing));
+}
+
+#[tokio::test]
+async fn what_would_never_be_sent_is_refused_at_the_field() {
+    let never = "Value error, no execution is ever inside the window and on the weekdays";
+    let empty = "Value error, the window never opens: it ends when it begins";
+    let window = |from: &str, to: &str| json!({"time_window_start": from, "time_window_end": to});
+    for (more, field, message) in [
+        (window("09:00", "09:00"), "time_window_end", empty),
+        (json!({"time_window_start": "12:00", "time_window_end": "17:00", "interval": 1440}), "time_window_end", never),
+        (json!({"time_window_start": "12:00", "interval": 2880}), "time_window_start", never),
+        // 2030-01-07 is a Monday.
+        (json!({"execution_weekdays": [2, 3], "interval": 10080}), "execution_weekdays", never),
+    ] {
+        assert_eq!(refusal(body(more.clone())).await, wrong(field, "value_error", message), "{more}");
+    }
+    let stack = stack().await;
+    for more in [
+        window("12:00", "17:00"),
+        window("22:00", "06:00"),
+        json!({"execution_weekdays": [2]}),
+        json!({"execution_weekdays": [2, 3], "interval": 1440}),
+        json!({"execution_weekdays": []}),
+        json!({"execution_weekdays": null, "interval": null, "time_zone": null, "attributes": null}),
+    ] {
+        data(&stack.answer(&post(PATH, ACME, body(more).to_string())).await);
+    }
+}
+
+#[tokio::test]
+async fn what_it_names_exists_and_is_of_its_kind() {
+    let widget = |number| json!({"widget_id": id('a', kind::WIDGET, number), "enabled": true});
+    let unknown = json!({"widget_id": id('b', kind::WIDGET, 1)});
+    assert_eq!(refusal(body(unknown)).await, wrong("widget_id", "not_found", "Not found"));
+    assert_eq!(refusal(body(json!({"enabled": true}))).await, wrong("widget_id", "missing", "Field required"));
+    let other = "Value error, the widget is of the other kind";
+    assert_eq!(refusal(body(widget(2))).await, wrong("widget_id", "value_error", other));
+    // The third one is a chat without an opening message.
+    assert_eq!(refusal(body(widget(3))).await, wrong("message", "missing", "Field required"));
+    let contacts = json!({"contact_ids": [id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1)]});
+    let unknown = issue(&json!(["body", "contact_ids", 1]), "not_found", "Not found");
+    assert_eq!(refusal(body(contacts)).await, (422, json!([unknown])));
+    let begun = "Value error, a campaign begins as not_started or to_be_run";
+    assert_eq!(refusal(body(json!({"status": "completed"}))).await, wrong("status", "value_error", begun));
+}
+
+#[tokio::test]
+async fn it_is_sent_once_when_its_time_comes() {
+    for kind in [WidgetType::Whatsapp, WidgetType::Phone] {
+        let sender = Sender::of(World::start().await, kind, true, 12).await;
+        let made = created(&sender, json!({"type": if kind.calls() { "outbound_call" } else { "message" }})).await;
+        let id = made["id"].as_str().unwrap();
+        for _ in 0..59 {
+            sender.minute(&[id]).await;
+        }
+        assert_eq!((sender.received().len(), sender.campaign(id).await.0["status"].clone()), (0, json!("to_be_run")));
+        sender.until_the_end(id).await;
+        let (campaign, _) = sender.campaign(id).await;
+        assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("completed"), &Value::Null));
+        assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (12, all("sent", 12)));
+        let told = event(&sender.received()[0])["data"].clone();
+        let message = if kind.calls() { Value::Null } else { json!("See you!") };
+        assert_eq!((&told["campaign_id"], &told["message"]), (&json!(id), &message));
+        sender.world.minutes(120).await;
+        assert_eq!(sender.received().len(), 12);
+    }
+}
+
+#[tokio::test]
+async fn each_execution_sends_what_was_added_since_the_last_one() {
+    let sender = Sender::new(true, 6).await;
+    let contacts = sender.contacts();
+    let made = created(&sender, json!({"interval": 60, "contact_ids": contacts[..2]})).await;
+    let id = made["id"].as_str().unwrap();
+    let start = sender.world.clock.now().plus_seconds(HOUR);
+    for execution in 0..3 {
+        let begun = start.plus_seconds(execution * HOUR);
+        sender.world.clock.set(begun.plus_seconds(-60));
+        sender.minute(&[id]).await;
+        let (campaign, _) = sender.campaign(id).await;
+        assert_eq!(
+            (&campaign["status"], &campaign["next_run_at"]),
+            (&json!("to_be_run"), &json!(begun.plus_seconds(HOUR)))
+        );
+        let sent = 2 * usize::try_from(execution + 1).unwrap();
+        assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (sent, all("sent", sent)));
+        // Two more, with those before, who get nothing again.
+        let more = json!({"contact_ids": contacts[..(sent + 2).min(6)]});
+        let added = sender.world.post(&sender.org, &format!("/api/v1/campaign/{id}/contact"), more).await;
+        let new = if sent < 6 { 2 } else { 0 };
+        assert_eq!((&added["added"], &added["next_run_at"]), (&json!(new), &campaign["next_run_at"]));
+        sender.minute(&[id]).await;
+        assert_eq!(sender.received().len(), sent, "it waits for the next execution");
+    }
+}
+
+#[tokio::test]
+async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
+    let sender = Sender::new(true, 30).await;
+    // A second before the window closes in Berlin, on a Friday: at ten a second a third of them is sent.
+    let start = time("2026-11-27T15:59:59Z");
+    let window = json!({
+        "start_time": start, "time_window_start": "09:00", "time_window_end": "17:00", "time_zone": "Europe/Berlin",
+        "execution_weekdays": [1, 2, 3, 4, 5],
+    });
+    let made = created(&sender, window).await;
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(made["next_run_at"], json!(start));
+    sender.world.clock.set(start.plus_seconds(-60));
+    sender.minute(&[id]).await;
+    sender.minute(&[id]).await;
+    let (campaign, _) = sender.campaign(id).await;
+    let monday = time("2026-11-30T08:00:00Z");
+    assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("to_be_run"), &json!(monday)));
+    let dispatched = sender.conversations().await.len();
+    assert!((5..=11).contains(&dispatched), "{dispatched}");
+    sender.world.clock.set(monday.plus_seconds(-120));
+    sender.minute(&[id]).await;
+    let in_time = sender
+        .received()
+        .iter()
+        .all(|request| request.headers["webhook-timestamp"] < start.plus_seconds(1).unix_seconds().to_string());
+    assert!(in_time && sender.received().len() <= dispatched && sender.conversations().await.len() == dispatched);
+    sender.until_the_end(id).await;
+    assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (30, all("sent", 30)));
+    assert_eq!(sender.campaign(id).await.0["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_retry_of_a_delivery_waits_for_the_window_too() {
+    let sender = Sender::new(true, 2).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    let start = time("2026-11-27T16:58:59Z");
+    let made =
+        created(&sender, json!({"start_time": start, "time_window_start": "09:00", "time_window_end": "17:00"})).await;
+    let id = made["id"].as_str().unwrap();
+    sender.world.clock.set(start.plus_seconds(-60));
+    sender.minute(&[id]).await;
+    assert_eq!(sender.received().len(), 2);
+    sender.minute(&[id]).await;
+    let tries = sender.received().len();
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.world.minutes(30).await;
+    assert_eq!((sender.received().len(), sender.outcome(id).await), (tries, all("queued", 2)), "it is evening");
+    sender.world.clock.set(time("2026-11-28T08:59:00Z"));
+    for _ in 0..4 {
+        sender.minute(&[id]).await;
+    }
+    assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (2, all("sent", 2)));
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_each_contact_is_sent_once() {
+    let prepare = async || {
+        let sender = Sender::new(true, 3).await;
+        let made = created(&sender, json!({"interval": 60, "contact_ids": sender.contacts()[..2]})).await;
+        sender.world.pass(HOUR);
+        (sender, made["id"].as_str().unwrap().to_owned())
+    };
+    let work = async |(sender, _): &(Sender, String)| {
+        sender.world.stack.minute().await.unwrap();
+        sender.world.settle().await;
+    };
+    let once = async |(sender, id): &(Sender, String), what: String| {
+        for _ in 0..8 {
+            sender.minute(&[id]).await;
+        }
+        let (campaign, _) = sender.campaign(id).await;
+        assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{what}");
+        assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{what}");
+    };
+    killed_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+}
+
+#[tokio::test]
+async fn failed_contacts_are_sent_again_and_what_waits_for_the_next_execution_is_not() {
+    let sender = Sender::new(true, 3).await;
+    let contacts = sender.contacts();
+    sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+    let made = created(&sender, json!({"interval": 1440, "contact_ids": contacts[..2]})).await;
+    let id = made["id"].as_str().unwrap();
+    sender.world.pass(HOUR - 60);
+    sender.minute(&[id]).await;
+    assert_eq!(sender.outcome(id).await, all("failed", 2));
+    let path = format!("/api/v1/campaign/{id}/contact");
+    sender.world.post(&sender.org, &path, json!({"contact_ids": contacts})).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    let next = sender.campaign(id).await.0["next_run_at"].clone();
+    let retried = sender.control(id, "retry").await.1;
+    assert_eq!((&retried["status"], &retried["counts"]["queued"]), (&json!("queued"), &json!(3)));
+    for _ in 0..2 {
+        sender.minute(&[id]).await;
+    }
+    let (campaign, _) = sender.campaign(id).await;
+    assert_eq!(campaign["counts"], json!({"queued": 1, "sent": 2, "failed": 0, "cancelled": 0}));
+    assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("to_be_run"), &next));
+}

@@ -1,0 +1,218 @@
+//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
+
+use local::gateway::Call;
+use local::receiver::Behaviour;
+use serde_json::{Value, json};
+
+use super::create_campaign::created;
+use crate::campaigns::{Sender, all};
+use crate::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::records::{NOBODYS, detail, not_found, wrong};
+use crate::sending::events;
+
+const HOUR: i64 = 3600;
+
+impl Sender {
+    /// The answer's status, and the campaign or the kind of the refusal with its place.
+    async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
+        let answer = self.world.ask(&self.org, "PUT", &format!("/api/v1/campaign/update/{id}"), body).await;
+        let body = json(&answer);
+        let told = if answer.status == 200 {
+            body["data"].clone()
+        } else {
+            json!([body["detail"][0]["loc"][1], body["detail"][0]["type"]])
+        };
+        (answer.status, told)
+    }
+}
+
+fn put(campaign: &str, body: &Value) -> Call {
+    let body = body.to_string().into();
+    Call { body, ..call("PUT", &format!("/api/v1/campaign/update/{campaign}"), ACME) }
+}
+
+/// A campaign for two contacts, with these members more, and its id.
+async fn campaign(more: Value) -> (Sender, String) {
+    let sender = Sender::new(true, 2).await;
+    let made = created(&sender, more).await;
+    let id = made["id"].as_str().unwrap().to_owned();
+    (sender, id)
+}
+
+#[tokio::test]
+async fn what_is_absent_stays_and_null_is_the_default() {
+    let (sender, id) = campaign(json!({"interval": 60, "attributes": {"team": 7}})).await;
+    let before = sender.campaign(&id).await.0;
+    sender.world.pass(1);
+    let (_, renamed) = sender.update(&id, &json!({"name": "Renamed", "message": "Changed"})).await;
+    let mut wanted = before.clone();
+    (wanted["name"], wanted["message"]) = (json!("Renamed"), json!("Changed"));
+    wanted["updated_at"] = json!(sender.world.clock.now());
+    assert_eq!(renamed, wanted);
+    assert_eq!(sender.campaign(&id).await.0, wanted);
+    // Without an interval there is one execution; without a message there is the widget's.
+    let (_, reset) = sender.update(&id, &json!({"interval": null, "message": null, "attributes": null})).await;
+    assert_eq!(
+        (&reset["interval"], &reset["message"], &reset["attributes"]),
+        (&Value::Null, &json!("Hello"), &json!({}))
+    );
+    assert_eq!(sender.campaign(&id).await.0, reset);
+    // What is sent back whole changes nothing.
+    sender.world.pass(1);
+    assert_eq!(sender.update(&id, &reset).await, (200, reset.clone()));
+    assert_eq!(sender.campaign(&id).await.0, reset);
+}
+
+#[tokio::test]
+async fn the_time_follows_from_what_is_changed() {
+    let (sender, id) = campaign(json!({"interval": 60})).await;
+    let start = sender.world.clock.now().plus_seconds(2 * HOUR);
+    let next = async |body: Value| {
+        let (status, told) = sender.update(&id, &body).await;
+        assert_eq!((status, &sender.campaign(&id).await.0), (200, &told), "{body}");
+        (told["status"].clone(), told["next_run_at"].clone())
+    };
+    assert_eq!(next(json!({"start_time": start})).await, (json!("to_be_run"), json!(start)));
+    assert_eq!(next(json!({"enabled": false})).await, (json!("not_started"), Value::Null));
+    assert_eq!(next(json!({"enabled": true})).await, (json!("to_be_run"), json!(start)));
+    // It is 12:00, on a Sunday.
+    let sundays = json!({"execution_weekdays": [7], "time_window_start": "20:00", "time_zone": "UTC"});
+    assert_eq!(next(sundays).await.1, "2026-02-01T20:00:00.000Z");
+    assert_eq!(next(json!({"time_zone": "America/New_York"})).await.1, "2026-02-02T01:00:00.000Z");
+    sender.world.minutes(1).await;
+    assert_eq!(sender.received(), Vec::new());
+    // After an execution the next one counts, and a new start that has not come yet.
+    next(json!({"execution_weekdays": [], "time_window_start": null, "start_time": sender.world.clock.now()})).await;
+    sender.minute(&[&id]).await;
+    assert_eq!(sender.outcome(&id).await, all("sent", 2));
+    let (status, at) = next(json!({"name": "Renamed"})).await;
+    assert_eq!(status, "to_be_run");
+    assert!(*at.as_str().unwrap() > *sender.world.clock.now().plus_seconds(1800).to_string(), "{at}");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_at_its_field() {
+    let (sender, made) = campaign(json!({"interval": 60})).await;
+    let before = sender.campaign(&made).await.0;
+    for (body, field, kind) in [
+        (json!({"widget_id": NOBODYS}), "widget_id", "not_found"),
+        (json!({"widget_id": null}), "widget_id", "missing"),
+        (json!({"type": "outbound_call"}), "widget_id", "value_error"),
+        (json!({"time_window_start": "10:00", "time_window_end": "10:00"}), "time_window_end", "value_error"),
+        (json!({"time_zone": "Nowhere"}), "time_zone", "value_error"),
+        (json!({"interval": -5}), "interval", "greater_than_equal"),
+        (json!({"status": "completed"}), "status", "value_error"),
+        (json!({"status": "done"}), "status", "enum"),
+    ] {
+        assert_eq!(sender.update(&made, &body).await, (422, json!([field, kind])), "{body}");
+        assert_eq!(sender.campaign(&made).await.0, before, "{body}");
+    }
+    let stack = stack().await;
+    for other in [NOBODYS, &id('b', kind::CAMPAIGN, 0), &id('a', kind::CAMPAIGN, 1)] {
+        let answer = stack.answer(&put(other, &json!({"name": "Renamed"}))).await;
+        assert_eq!(detail(&answer), not_found("campaign_id"), "{other}");
+    }
+    let run = id('a', kind::CAMPAIGN, 0);
+    let foreign = stack.answer(&put(&run, &json!({"widget_id": id('b', kind::WIDGET, 1)}))).await;
+    assert_eq!(detail(&foreign), wrong("widget_id", "not_found", "Not found"));
+    // One that was run at once can have a name.
+    let named = data(&stack.answer(&put(&run, &json!({"name": "Hours"}))).await);
+    assert_eq!((&named["name"], &named["status"]), (&json!("Hours"), &json!("paused")));
+}
+
+#[tokio::test]
+async fn a_status_stops_and_continues_it_at_any_time() {
+    // Before its time, and after an execution.
+    for executions in [0, 1] {
+        let (sender, id) = campaign(json!({"interval": 60})).await;
+        sender.world.minutes(61 * executions).await;
+        let next = sender.campaign(&id).await.0["next_run_at"].clone();
+        let turn = async |status: &str| sender.update(&id, &json!({"status": status})).await;
+        let told = |(status, told): (u16, Value)| (status, told["status"].clone(), told["next_run_at"].clone());
+        assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
+        assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
+        // What a pause outlasts is made up for as soon as it ends.
+        sender.world.minutes(2).await;
+        let resumed = turn("in_progress").await;
+        assert_eq!(resumed.0, 200, "{resumed:?}");
+        sender.minute(&[&id]).await;
+        let (campaign, _) = sender.campaign(&id).await;
+        assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("to_be_run"), &next), "{executions}");
+        assert_eq!(sender.received().len(), 2 * executions);
+        assert_eq!(turn("cancelled").await.1["status"], "cancelled");
+        for refused in [json!({"status": "paused"}), json!({"name": "Late"})] {
+            assert_eq!(sender.update(&id, &refused).await, (409, json!(["campaign_id", "campaign_cancelled"])));
+        }
+        sender.world.minutes(120).await;
+        assert_eq!((sender.received().len(), sender.world.due().await.len()), (2 * executions, 0));
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_the_status_changes_while_it_is_sent() {
+    let (sender, id) = campaign(json!({})).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.world.minutes(60).await;
+    assert_eq!(sender.campaign(&id).await.0["status"], "in_progress");
+    assert_eq!(
+        sender.update(&id, &json!({"name": "Late"})).await,
+        (409, json!(["campaign_id", "campaign_in_progress"]))
+    );
+    assert_eq!(sender.update(&id, &json!({"status": "paused"})).await.1["status"], "paused");
+    // What is paused is not being sent.
+    assert_eq!(sender.update(&id, &json!({"name": "Later"})).await.1["status"], "paused");
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.1["status"], "queued");
+    sender.until_the_end(&id).await;
+    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (2, all("sent", 2)));
+    let (campaign, _) = sender.campaign(&id).await;
+    assert_eq!((&campaign["name"], &campaign["status"]), (&json!("Later"), &json!("completed")));
+    assert_eq!(
+        sender.update(&id, &json!({"status": "paused"})).await,
+        (409, json!(["campaign_id", "campaign_completed"]))
+    );
+    // A completed one is sent again where it gets another time, to whom is added then.
+    let start = sender.world.clock.now().plus_seconds(HOUR);
+    let again = sender.update(&id, &json!({"start_time": start})).await.1;
+    assert_eq!((&again["status"], &again["next_run_at"]), (&json!("to_be_run"), &json!(start)));
+}
+
+#[tokio::test]
+async fn changes_side_by_side_are_all_made() {
+    let (sender, id) = campaign(json!({"interval": 60})).await;
+    let bodies = [
+        json!({"name": "A"}),
+        json!({"message": "B"}),
+        json!({"interval": 7}),
+        json!({"attributes": {"c": 1}}),
+        json!({"time_window_end": "23:00"}),
+        json!({"start_new_conversation": true}),
+    ];
+    let all = bodies.iter().map(|body| sender.update(&id, body));
+    for (status, told) in futures_util::future::join_all(all).await {
+        assert_eq!(status, 200, "{told}");
+    }
+    let (campaign, _) = sender.campaign(&id).await;
+    for body in &bodies {
+        for (name, value) in body.as_object().unwrap() {
+            assert_eq!(&campaign[name], value, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_goes_to_the_connector_it_was_made_for_also_after_another_widget_was_named() {
+    let (sender, id) = campaign(json!({"interval": 1440})).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.world.minutes(60).await;
+    let tries = sender.received().len();
+    sender.update(&id, &json!({"status": "paused"})).await;
+    sender.world.minutes(10).await;
+    let widget = json!({"widget_type": "chat", "assistant_id": sender.assistant["id"], "opening_message": "Hi"});
+    let widget = sender.world.post(&sender.org, "/api/v1/widget", widget).await;
+    assert_eq!(sender.update(&id, &json!({"widget_id": widget["id"]})).await.1["widget_id"], widget["id"]);
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.update(&id, &json!({"status": "in_progress"})).await;
+    sender.world.minutes(10).await;
+    assert_eq!((sender.received().len() > tries, sender.outcome(&id).await), (true, all("sent", 2)));
+}

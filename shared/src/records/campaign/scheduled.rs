@@ -1,0 +1,299 @@
+//! How a campaign with a schedule is made and changed.
+
+use uuid::Uuid;
+
+use super::storage::{complete, message_text, said};
+use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId};
+use crate::records::declaration::{Changes, Declared as _, FieldRole, New, Patch, require_room};
+use crate::records::widget::Widget;
+use crate::request::context::Context;
+use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
+use crate::request::input::{Input, Source, input_member, member, settle, words};
+use crate::table::reservation::Origin;
+use crate::table::rows::{NewRow, version, was_changed_by};
+use crate::table::store::{from_item, made_id};
+use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::{Table, TableError};
+use crate::values::id::{CampaignId, WidgetId, with_ordinal};
+use crate::values::schema::{Member, Value, object, titled};
+use crate::values::time::Timestamp;
+
+/// What a campaign with a schedule cannot do without.
+const REQUIRED: [&str; 3] = ["name", "type", "start_time"];
+
+/// The input of create-campaign.
+#[derive(Debug)]
+pub struct NewScheduledCampaign {
+    campaign: Campaign,
+    contact_ids: Option<ContactIds>,
+}
+
+impl Input for NewScheduledCampaign {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let New { record: campaign, .. } = New::<Campaign>::read(source, issues)?;
+        let contact_ids = source.optional::<Option<ContactIds>>("contact_ids", issues, || None)?;
+        let status = source.optional::<Option<CampaignStatus>>("status", issues, || None)?;
+        let given = [campaign.name.is_some(), campaign.r#type.is_some(), campaign.start_time.is_some()];
+        for (field, _) in REQUIRED.iter().zip(given).filter(|(_, given)| !given) {
+            issues.push(Location::body().name(*field).issue(words::MISSING.0, words::MISSING.1));
+        }
+        // What it begins with follows from `enabled`.
+        let begins = [None, Some(CampaignStatus::NotStarted), Some(CampaignStatus::ToBeRun)];
+        if !begins.contains(&status) {
+            issues.push(
+                Location::body()
+                    .name("status")
+                    .issue("value_error", "Value error, a campaign begins as not_started or to_be_run"),
+            );
+        }
+        issues.is_empty().then_some(Self { campaign, contact_ids })
+    }
+
+    fn schema() -> Value {
+        let required = |member: Member| Member { required: REQUIRED.contains(&member.name), ..member };
+        let mut members: Vec<_> = inputs().map(required).map(input_member).collect();
+        members.push(input_member(member::<ContactIds>("contact_ids", false, "The contacts of the first execution.")));
+        members.push(status("`not_started` or `to_be_run`: which of them it is follows from `enabled`."));
+        titled(object(members), "NewScheduledCampaign", "A campaign that is sent later, or again and again.")
+    }
+}
+
+/// The input of update-campaign.
+#[derive(Debug)]
+pub struct CampaignChanges {
+    changes: Changes<Campaign>,
+    status: Option<CampaignStatus>,
+}
+
+impl Input for CampaignChanges {
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        let changes = Changes::read(source, issues);
+        let status = source.optional::<Option<CampaignStatus>>("status", issues, || None);
+        Some(Self { changes: changes?, status: status? })
+    }
+
+    fn schema() -> Value {
+        let mut schema = Changes::<Campaign>::schema();
+        let status = status(
+            "`paused`, `in_progress` and `cancelled` do what pause, resume and cancel do. Its present status changes nothing.",
+        );
+        schema["properties"][status.name] = status.schema;
+        schema
+    }
+}
+
+/// The members that a caller sets.
+fn inputs() -> impl Iterator<Item = Member> {
+    Campaign::members().into_iter().filter(|(role, _)| *role == FieldRole::Input).map(|(_, member)| member)
+}
+
+fn status(doc: &str) -> Member {
+    input_member(member::<CampaignStatus>("status", false, doc))
+}
+
+impl NewScheduledCampaign {
+    /// Creates the campaign, with its first contacts.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at what is not there or does not fit.
+    pub async fn create(self, cx: &Context<'_>) -> Result<Campaign> {
+        let Self { campaign: mut new, contact_ids } = self;
+        let (now, row) = (cx.now(), cx.new_row(()));
+        let contacts = contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default();
+        let widget = async {
+            match new.widget_id {
+                Some(id) => cx.table.find::<Widget>(id).await,
+                None => Ok(None),
+            }
+        };
+        let (widget, missing) = futures_util::try_join!(widget, cx.table.missing_contacts(&contacts))?;
+        if widget.is_none() && new.widget_id.is_some() {
+            return Err(Error::unknown_in_body("widget_id"));
+        }
+        new.fit(widget.as_ref())?;
+        settle(Some(()), contact_ids.map(|contacts| contacts.unknown(&missing)).unwrap_or_default())?;
+        require_room(&new)?;
+        (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
+        new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
+        new.plan(now);
+        // As of a run, nothing refers to the staged contacts until the commit.
+        let contacts = CampaignContact::all_queued(&new, &contacts);
+        Ok(cx.table.insert_campaign(new, &contacts, row).await?)
+    }
+}
+
+impl CampaignChanges {
+    /// Changes a campaign that is not being sent. Its status alone may change at any time.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at what does not fit.
+    pub async fn make(self, cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
+        cx.table.change_campaign(id, &self, cx.new_id(), cx.now()).await.on_missing("campaign_id")?
+    }
+
+    /// The widget that the campaign names after the changes.
+    fn widget_of(&self, campaign: &Campaign) -> Option<WidgetId> {
+        match self.changes.0.widget_id {
+            Patch::Absent => campaign.widget_id,
+            Patch::Null => None,
+            Patch::Set(widget) => widget,
+        }
+    }
+}
+
+impl Campaign {
+    /// Changes it by `changes`; `seen` is what it is answered as.
+    fn change(
+        &mut self,
+        changes: &CampaignChanges,
+        seen: &Self,
+        widget: Option<&Widget>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let CampaignChanges { changes: Changes(fields), status } = changes;
+        let was = self.clone();
+        self.apply(fields);
+        if *self != was {
+            match seen.status {
+                CampaignStatus::Cancelled => return Err(seen.has_nothing_to_send()),
+                CampaignStatus::Queued | CampaignStatus::InProgress => return Err(Self::is_in_progress()),
+                _ => {}
+            }
+            if self.widget_id != was.widget_id && self.widget_id.is_some() && widget.is_none() {
+                return Err(Error::unknown_in_body("widget_id"));
+            }
+            self.fit(widget)?;
+            require_room(self)?;
+            self.touch(now);
+            if self.start_time.is_none() && was.waits() {
+                (self.status, self.due_at) = (CampaignStatus::NotStarted, None);
+            }
+            if self.status != CampaignStatus::Paused {
+                self.plan(now);
+            }
+        }
+        match status.filter(|status| *status != seen.status && *status != self.status) {
+            Some(status) => self.turn(status, seen.counts, now),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Campaign {
+    /// Brings the fields into the form in which they are stored, and takes from the widget what is its own.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where they do not fit together.
+    fn fit(&mut self, widget: Option<&Widget>) -> Result<()> {
+        let zone = &self.time_zone;
+        self.start_time = self.start_time.map(|start| start.in_zone(zone).into());
+        self.require_execution()?;
+        let refused =
+            |field, (kind, msg): words::Words| Err(Error::invalid(Location::body().name(field).issue(kind, msg)));
+        let Some(widget) = widget else {
+            // That of a widget that is gone stays.
+            self.assistant_id = self.assistant_id.filter(|_| self.widget_id.is_some());
+            return if self.enabled { refused("widget_id", words::MISSING) } else { Ok(()) };
+        };
+        let kind = CampaignType::from(widget.widget_type);
+        if *self.r#type.get_or_insert(kind) != kind {
+            return refused("widget_id", ("value_error", "Value error, the widget is of the other kind"));
+        }
+        self.assistant_id = widget.assistant_id;
+        if kind == CampaignType::OutboundCall {
+            (self.message, self.start_new_conversation) = (None, true);
+            return Ok(());
+        }
+        self.message = self.message.take().or_else(|| widget.first_message().cloned());
+        if self.enabled && self.message.is_none() { Err(Self::has_no_message()) } else { Ok(()) }
+    }
+
+    /// Does what a `status` asks for.
+    fn turn(&mut self, status: CampaignStatus, counts: Counts, now: Timestamp) -> Result<()> {
+        match status {
+            CampaignStatus::Paused => self.pause(counts, now),
+            CampaignStatus::InProgress => self.resume(counts, now),
+            CampaignStatus::Cancelled => self.cancel(counts, now),
+            _ => {
+                let message = "Value error, status can be set to paused, in_progress or cancelled";
+                Err(Error::invalid(Location::body().name("status").issue("value_error", message)))
+            }
+        }
+    }
+}
+
+impl Table {
+    /// Inserts a campaign with its contacts. A repeat of the request gets the campaign as it was made.
+    async fn insert_campaign(
+        &self,
+        new: Campaign,
+        contacts: &[CampaignContact],
+        row: NewRow<()>,
+    ) -> Result<Campaign, TableError> {
+        let origin = row.origin.map(|id| Origin { id, at: row.now });
+        let place = self.stage_campaign(&new, contacts, origin).await?;
+        let at = |ordinal| CampaignId(with_ordinal(new.id.0, ordinal));
+        let stored = Campaign { id: at(place.first()), message: None, ..new.clone() };
+        let mut transaction = Transaction::new(self);
+        if let Some(origin) = row.origin {
+            transaction.made_by(origin, stored.id.0, row.now);
+        }
+        transaction.insert(stored.id, &stored)?;
+        match self.commit(transaction, [place]).await {
+            Err(Cancelled::Condition(0, Some(marker))) if row.origin.is_some() => {
+                self.campaign(CampaignId(made_id(&marker)?)).await
+            }
+            Err(cancelled) => Err(cancelled.into()),
+            Ok(()) => Ok(Campaign { message: new.message, ..stored }.seen()),
+        }
+    }
+
+    /// Changes a campaign by `changes`, again where others change it at the same moment. Of one request `by` the change is made once.
+    async fn change_campaign(
+        &self,
+        id: CampaignId,
+        changes: &CampaignChanges,
+        by: Uuid,
+        now: Timestamp,
+    ) -> Result<Result<Campaign>, TableError> {
+        let text = message_text(&self.tenant, id.run());
+        let mut round = self.store.backoff();
+        loop {
+            // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
+            let (item, items) =
+                futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&text.pk, &text.sk, None));
+            let (item, items) = (item?.ok_or(TableError::Missing)?, items?);
+            let (version, is_done) = (version(&item), was_changed_by(&item, by));
+            let was: Campaign = from_item(item)?;
+            let seen = complete(&was, &items);
+            let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
+            if is_done {
+                return Ok(Ok(seen));
+            }
+            let widget = match changes.widget_of(&is) {
+                Some(id) => self.find::<Widget>(id).await?,
+                None => None,
+            };
+            if let Err(refused) = is.change(changes, &seen, widget.as_ref(), now) {
+                return Ok(Err(refused));
+            }
+            let message = is.message.take();
+            if is == was && message == seen.message {
+                return Ok(Ok(seen));
+            }
+            let mut transaction = self.replacing(id, (&was, &is), version, by)?;
+            transaction.write(match &message {
+                Some(message) => Write::put(said(&text, message)),
+                None => Write::delete(&text),
+            });
+            match self.store.transact(&transaction.writes).await {
+                Ok(()) => return Ok(Ok(Campaign { message, ..complete(&is, &items) })),
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => {
+                    return Err(TableError::Unavailable("others kept changing the campaign".into()));
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Local time: time zones, hours of the day, days of the week.
+
+use jiff::civil;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
+
+use crate::request::error::{Issues, Location};
+use crate::request::input::{Between, Parse, Raw, reject, words};
+use crate::values::schema::{Schema, Value};
+use crate::values::time::{DateOrTime, Timestamp};
+
+/// Minutes of a day.
+pub const DAY: i64 = 24 * 60;
+
+/// A time zone of the IANA database, by its name there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ZoneName(String);
+
+impl ZoneName {
+    /// The zone of this name, in any case.
+    pub fn new(text: &str) -> Option<Self> {
+        // What begins with a slash, or has a dot in it, is a file and no name.
+        TimeZone::get(text).ok()?.iana_name().map(|name| Self(name.to_owned()))
+    }
+
+    /// Coordinated universal time.
+    pub fn utc() -> Self {
+        Self("UTC".to_owned())
+    }
+
+    /// Its rules. A name that is in the database no more has those of UTC.
+    pub fn zone(&self) -> Zone {
+        Zone(TimeZone::get(&self.0).unwrap_or(TimeZone::UTC))
+    }
+}
+
+impl Parse for ZoneName {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        Self::new(&text).or_else(|| reject(issues, at, words::TIME_ZONE))
+    }
+}
+
+impl Schema for ZoneName {
+    fn schema() -> Value {
+        json!({"type": "string", "format": "time-zone", "pattern": "^[A-Za-z0-9_+/-]{1,64}$"})
+    }
+}
+
+/// The rules of a time zone.
+#[derive(Debug, Clone)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// What clocks show at `at`.
+    pub fn local(&self, at: Timestamp) -> civil::DateTime {
+        // A `Timestamp` ends with the year 9999, as that of the library nearly does.
+        let at = jiff::Timestamp::from_millisecond(at.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
+        self.0.to_datetime(at)
+    }
+
+    /// When clocks show `local`: the first time that they do. A time that they skip is as much later as they skip.
+    pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
+        self.0.to_ambiguous_timestamp(local).compatible().ok().map(of)
+    }
+
+    /// When clocks show `local`, or where they skip it, the moment in which they do. Where they show it twice, there are two.
+    pub fn moments(&self, local: civil::DateTime) -> Option<[Timestamp; 2]> {
+        let ambiguous = self.0.to_ambiguous_timestamp(local);
+        match ambiguous.offset() {
+            AmbiguousOffset::Gap { .. } => {
+                let after = ambiguous.compatible().ok()?;
+                let skipped = self.0.preceding(after).next().map_or(after, |transition| transition.timestamp());
+                Some([of(skipped); 2])
+            }
+            _ => Some([of(ambiguous.clone().earlier().ok()?), of(ambiguous.later().ok()?)]),
+        }
+    }
+}
+
+fn of(at: jiff::Timestamp) -> Timestamp {
+    Timestamp::from_unix_millis(at.as_millisecond())
+}
+
+/// An hour and a minute of a day, as `HH:MM`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimeOfDay {
+    minutes: u16,
+}
+
+impl TimeOfDay {
+    /// The time that `text` is.
+    pub fn new(text: &str) -> Option<Self> {
+        let (hour, minute) = text.split_once(':')?;
+        let number = |digits: &str, end: u16| {
+            let is_one = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let number: u16 = is_one.then(|| digits.parse().ok()).flatten()?;
+            (number < end).then_some(number)
+        };
+        Some(Self { minutes: number(hour, 24)? * 60 + number(minute, 60)? })
+    }
+
+    /// Minutes since the day began.
+    pub fn minutes(self) -> i64 {
+        i64::from(self.minutes)
+    }
+}
+
+impl std::fmt::Display for TimeOfDay {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:02}:{:02}", self.minutes / 60, self.minutes % 60)
+    }
+}
+
+impl Serialize for TimeOfDay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeOfDay {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).ok_or_else(|| serde::de::Error::custom("no time of day"))
+    }
+}
+
+impl Parse for TimeOfDay {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = String::parse(raw, at, issues)?;
+        Self::new(&text).or_else(|| reject(issues, at, words::TIME_OF_DAY))
+    }
+}
+
+impl Schema for TimeOfDay {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"})
+    }
+}
+
+/// Days of the week, from 1 for Monday to 7 for Sunday, each once and in order. None means every day.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weekdays(Vec<i64>);
+
+impl Weekdays {
+    /// Whether `day` is one of them.
+    pub fn has(&self, day: civil::Date) -> bool {
+        self.0.is_empty() || self.0.contains(&i64::from(day.weekday().to_monday_one_offset()))
+    }
+
+    /// Whether every day is one of them.
+    pub const fn is_every_day(&self) -> bool {
+        matches!(self.0.len(), 0 | 7)
+    }
+}
+
+impl Parse for Weekdays {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let days = Vec::<Between<0, 7>>::parse(raw, at, issues)?;
+        let mut days: Vec<i64> = days.into_iter().map(|day| if day.get() == 0 { 7 } else { day.get() }).collect();
+        days.sort_unstable();
+        days.dedup();
+        Some(Self(days))
+    }
+}
+
+impl Schema for Weekdays {
+    fn schema() -> Value {
+        json!({"type": "array", "items": Between::<0, 7>::schema()})
+    }
+}
+
+/// A point in time, which may have been sent without an offset: then it is what clocks show in a time zone that stands elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ZonedTime {
+    /// The time; of one without an offset, as if it were in UTC.
+    at: Timestamp,
+    #[serde(skip)]
+    is_local: bool,
+}
+
+impl ZonedTime {
+    /// The point in time, where clocks are those of `zone`.
+    pub fn in_zone(self, zone: &ZoneName) -> Timestamp {
+        if !self.is_local {
+            return self.at;
+        }
+        let shown = ZoneName::utc().zone().local(self.at);
+        zone.zone().at(shown).unwrap_or(self.at)
+    }
+}
+
+impl From<Timestamp> for ZonedTime {
+    fn from(at: Timestamp) -> Self {
+        Self { at, is_local: false }
+    }
+}
+
+impl Parse for ZonedTime {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let DateOrTime { at, is_local } = DateOrTime::parse(raw, at, issues)?;
+        Some(Self { at, is_local })
+    }
+}
+
+impl Schema for ZonedTime {
+    fn schema() -> Value {
+        Timestamp::schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_has_two_digits_twice() {
+        for text in ["00:00", "09:30", "23:59"] {
+            assert_eq!(TimeOfDay::new(text).unwrap().to_string(), text);
+        }
+        for text in ["", "9:30", "24:00", "12:60", "12", "12:3", "1 :30", "+1:30", "12:30:00", "１２:30"] {
+            assert_eq!(TimeOfDay::new(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn zones_are_those_of_the_database() {
+        for (text, name) in
+            [("UTC", "UTC"), ("europe/berlin", "Europe/Berlin"), ("America/New_York", "America/New_York")]
+        {
+            assert_eq!(ZoneName::new(text), Some(ZoneName(name.to_owned())));
+        }
+        for text in
+            ["", "Mars/Olympus", "Europe", "../etc/passwd", "/etc/localtime", "+02:00", "EST5EDT,M3.2.0,M11.1.0"]
+        {
+            assert_eq!(ZoneName::new(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_what_the_clocks_of_the_zone_show() {
+        let read = |json: &str, zone: &str| {
+            let time = ZonedTime::parse(Raw::Json(json), &Location::body(), &mut Issues::new()).unwrap();
+            time.in_zone(&ZoneName::new(zone).unwrap()).to_string()
+        };
+        assert_eq!(read("\"2026-07-01T09:00:00\"", "Europe/Berlin"), "2026-07-01T07:00:00.000Z");
+        assert_eq!(read("\"2026-07-01T09:00:00\"", "UTC"), "2026-07-01T09:00:00.000Z");
+        assert_eq!(read("\"2026-07-01T09:00:00+05:00\"", "Europe/Berlin"), "2026-07-01T04:00:00.000Z");
+        assert_eq!(read("\"2026-07-01\"", "America/New_York"), "2026-07-01T04:00:00.000Z");
+        // Skipped, and shown twice.
+        assert_eq!(read("\"2026-03-29T02:30:00\"", "Europe/Berlin"), "2026-03-29T01:30:00.000Z");
+        assert_eq!(read("\"2026-10-25T02:30:00\"", "Europe/Berlin"), "2026-10-25T00:30:00.000Z");
+    }
+}
