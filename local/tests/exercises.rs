@@ -618,28 +618,28 @@ pub const EXERCISES: &[Exercise] = &[
         },
         recorded: || {
             let route = &routes::CREATE_CAMPAIGN;
-            let never = scheduled(json!({"time_window_start": "09:00", "time_window_end": "09:00", "interval": 60}));
+            let never = scheduled(&json!({"time_window_start": "09:00", "time_window_end": "09:00", "interval": 60}));
             let invalid = json!({
                 "name": "Never", "type": "message", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [8],
                 "time_window_start": "9", "time_zone": "Mars/Olympus",
             });
             vec![
-                ("once", scheduled(json!({}))),
+                ("once", scheduled(&json!({}))),
                 ("never-opens", never),
                 ("invalid", with_body(route, invalid.to_string())),
-                ("no-widget", scheduled(json!({"enabled": true}))),
+                ("no-widget", scheduled(&json!({"enabled": true}))),
             ]
         },
         costs: || {
             let contacts: Vec<String> = (0..25).map(|number| id('a', kind::CONTACT, number)).collect();
             vec![
-                (", without contacts", scheduled(json!({}))),
-                (", 25 contacts", scheduled(json!({"contact_ids": contacts}))),
+                (", without contacts", scheduled(&json!({}))),
+                (", 25 contacts", scheduled(&json!({"contact_ids": contacts}))),
             ]
         },
         names: &[
-            (kind::WIDGET, |id| scheduled_body(json!({"widget_id": id}))),
-            (kind::CONTACT, |id| scheduled_body(json!({"contact_ids": [id]}))),
+            (kind::WIDGET, |id| scheduled_body(&json!({"widget_id": id}))),
+            (kind::CONTACT, |id| scheduled_body(&json!({"contact_ids": [id]}))),
         ],
         first_costs_more: true,
         ..Exercise::of(&routes::CREATE_CAMPAIGN)
@@ -751,11 +751,11 @@ fn more_contacts() -> Call {
 }
 
 /// A campaign that is sent once, with these members more.
-fn scheduled(more: Value) -> Call {
+fn scheduled(more: &Value) -> Call {
     with_body(&routes::CREATE_CAMPAIGN, scheduled_body(more).to_string())
 }
 
-fn scheduled_body(more: Value) -> Value {
+fn scheduled_body(more: &Value) -> Value {
     let mut body = json!({"name": "Reminders", "type": "message", "start_time": "2030-01-07T09:00:00Z"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body

@@ -49,6 +49,7 @@ async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_de
         "create-agency",
         "create-assistant",
         "create-assistant.read-only-key",
+        "create-campaign.once",
         "create-datasource",
         "create-form",
         "create-intent",

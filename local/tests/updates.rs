@@ -19,6 +19,11 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
     stack.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await
 }
 
+/// Those whose fields have each a value of its own. Those of a campaign depend on each other: `update_campaign.rs` tries them.
+fn plain_updates() -> impl Iterator<Item = &'static Route> {
+    updates().filter(|route| route.name != routes::UPDATE_CAMPAIGN.name)
+}
+
 /// The record that `route` updates.
 async fn read(stack: &Stack, route: &Route) -> Value {
     assert!(routes::ALL.iter().any(|read| read.method == "GET" && read.path == route.path), "{}", route.name);
@@ -55,6 +60,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {
             (Some("string"), Some(_)) => json!(["fr-FR"]),
             (Some("string"), None) => json!(["sample"]),
+            (Some("integer"), _) => json!([7]),
             _ => json!([{"sample": 1}]),
         },
         (_, Some("uuid")) => match name {
@@ -62,11 +68,13 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
             "webhook_id" => id('a', kind::WEBHOOK, 0).into(),
             _ => NOBODYS.into(),
         },
+        (_, Some("time-zone")) => "Europe/Berlin".into(),
         (_, Some("date-time")) => "2000-01-01T00:00:00.000Z".into(),
         _ => match name {
             "endpoint" | "connector_url" => "https://93.184.215.14/sample".into(),
             "email" => "sample@acme.example".into(),
             "phone" | "phone_number" => "+31201234567".into(),
+            "time_window_start" | "time_window_end" => "09:30".into(),
             _ => "sample".into(),
         },
     }
@@ -74,7 +82,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
 
 #[tokio::test]
 async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
-    for route in updates() {
+    for route in plain_updates() {
         let stack = stack().await;
         let before = read(&stack, route).await;
         let others =
@@ -97,7 +105,7 @@ async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
 #[tokio::test]
 async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_none() {
     let mut seen = [0, 0];
-    for route in updates() {
+    for route in plain_updates() {
         for (name, schema) in fields(route) {
             let stack = stack().await;
             let (record, before) = (read(&stack, route).await, items(&stack).await);
@@ -121,7 +129,7 @@ async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_non
 
 #[tokio::test]
 async fn updates_side_by_side_lose_no_field() {
-    for route in updates() {
+    for route in plain_updates() {
         let stack = stack().await;
         let mut wanted = read(&stack, route).await;
         let samples: Vec<_> = fields(route)

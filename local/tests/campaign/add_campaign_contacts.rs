@@ -46,11 +46,11 @@ fn texts(contacts: &[ContactId]) -> Vec<String> {
 async fn each_is_in_it_once_however_many_are_added_at_a_time() {
     let (sender, id) = empty(60, json!({"interval": 60})).await;
     let contacts = sender.contacts();
-    for (from, to, added) in [(0, 3, 3), (0, 3, 0), (2, 5, 2), (0, 60, 55), (0, 60, 0)] {
+    for (from, to) in [(0, 3), (0, 3), (2, 5), (0, 60), (0, 60)] {
         let (status, told) = sender.add(&id, &contacts[from..to]).await;
         let next = sender.campaign(&id).await.0["next_run_at"].clone();
         let wanted = json!({
-            "campaign_id": id, "status": "to_be_run", "contacts": to - from, "added": added, "next_run_at": next,
+            "campaign_id": id, "status": "to_be_run", "contacts": to - from, "next_run_at": next,
         });
         assert_eq!((status, &told["data"]), (200, &wanted));
         let members = sender.members(&id).await;
@@ -60,7 +60,7 @@ async fn each_is_in_it_once_however_many_are_added_at_a_time() {
     let (_, rows) = sender.campaign(&id).await;
     let path = format!("/api/v1/campaign_contact/{}", rows[7]["id"].as_str().unwrap());
     assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
-    assert_eq!(sender.add(&id, &contacts).await.1["data"]["added"], 1);
+    assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await.last(), Some(&contacts[7].to_string()));
     sender.world.pass(HOUR);
     sender.world.minutes(2).await;
@@ -97,8 +97,7 @@ async fn requests_side_by_side_add_each_once() {
     let parts =
         [&contacts[..50], &contacts[..10], &contacts[20..50], &contacts[5..15], &contacts[..30], &contacts[40..50]];
     let answers = join_all(parts.iter().map(|part| sender.add(&id, part))).await;
-    let added: u64 = answers.iter().map(|(_, told)| told["data"]["added"].as_u64().unwrap()).sum();
-    assert_eq!((added, answers.iter().all(|(status, _)| *status == 200)), (50, true), "{answers:?}");
+    assert!(answers.iter().all(|(status, _)| *status == 200), "{answers:?}");
     let members = sender.members(&id).await;
     assert_eq!((members.len(), members.into_iter().collect::<BTreeSet<_>>().len()), (50, 50));
 }

@@ -75,7 +75,7 @@ impl Zone {
                 let skipped = self.0.preceding(after).next().map_or(after, |transition| transition.timestamp());
                 Some([of(skipped); 2])
             }
-            _ => Some([of(ambiguous.clone().earlier().ok()?), of(ambiguous.later().ok()?)]),
+            _ => Some([of(ambiguous.earlier().ok()?), of(ambiguous.later().ok()?)]),
         }
     }
 }

@@ -30,9 +30,10 @@ pub struct NewScheduledCampaign {
 
 impl Input for NewScheduledCampaign {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
-        let New { record: campaign, .. } = New::<Campaign>::read(source, issues)?;
-        let contact_ids = source.optional::<Option<ContactIds>>("contact_ids", issues, || None)?;
-        let status = source.optional::<Option<CampaignStatus>>("status", issues, || None)?;
+        let campaign = New::<Campaign>::read(source, issues);
+        let contact_ids = source.optional::<Option<ContactIds>>("contact_ids", issues, || None);
+        let status = source.optional::<Option<CampaignStatus>>("status", issues, || None);
+        let (New { record: campaign, .. }, contact_ids, status) = (campaign?, contact_ids?, status?);
         let given = [campaign.name.is_some(), campaign.r#type.is_some(), campaign.start_time.is_some()];
         for (field, _) in REQUIRED.iter().zip(given).filter(|(_, given)| !given) {
             issues.push(Location::body().name(*field).issue(words::MISSING.0, words::MISSING.1));

@@ -7,10 +7,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::storage::{Beside, complete, contact_partitions, message_text, places_of, staged_contacts};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
-use crate::request::context::{Clock, Context};
+use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::request::input::settle;
 use crate::table::item::{number, text, values};
@@ -44,8 +45,6 @@ crate::object! {
         pub status: CampaignStatus,
         /// How many distinct contacts the request names, all of which are in the campaign now.
         pub contacts: u64,
-        /// How many of them were not in it before.
-        pub added: u64,
         /// When the campaign is sent next.
         pub next_run_at: Option<Timestamp>,
     }
@@ -60,6 +59,8 @@ pub(super) struct StagedContacts {
     pub end: u32,
     /// When others go on behind them.
     pub expires_at: Timestamp,
+    /// The attempt to add them.
+    pub by: Uuid,
 }
 
 impl StagedContacts {
@@ -82,13 +83,11 @@ impl MoreContacts {
         let read = read.on_missing("campaign_id")?;
         read.0.require_open()?;
         settle(Some(()), self.contact_ids.unknown(&missing?))?;
-        let (campaign, added) =
-            cx.table.add_contacts(read, &wanted, &cx.service.clock).await.on_missing("campaign_id")??;
+        let campaign = cx.table.add_contacts(read, &wanted, cx).await.on_missing("campaign_id")??;
         Ok(AddedContacts {
             campaign_id: id,
             status: campaign.status,
             contacts: wanted.len() as u64,
-            added: u64::from(added),
             next_run_at: campaign.next_run_at,
         })
     }
@@ -109,7 +108,7 @@ impl Campaign {
 }
 
 impl Table {
-    /// Adds those of `wanted` to a campaign that are not in it. Returns the campaign as it is answered, and how many were added.
+    /// Adds those of `wanted` to a campaign that are not in it. Returns the campaign as it was answered before.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such campaign; inside, a conflict where it sends nothing more, or has too many contacts.
@@ -117,8 +116,9 @@ impl Table {
         &self,
         (mut campaign, mut items): (Campaign, Vec<Item>),
         wanted: &[ContactId],
-        clock: &Clock,
-    ) -> Result<Result<(Campaign, u32)>, TableError> {
+        cx: &Context<'_>,
+    ) -> Result<Result<Campaign>, TableError> {
+        let (clock, by) = (&cx.service.clock, cx.new_attempt());
         let mut round = self.store.backoff();
         loop {
             if let Err(closed) = campaign.require_open() {
@@ -132,22 +132,28 @@ impl Table {
                 let added = u32::try_from(new.len()).unwrap_or(u32::MAX);
                 let end = places.saturating_add(added);
                 if added == 0 {
-                    return Ok(Ok((answered, 0)));
+                    return Ok(Ok(answered));
                 }
                 if end > MAX_PLACES {
                     let full = Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts");
                     return Ok(Err(full));
                 }
-                let contacts = CampaignContact::queued_from(places, campaign.id, &new, now);
-                let staged = StagedContacts { first: places, end, expires_at: now.plus_seconds(EXPIRES) };
+                let contacts = CampaignContact::queued_from(places, campaign.id, &new, cx.now());
+                let staged = StagedContacts { first: places, end, expires_at: now.plus_seconds(EXPIRES), by };
                 if contacts.len() <= TOGETHER {
                     let writes = contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?)));
-                    if self.give_places(&campaign, &staged, now, writes.collect::<Result<_, TableError>>()?).await? {
-                        return Ok(Ok((answered, added)));
+                    if self
+                        .give_places(&campaign, &staged, cx.now(), writes.collect::<Result<_, TableError>>()?)
+                        .await?
+                    {
+                        return Ok(Ok(answered));
                     }
-                } else if self.give_places(&campaign, &staged, now, vec![self.marker(&campaign, &staged)]).await? {
+                } else if self.give_places(&campaign, &staged, cx.now(), vec![self.marker(&campaign, &staged)]).await?
+                    // Or the answer to a first attempt was lost.
+                    || Beside::of(&self.with_items(campaign.id).await?.1).staged.contains(&staged)
+                {
                     self.stage_contacts(&contacts).await?;
-                    return self.commit_staged(&campaign, &staged, clock.now()).await.map(|()| Ok((answered, added)));
+                    return self.commit_staged(&campaign, &staged, clock.now()).await.map(|()| Ok(answered));
                 }
             }
             // Another request adds contacts, or the campaign has changed.
@@ -193,6 +199,7 @@ impl Table {
             ("first", number(staged.first)),
             ("end", number(staged.end)),
             ("expires_at", text(staged.expires_at)),
+            ("by", text(staged.by)),
         ]));
         Write::create(marker)
     }
@@ -247,6 +254,8 @@ impl Table {
         };
         match self.store.transact(&[committed]).await {
             Ok(()) => Ok(()),
+            // The answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
+            Err(Cancelled::Condition(..)) if self.find::<Campaign>(campaign.id).await?.is_some() => Ok(()),
             Err(Cancelled::Condition(..)) => {
                 let places = staged.first..staged.end;
                 let keys: Vec<_> = places.map(|place| self.key::<CampaignContact>(run.contact(place))).collect();

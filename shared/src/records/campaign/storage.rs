@@ -30,8 +30,10 @@ use crate::values::time::Timestamp;
 
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
-/// Contacts of one campaign in one partition: a partition allows a thousand writes a second, and a run may write ten thousand.
-const CONTACTS_PER_PARTITION: u32 = 1000;
+/// Contacts in one partition, of the first that a campaign has: a partition allows a thousand writes a second, and a run may write ten thousand.
+const NARROW: u32 = 1000;
+/// Contacts in one partition of those behind them, so that a campaign has few.
+const WIDE: u32 = 10_000;
 
 impl Stored for CampaignContact {
     type Id = CampaignContactId;
@@ -46,7 +48,8 @@ impl Single for CampaignContact {}
 
 /// The number of a contact's partition in its campaign.
 fn partition(id: CampaignContactId) -> u32 {
-    id.place().unwrap_or_default() / CONTACTS_PER_PARTITION
+    let place = id.place().unwrap_or_default();
+    if place < WIDE { place / NARROW } else { WIDE / NARROW + place / WIDE - 1 }
 }
 
 /// The pointer that leads from a run to its campaign.
@@ -92,8 +95,9 @@ impl Partitions for Campaign {
 
 /// The partitions of a campaign's first `places`.
 pub(super) fn contact_partitions(tenant: &Tenant, run: RunId, places: u32) -> impl Iterator<Item = String> + use<'_> {
-    let firsts = (0..places).step_by(CONTACTS_PER_PARTITION as usize);
-    firsts.map(move |place| CampaignContact::key(tenant, run.contact(place)).pk)
+    let firsts = (0..WIDE).step_by(NARROW as usize).chain((WIDE..MAX_PLACES).step_by(WIDE as usize));
+    let contacts = firsts.take_while(move |first| *first < places);
+    contacts.map(move |place| CampaignContact::key(tenant, run.contact(place)).pk)
 }
 
 impl Owner for Campaign {
