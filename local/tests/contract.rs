@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use local::functions::describe;
 use local::template::{Template, TemplateRoute, camel_case, document};
@@ -520,6 +521,21 @@ fn the_python_of_the_checks_is_short() {
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "py"));
     let lines: usize = files.map(|name| read(&format!(".ci/{name}")).lines().count()).sum();
     assert!((1..=400).contains(&lines), "{lines} lines: what needs no emulator is written in Rust");
+}
+
+#[test]
+fn cargo_local_has_the_features_with_which_cargo_test_compiles_it() {
+    let compiled = |arguments: &[&str]| -> BTreeSet<String> {
+        let tree = ["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"];
+        let output = Command::new(env!("CARGO")).args(tree).args(arguments).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    };
+    let local = compiled(&["--package", "local", "--edges", "normal,build"]);
+    let tests = compiled(&["--edges", "normal,build,dev"]);
+    let again: Vec<_> = local.difference(&tests).collect();
+    assert!(local.len() > 200 && again.is_empty(), "with other features: {again:?}");
 }
 
 #[test]
