@@ -19,11 +19,11 @@ use shared::table::stored::Listed;
 use shared::values::id::OrgId;
 use uuid::Uuid;
 
+use crate::Result;
 use crate::bench::Bench;
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Series, Unit, figure, milliseconds};
 use crate::process::Process;
-use crate::{Result, limits};
 
 pub const SECTION: &str =
     "Many environments of one function, 6 ms for each call of the database, overlapping writes refused";
@@ -129,7 +129,6 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
         drop(processes);
         stack.stop().await;
     }
-    limits::measure(bench, figures).await?;
     for (name, points) in [(TOGETHER, together), (APART, apart)] {
         for (function, point) in points {
             figures.series.push(Series {

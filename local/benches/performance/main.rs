@@ -87,8 +87,10 @@ enum Measure {
     Campaign,
     /// An import of contacts, and of a hundred thousand
     Import,
-    /// Many environments of a function at work for one organisation, beside one organisation each, and at the limit of a key
+    /// Many environments of a function at work for one organisation, beside one organisation each
     Contention,
+    /// A key at three times its limit, from many environments
+    Limits,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
@@ -170,6 +172,7 @@ impl Measure {
                 | Self::Lists
                 | Self::Campaign
                 | Self::Contention
+                | Self::Limits
                 | Self::Import
                 | Self::Deliveries
                 | Self::Build
@@ -194,6 +197,7 @@ impl Measure {
             }
             Self::Import => import::measure(bench, figures),
             Self::Contention => contention::measure(bench, figures),
+            Self::Limits => limits::measure(bench, figures).await,
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)
