@@ -114,7 +114,7 @@ async fn main() -> Result<ExitCode> {
     }
     let mut bench = Bench::build()?;
     if arguments.check {
-        return ratchet::check(&bench).await;
+        return ratchet::check(&mut bench).await;
     }
     if arguments.new {
         bench.build_references()?;
