@@ -76,7 +76,7 @@ pub struct Console {
 }
 
 /// The pages: address and title.
-const PAGES: [(&str, &str); 7] = [
+pub const PAGES: [(&str, &str); 7] = [
     ("/", "Requests and events"),
     ("/console/conversations", "Conversations"),
     ("/console/deliveries", "Deliveries"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use local::console::PAGES;
 use local::gateway::Call;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
@@ -12,15 +13,6 @@ use shared::routes;
 use crate::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
-const PAGES: [&str; 7] = [
-    "/",
-    "/console/conversations",
-    "/console/deliveries",
-    "/console/campaigns",
-    "/console/payments",
-    "/console/time",
-    "/console/table",
-];
 
 /// A stack whose endpoints lead to the inbox, with the time of this machine, which may be skipped.
 async fn watched() -> Stack {
@@ -138,7 +130,8 @@ async fn what_an_event_or_a_message_says_is_text() {
 #[tokio::test]
 async fn a_page_of_another_host_sees_nothing_of_it_and_changes_nothing() {
     let stack = watched().await;
-    let reads = PAGES.into_iter().chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
+    let pages = PAGES.map(|(path, _)| path).into_iter();
+    let reads = pages.chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
     let writes = ["/console/operations/create-tag", "/console/time"];
     for (method, path) in reads.map(|path| ("GET", path)).chain(writes.map(|path| ("POST", path))) {
         for (name, value) in [("host", "rebound.example"), ("origin", "http://page.example"), ("origin", "null")] {
@@ -170,7 +163,7 @@ async fn each_change_is_told_and_the_first_one_at_once() {
 async fn reading_a_page_changes_nothing_that_it_shows() {
     let stack = watched().await;
     let before = *stack.journal.changes().borrow();
-    for path in PAGES {
+    for (path, _) in PAGES {
         text(&stack, path).await;
     }
     assert_eq!((*stack.journal.changes().borrow(), stack.journal.newest(1).len()), (before, 0));

@@ -162,7 +162,7 @@ routes! {
     CALL_CONTACTS                       "campaign"          "call-contacts"                     POST   "/api/v1/call/{widget_id}/contacts"                          Write  200     1024;
     CREATE_CAMPAIGN                     "campaign"          "create-campaign"                   POST   "/api/v1/campaign/create"                                    Write  201     1024;
     ADD_CAMPAIGN_CONTACTS               "campaign"          "add-campaign-contacts"             POST   "/api/v1/campaign/{campaign_id}/contact"                     Write  200     1024;
-    UPDATE_CAMPAIGN                     "campaign"          "update-campaign"                   PUT    "/api/v1/campaign/update/{campaign_id}"                      Write  200     256;
+    UPDATE_CAMPAIGN                     "campaign"          "update-campaign"                   PUT    "/api/v1/campaign/update/{campaign_id}"                      Write  200     1024;
 }
 
 #[rustfmt::skip]

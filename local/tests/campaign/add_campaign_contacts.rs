@@ -22,14 +22,14 @@ impl Sender {
     }
 
     /// The contacts of a campaign, in their order.
-    async fn members(&self, id: &str) -> Vec<String> {
+    pub(super) async fn members(&self, id: &str) -> Vec<String> {
         let (_, contacts) = self.campaign(id).await;
         contacts.iter().map(|contact| contact["contact_id"].as_str().unwrap().to_owned()).collect()
     }
 }
 
 /// A campaign without contacts in an organisation with so many.
-async fn empty(contacts: usize, more: Value) -> (Sender, String) {
+pub(super) async fn empty(contacts: usize, more: Value) -> (Sender, String) {
     let sender = Sender::new(true, contacts).await;
     let mut body = json!({"contact_ids": null});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -38,7 +38,7 @@ async fn empty(contacts: usize, more: Value) -> (Sender, String) {
     (sender, id)
 }
 
-fn texts(contacts: &[ContactId]) -> Vec<String> {
+pub(super) fn texts(contacts: &[ContactId]) -> Vec<String> {
     contacts.iter().map(ToString::to_string).collect()
 }
 

@@ -4,11 +4,12 @@ use local::gateway::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 
+use super::add_campaign_contacts::{empty, texts};
 use super::create_campaign::created;
 use crate::campaigns::{Sender, all};
 use crate::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::records::{NOBODYS, detail, not_found, wrong};
-use crate::sending::events;
+use crate::sending::{events, killed_everywhere};
 
 const HOUR: i64 = 3600;
 
@@ -215,4 +216,106 @@ async fn a_delivery_goes_to_the_connector_it_was_made_for_also_after_another_wid
     sender.update(&id, &json!({"status": "in_progress"})).await;
     sender.world.minutes(10).await;
     assert_eq!((sender.received().len() > tries, sender.outcome(&id).await), (true, all("sent", 2)));
+}
+
+#[tokio::test]
+async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
+    let (sender, id) = empty(60, json!({"interval": 60})).await;
+    let contacts = sender.contacts();
+    // Some by one transaction, and some that are staged.
+    for (name, end) in [("A", 3), ("B", 5), ("C", 60), ("D", 2)] {
+        let body = json!({"name": name, "contact_ids": contacts[..end]});
+        let (status, told) = sender.update(&id, &body).await;
+        let (campaign, _) = sender.campaign(&id).await;
+        assert_eq!((status, &told, &told["name"]), (200, &campaign, &json!(name)));
+        let members = sender.members(&id).await;
+        assert_eq!(members, texts(&contacts[..end.max(members.len())]));
+        assert_eq!(told["counts"]["queued"], members.len());
+        // The same once more changes nothing.
+        sender.world.pass(1);
+        assert_eq!(sender.update(&id, &body).await, (200, campaign));
+    }
+    sender.world.pass(HOUR);
+    sender.world.minutes(2).await;
+    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
+}
+
+#[tokio::test]
+async fn a_completed_one_goes_to_those_that_are_added_with_its_new_time() {
+    for (first, all_of) in [(1, 3), (1, 40)] {
+        let (sender, id) = empty(all_of, json!({})).await;
+        let contacts = sender.contacts();
+        sender.update(&id, &json!({"contact_ids": contacts[..first]})).await;
+        sender.world.minutes(60).await;
+        sender.until_the_end(&id).await;
+        let more = json!({"contact_ids": contacts});
+        assert_eq!(sender.update(&id, &more).await, (409, json!(["campaign_id", "campaign_completed"])));
+        sender.world.pass(1);
+        let again = json!({"contact_ids": contacts, "start_time": sender.world.clock.now()});
+        let (status, told) = sender.update(&id, &again).await;
+        assert_eq!((status, &told["status"], &told["counts"]["sent"]), (200, &json!("to_be_run"), &json!(first)));
+        sender.minute(&[&id]).await;
+        sender.until_the_end(&id).await;
+        assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (all_of, all("sent", all_of)));
+    }
+}
+
+#[tokio::test]
+async fn contacts_that_cannot_be_added_change_nothing() {
+    let (sender, id) = empty(3, json!({})).await;
+    let more = sender.contacts();
+    let contacts = &more[..2];
+    sender.update(&id, &json!({"contact_ids": contacts})).await;
+    let before = sender.campaign(&id).await;
+    let unknown = json!({"name": "Renamed", "contact_ids": [contacts[0], NOBODYS]});
+    let answer = sender.world.ask(&sender.org, "PUT", &format!("/api/v1/campaign/update/{id}"), &unknown).await;
+    let issue = json(&answer)["detail"][0].clone();
+    assert_eq!(
+        (answer.status, &issue["loc"], &issue["type"]),
+        (422, &json!(["body", "contact_ids", 1]), &json!("not_found"))
+    );
+    for (wrong, kind) in [(json!([]), "too_short"), (json!("all"), "list_type")] {
+        let (status, told) = sender.update(&id, &json!({"name": "Renamed", "contact_ids": wrong})).await;
+        assert_eq!((status, told), (422, json!(["contact_ids", kind])));
+    }
+    let cancels = json!({"status": "cancelled", "contact_ids": more});
+    assert_eq!(sender.update(&id, &cancels).await, (409, json!(["campaign_id", "campaign_cancelled"])));
+    let stops = json!({"start_time": null, "contact_ids": more});
+    assert_eq!(sender.update(&id, &stops).await, (409, json!(["campaign_id", "campaign_without_schedule"])));
+    assert_eq!(sender.campaign(&id).await, before);
+    // While it is sent, those that are in it may be named.
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.world.minutes(60).await;
+    assert_eq!(sender.update(&id, &json!({"contact_ids": contacts})).await.1["status"], "in_progress");
+    let added = sender.update(&id, &json!({"contact_ids": more})).await;
+    assert_eq!(added, (409, json!(["campaign_id", "campaign_in_progress"])));
+}
+
+#[tokio::test]
+async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of_it_once() {
+    for contacts in [3, 20] {
+        let body = |sender: &Sender| json!({"name": "Renamed", "contact_ids": sender.contacts()});
+        let prepare = async || empty(contacts, json!({"interval": 60})).await;
+        let work = async |(sender, id): &(Sender, String)| {
+            sender.update(id, &body(sender)).await;
+        };
+        let look = async |(sender, id): &(Sender, String), what: String| {
+            let members = sender.members(id).await.len();
+            assert!([0, contacts].contains(&members), "{members} {what}");
+            sender.world.pass(40);
+            let (status, told) = sender.update(id, &body(sender)).await;
+            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{what}");
+            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
+            sender.world.pass(HOUR);
+            for _ in 0..2 {
+                sender.minute(&[id]).await;
+            }
+            assert_eq!(
+                (events(&sender.received()).len(), sender.outcome(id).await),
+                (contacts, all("sent", contacts)),
+                "{what}"
+            );
+        };
+        killed_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
+    }
 }

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::storage::{complete, message_text};
+use super::storage::complete;
 use super::{Campaign, CampaignStatus, Counts};
 use crate::records::declaration::Declared as _;
 use crate::request::error::{Error, Location, Result};
@@ -162,11 +162,7 @@ impl Table {
         by: Uuid,
         now: Timestamp,
     ) -> Result<Result<Campaign>, TableError> {
-        let first = message_text(&self.tenant, id.run());
-        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-        let (item, beside) =
-            futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        let (item, beside) = (item?.ok_or(TableError::Missing)?, beside?);
+        let (item, beside) = self.item_with_items(id).await?;
         let change = |campaign: &mut Campaign| {
             let was = campaign.clone();
             let counts = complete(&was, &beside).counts;

@@ -1,7 +1,8 @@
 //! How a campaign with a schedule is made and changed.
 
-use uuid::Uuid;
+use std::collections::HashSet;
 
+use super::staged::{Addition, PlacedContacts, kept_changing};
 use super::storage::{complete, message_text, said};
 use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId};
 use crate::records::declaration::{Changes, Declared as _, FieldRole, New, Patch, require_room};
@@ -11,10 +12,10 @@ use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
 use crate::request::input::{Input, Source, input_member, member, settle, words};
 use crate::table::reservation::Origin;
 use crate::table::rows::{NewRow, version, was_changed_by};
-use crate::table::store::{from_item, made_id};
+use crate::table::store::{Item, from_item, made_id};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::id::{CampaignId, WidgetId, with_ordinal};
+use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::schema::{Member, Value, object, titled};
 use crate::values::time::Timestamp;
 
@@ -53,7 +54,7 @@ impl Input for NewScheduledCampaign {
     fn schema() -> Value {
         let required = |member: Member| Member { required: REQUIRED.contains(&member.name), ..member };
         let mut members: Vec<_> = inputs().map(required).map(input_member).collect();
-        members.push(input_member(member::<ContactIds>("contact_ids", false, "The contacts of the first execution.")));
+        members.push(contact_ids("The contacts of the first execution."));
         members.push(status("`not_started` or `to_be_run`: which of them it is follows from `enabled`."));
         titled(object(members), "NewScheduledCampaign", "A campaign that is sent later, or again and again.")
     }
@@ -63,22 +64,29 @@ impl Input for NewScheduledCampaign {
 #[derive(Debug)]
 pub struct CampaignChanges {
     changes: Changes<Campaign>,
+    contact_ids: Option<ContactIds>,
     status: Option<CampaignStatus>,
 }
 
 impl Input for CampaignChanges {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let changes = Changes::read(source, issues);
+        let contact_ids = source.optional::<Option<ContactIds>>("contact_ids", issues, || None);
         let status = source.optional::<Option<CampaignStatus>>("status", issues, || None);
-        Some(Self { changes: changes?, status: status? })
+        Some(Self { changes: changes?, contact_ids: contact_ids?, status: status? })
     }
 
     fn schema() -> Value {
         let mut schema = Changes::<Campaign>::schema();
-        let status = status(
-            "`paused`, `in_progress` and `cancelled` do what pause, resume and cancel do. Its present status changes nothing.",
-        );
-        schema["properties"][status.name] = status.schema;
+        let members = [
+            contact_ids("Contacts that are added. Those that are in it already stay."),
+            status(
+                "`paused`, `in_progress` and `cancelled` do what pause, resume and cancel do. Its present status changes nothing.",
+            ),
+        ];
+        for member in members {
+            schema["properties"][member.name] = member.schema;
+        }
         schema
     }
 }
@@ -86,6 +94,10 @@ impl Input for CampaignChanges {
 /// The members that a caller sets.
 fn inputs() -> impl Iterator<Item = Member> {
     Campaign::members().into_iter().filter(|(role, _)| *role == FieldRole::Input).map(|(_, member)| member)
+}
+
+fn contact_ids(doc: &str) -> Member {
+    input_member(member::<ContactIds>("contact_ids", false, doc))
 }
 
 fn status(doc: &str) -> Member {
@@ -129,7 +141,14 @@ impl CampaignChanges {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at what does not fit.
     pub async fn make(self, cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
-        cx.table.change_campaign(id, &self, cx.new_id(), cx.now()).await.on_missing("campaign_id")?
+        let missing = cx.table.missing_contacts(&self.contacts()).await?;
+        // Boxed: what waits for it would otherwise carry all that it holds.
+        Box::pin(cx.table.change_campaign(id, &self, &missing, cx)).await.on_missing("campaign_id")?
+    }
+
+    /// The contacts that it names.
+    fn contacts(&self) -> Vec<ContactId> {
+        self.contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default()
     }
 
     /// The widget that the campaign names after the changes.
@@ -143,29 +162,31 @@ impl CampaignChanges {
 }
 
 impl Campaign {
-    /// Changes it by `changes`; `seen` is what it is answered as.
+    /// Changes it by `changes`, with so many `new` contacts; `seen` is what it is answered as.
     fn change(
         &mut self,
-        changes: &CampaignChanges,
+        (changes, new): (&CampaignChanges, u64),
         seen: &Self,
         widget: Option<&Widget>,
         now: Timestamp,
     ) -> Result<()> {
-        let CampaignChanges { changes: Changes(fields), status } = changes;
+        let CampaignChanges { changes: Changes(fields), status, .. } = changes;
         let was = self.clone();
         self.apply(fields);
-        if *self != was {
+        let has_changed = *self != was;
+        if has_changed || new > 0 {
             match seen.status {
                 CampaignStatus::Cancelled => return Err(seen.has_nothing_to_send()),
                 CampaignStatus::Queued | CampaignStatus::InProgress => return Err(Self::is_in_progress()),
-                _ => {}
+                _ => self.touch(now),
             }
+        }
+        if has_changed {
             if self.widget_id != was.widget_id && self.widget_id.is_some() && widget.is_none() {
                 return Err(Error::unknown_in_body("widget_id"));
             }
             self.fit(widget)?;
             require_room(self)?;
-            self.touch(now);
             if self.start_time.is_none() && was.waits() {
                 (self.status, self.due_at) = (CampaignStatus::NotStarted, None);
             }
@@ -173,10 +194,10 @@ impl Campaign {
                 self.plan(now);
             }
         }
-        match status.filter(|status| *status != seen.status && *status != self.status) {
-            Some(status) => self.turn(status, seen.counts, now),
-            None => Ok(()),
+        if let Some(status) = status.filter(|status| *status != seen.status && *status != self.status) {
+            self.turn(status, Counts { queued: seen.counts.queued + new, ..seen.counts }, now)?;
         }
+        if new > 0 { self.require_open() } else { Ok(()) }
     }
 }
 
@@ -249,35 +270,50 @@ impl Table {
         }
     }
 
-    /// Changes a campaign by `changes`, again where others change it at the same moment. Of one request `by` the change is made once.
+    /// Changes a campaign by `changes`, again where others change it at the same moment. Of one request the change is made once. New contacts get
+    /// their places by the same write, so that they are part of what it plans.
     async fn change_campaign(
         &self,
         id: CampaignId,
         changes: &CampaignChanges,
-        by: Uuid,
-        now: Timestamp,
+        missing: &HashSet<ContactId>,
+        cx: &Context<'_>,
     ) -> Result<Result<Campaign>, TableError> {
+        let (by, now, wanted) = (cx.new_id(), cx.now(), changes.contacts());
         let text = message_text(&self.tenant, id.run());
-        let mut round = self.store.backoff();
+        let (mut round, mut new): (_, Option<PlacedContacts>) = (self.store.backoff(), None);
         loop {
-            // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-            let (item, items) =
-                futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&text.pk, &text.sk, None));
-            let (item, items) = (item?.ok_or(TableError::Missing)?, items?);
+            let (item, items) = self.item_with_items(id).await?;
             let (version, is_done) = (version(&item), was_changed_by(&item, by));
             let was: Campaign = from_item(item)?;
             let seen = complete(&was, &items);
-            let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
             if is_done {
-                return Ok(Ok(seen));
+                let all =
+                    if wanted.is_empty() { Ok(seen) } else { self.rest_added((was, items), new, &wanted, cx).await? };
+                return Ok(all);
             }
+            if let Some(contacts) = &changes.contact_ids
+                && let Err(unknown) = settle(Some(()), contacts.unknown(missing))
+            {
+                return Ok(Err(unknown));
+            }
+            new = match self.addition(&was, &items, &wanted, cx).await? {
+                Err(full) => return Ok(Err(full)),
+                Ok(Addition::None) => None,
+                Ok(Addition::Contacts(new)) => Some(new),
+                Ok(Addition::Waits) if round.wait().await => continue,
+                Ok(Addition::Waits) => return Err(kept_changing()),
+            };
+            let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
             let widget = match changes.widget_of(&is) {
                 Some(id) => self.find::<Widget>(id).await?,
                 None => None,
             };
-            if let Err(refused) = is.change(changes, &seen, widget.as_ref(), now) {
+            let count = new.as_ref().map_or(0, PlacedContacts::count);
+            if let Err(refused) = is.change((changes, count), &seen, widget.as_ref(), now) {
                 return Ok(Err(refused));
             }
+            is.counts.queued += count;
             let message = is.message.take();
             if is == was && message == seen.message {
                 return Ok(Ok(seen));
@@ -287,14 +323,37 @@ impl Table {
                 Some(message) => Write::put(said(&text, message)),
                 None => Write::delete(&text),
             });
+            if let Some(new) = &new {
+                transaction.writes.extend(self.with_places(id, new)?);
+            }
             match self.store.transact(&transaction.writes).await {
-                Ok(()) => return Ok(Ok(Campaign { message, ..complete(&is, &items) })),
-                Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept changing the campaign".into()));
+                Ok(()) => {
+                    if let Some(new) = &new {
+                        self.show_contacts(id, new, cx).await?;
+                    }
+                    return Ok(Ok(Campaign { message, ..complete(&is, &items) }));
                 }
+                Err(Cancelled::Condition(..)) if round.wait().await => {}
+                Err(Cancelled::Condition(..)) => return Err(kept_changing()),
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }
+    }
+
+    /// Adds what an attempt to add `new` contacts has left, and returns the campaign with them.
+    async fn rest_added(
+        &self,
+        (campaign, items): (Campaign, Vec<Item>),
+        new: Option<PlacedContacts>,
+        wanted: &[ContactId],
+        cx: &Context<'_>,
+    ) -> Result<Result<Campaign>, TableError> {
+        let id = campaign.id;
+        if let Some(new) = new.filter(|new| new.are_hidden(&items)) {
+            self.show_contacts(id, &new, cx).await?;
+        } else if let Err(closed) = self.add_contacts((campaign, items), wanted, cx).await? {
+            return Ok(Err(closed));
+        }
+        self.campaign(id).await.map(Ok)
     }
 }

@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::storage::{Beside, complete, contact_partitions, message_text, places_of, staged_contacts};
+use super::storage::{Beside, complete, contact_partitions, places_of, staged_contacts};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
@@ -63,6 +63,44 @@ pub(super) struct StagedContacts {
     pub by: Uuid,
 }
 
+/// What there is to do so that a campaign has the contacts that a request names.
+pub(super) enum Addition {
+    /// Nothing: it has them all.
+    None,
+    /// To wait: another request adds contacts.
+    Waits,
+    /// These get places behind the others.
+    Contacts(PlacedContacts),
+}
+
+/// Contacts that a campaign does not have yet, with their places.
+pub(super) struct PlacedContacts {
+    contacts: Vec<CampaignContact>,
+    staged: StagedContacts,
+}
+
+impl PlacedContacts {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.contacts.len() as u64
+    }
+
+    /// Whether one transaction adds them all.
+    fn are_few(&self) -> bool {
+        self.contacts.len() <= TOGETHER
+    }
+
+    /// Whether `items`, which are beside their campaign, have the marker that hides them.
+    pub fn are_hidden(&self, items: &[Item]) -> bool {
+        Beside::of(items).staged.contains(&self.staged)
+    }
+}
+
+/// Others changed a campaign whenever it was read.
+pub(super) fn kept_changing() -> TableError {
+    TableError::Unavailable("others kept changing the campaign".into())
+}
+
 impl StagedContacts {
     /// Whether a contact is one of them.
     pub fn has(&self, id: CampaignContactId) -> bool {
@@ -95,7 +133,7 @@ impl MoreContacts {
 
 impl Campaign {
     /// Refuses to add contacts that would never be sent.
-    fn require_open(&self) -> Result<()> {
+    pub(super) fn require_open(&self) -> Result<()> {
         match self.status {
             _ if self.start_time.is_none() => {
                 Err(Self::conflict("campaign_without_schedule", "The campaign has no schedule"))
@@ -112,65 +150,70 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such campaign; inside, a conflict where it sends nothing more, or has too many contacts.
-    async fn add_contacts(
+    pub(super) async fn add_contacts(
         &self,
         (mut campaign, mut items): (Campaign, Vec<Item>),
         wanted: &[ContactId],
         cx: &Context<'_>,
     ) -> Result<Result<Campaign>, TableError> {
-        let (clock, by) = (&cx.service.clock, cx.new_attempt());
         let mut round = self.store.backoff();
         loop {
             if let Err(closed) = campaign.require_open() {
                 return Ok(Err(closed));
             }
-            let (places, staged, now) = (places_of(&campaign), Beside::of(&items).staged, clock.now());
-            if !staged.iter().any(|staged| staged.expires_at > now) {
-                let known = self.contacts_of(&campaign, places, &staged).await?;
-                let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
-                let answered = complete(&campaign, &items);
-                let added = u32::try_from(new.len()).unwrap_or(u32::MAX);
-                let end = places.saturating_add(added);
-                if added == 0 {
-                    return Ok(Ok(answered));
-                }
-                if end > MAX_PLACES {
-                    let full = Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts");
-                    return Ok(Err(full));
-                }
-                let contacts = CampaignContact::queued_from(places, campaign.id, &new, cx.now());
-                let staged = StagedContacts { first: places, end, expires_at: now.plus_seconds(EXPIRES), by };
-                if contacts.len() <= TOGETHER {
-                    let writes = contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?)));
-                    if self
-                        .give_places(&campaign, &staged, cx.now(), writes.collect::<Result<_, TableError>>()?)
-                        .await?
+            match self.addition(&campaign, &items, wanted, cx).await? {
+                Err(full) => return Ok(Err(full)),
+                Ok(Addition::None) => return Ok(Ok(complete(&campaign, &items))),
+                Ok(Addition::Waits) => {}
+                Ok(Addition::Contacts(new)) => {
+                    if self.give_places(&campaign, &new, cx.now()).await?
+                        // Or the answer to a first attempt was lost.
+                        || new.are_hidden(&self.with_items(campaign.id).await?.1)
                     {
-                        return Ok(Ok(answered));
+                        self.show_contacts(campaign.id, &new, cx).await?;
+                        return Ok(Ok(complete(&campaign, &items)));
                     }
-                } else if self.give_places(&campaign, &staged, cx.now(), vec![self.marker(&campaign, &staged)]).await?
-                    // Or the answer to a first attempt was lost.
-                    || Beside::of(&self.with_items(campaign.id).await?.1).staged.contains(&staged)
-                {
-                    self.stage_contacts(&contacts).await?;
-                    return self.commit_staged(&campaign, &staged, clock.now()).await.map(|()| Ok(answered));
                 }
             }
             // Another request adds contacts, or the campaign has changed.
             if !round.wait().await {
-                return Err(TableError::Unavailable("others kept changing the campaign".into()));
+                return Err(kept_changing());
             }
             (campaign, items) = self.with_items(campaign.id).await?;
         }
     }
 
-    /// A campaign, and the items beside it.
-    async fn with_items(&self, id: CampaignId) -> Result<(Campaign, Vec<Item>), TableError> {
-        let first = message_text(&self.tenant, id.run());
-        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-        let (campaign, items) =
-            futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        Ok((campaign?, items?))
+    /// What there is to do so that a campaign has `wanted`, where these `items` are beside it.
+    ///
+    /// # Errors
+    /// [`TableError`]; inside, a conflict where it would have too many contacts.
+    pub(super) async fn addition(
+        &self,
+        campaign: &Campaign,
+        items: &[Item],
+        wanted: &[ContactId],
+        cx: &Context<'_>,
+    ) -> Result<Result<Addition>, TableError> {
+        if wanted.is_empty() {
+            return Ok(Ok(Addition::None));
+        }
+        let (first, staged, now) = (places_of(campaign), Beside::of(items).staged, cx.service.clock.now());
+        if staged.iter().any(|staged| staged.expires_at > now) {
+            return Ok(Ok(Addition::Waits));
+        }
+        let known = self.contacts_of(campaign, first, &staged).await?;
+        let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
+        let end = first.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX));
+        Ok(match end {
+            _ if new.is_empty() => Ok(Addition::None),
+            _ if end > MAX_PLACES => {
+                Err(Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts"))
+            }
+            _ => Ok(Addition::Contacts(PlacedContacts {
+                contacts: CampaignContact::queued_from(first, campaign.id, &new, cx.now()),
+                staged: StagedContacts { first, end, expires_at: now.plus_seconds(EXPIRES), by: cx.new_attempt() },
+            })),
+        })
     }
 
     /// The contacts that are in a campaign.
@@ -192,26 +235,27 @@ impl Table {
         Ok(parts.into_iter().flatten().collect())
     }
 
-    /// The write that hides the places of staged contacts.
-    fn marker(&self, campaign: &Campaign, staged: &StagedContacts) -> Write {
-        let mut marker = staged_contacts(&self.tenant, campaign.id.run(), staged.first).attributes();
+    /// The writes that go with the new places of a campaign: its new contacts, or what hides their places until they are stored.
+    ///
+    /// # Errors
+    /// [`TableError`] where a contact cannot be stored.
+    pub(super) fn with_places(&self, id: CampaignId, new: &PlacedContacts) -> Result<Vec<Write>, TableError> {
+        if new.are_few() {
+            return new.contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?))).collect();
+        }
+        let staged = &new.staged;
+        let mut marker = staged_contacts(&self.tenant, id.run(), staged.first).attributes();
         marker.extend(values([
             ("first", number(staged.first)),
             ("end", number(staged.end)),
             ("expires_at", text(staged.expires_at)),
             ("by", text(staged.by)),
         ]));
-        Write::create(marker)
+        Ok(vec![Write::create(marker)])
     }
 
     /// Gives a campaign more places, together with what is at them. Returns false where it has changed since it was read.
-    async fn give_places(
-        &self,
-        campaign: &Campaign,
-        staged: &StagedContacts,
-        now: Timestamp,
-        there: Vec<Write>,
-    ) -> Result<bool, TableError> {
+    async fn give_places(&self, campaign: &Campaign, new: &PlacedContacts, now: Timestamp) -> Result<bool, TableError> {
         let unfinished = "id = :id AND counts.queued = :first AND #status = :was";
         let due = format!("{unfinished} AND attribute_exists(due_at)");
         let is_sent = matches!(campaign.status, CampaignStatus::Queued | CampaignStatus::InProgress);
@@ -221,14 +265,15 @@ impl Table {
             condition: Some(if is_sent { due.into() } else { unfinished.into() }),
             values: values([
                 (":id", text(campaign.id)),
-                (":first", number(staged.first)),
+                (":first", number(new.staged.first)),
                 (":was", text(campaign.status.as_str())),
-                (":end", number(staged.end)),
+                (":end", number(new.staged.end)),
                 (":now", text(now)),
                 (":one", number(1)),
             ]),
         };
-        let writes: Vec<Write> = std::iter::once(more).chain(there).collect();
+        let mut writes = self.with_places(campaign.id, new)?;
+        writes.insert(0, more);
         match self.store.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Cancelled::Condition(..)) => Ok(false),
@@ -236,14 +281,26 @@ impl Table {
         }
     }
 
-    /// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
-    async fn commit_staged(
+    /// Stores contacts whose places are hidden, and has them count. What one transaction added counts already.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the campaign was deleted meanwhile.
+    pub(super) async fn show_contacts(
         &self,
-        campaign: &Campaign,
-        staged: &StagedContacts,
-        now: Timestamp,
+        id: CampaignId,
+        new: &PlacedContacts,
+        cx: &Context<'_>,
     ) -> Result<(), TableError> {
-        let run = campaign.id.run();
+        if new.are_few() {
+            return Ok(());
+        }
+        self.stage_contacts(&new.contacts).await?;
+        self.commit_staged(id, &new.staged, cx.service.clock.now()).await
+    }
+
+    /// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
+    async fn commit_staged(&self, id: CampaignId, staged: &StagedContacts, now: Timestamp) -> Result<(), TableError> {
+        let run = id.run();
         if now >= staged.expires_at {
             return Err(TableError::Unavailable("it took too long".into()));
         }
@@ -255,7 +312,7 @@ impl Table {
         match self.store.transact(&[committed]).await {
             Ok(()) => Ok(()),
             // The answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
-            Err(Cancelled::Condition(..)) if self.find::<Campaign>(campaign.id).await?.is_some() => Ok(()),
+            Err(Cancelled::Condition(..)) if self.find::<Campaign>(id).await?.is_some() => Ok(()),
             Err(Cancelled::Condition(..)) => {
                 let places = staged.first..staged.end;
                 let keys: Vec<_> = places.map(|place| self.key::<CampaignContact>(run.contact(place))).collect();

@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::progress::{AS_READ, as_read};
-use super::staged::StagedContacts;
+use super::staged::{StagedContacts, kept_changing};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
@@ -253,11 +253,26 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where there is no such campaign.
     pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, TableError> {
+        let (campaign, items) = self.with_items(id).await?;
+        Ok(complete(&campaign, &items))
+    }
+
+    /// A campaign as it is stored, and the items beside it.
+    pub(super) async fn with_items(&self, id: CampaignId) -> Result<(Campaign, Vec<Item>), TableError> {
         let first = message_text(&self.tenant, id.run());
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (campaign, items) =
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        Ok(complete(&campaign?, &items?))
+        Ok((campaign?, items?))
+    }
+
+    /// The item of a campaign that is to be changed, and the items beside it.
+    pub(super) async fn item_with_items(&self, id: CampaignId) -> Result<(Item, Vec<Item>), TableError> {
+        let first = message_text(&self.tenant, id.run());
+        // As above.
+        let (item, items) =
+            futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
+        Ok((item?.ok_or(TableError::Missing)?, items?))
     }
 
     /// A page of the campaigns as they are answered.
@@ -391,9 +406,7 @@ impl Table {
             match self.store.transact(&writes).await {
                 Ok(()) => return Ok(contact.seen_in(&campaign)),
                 Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept changing the campaign".into()));
-                }
+                Err(Cancelled::Condition(..)) => return Err(kept_changing()),
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }
