@@ -19,6 +19,8 @@ from pathlib import Path
 
 import requests
 from emulated import ROOT, STAGE, WORK, Deployment, client, emulator, expect, free_port, local_service, run, wait_for
+from receiver import receiver
+from standardwebhooks import Webhook
 
 BUILD = WORK / "build"
 # A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or all time zones, which the
@@ -150,11 +152,17 @@ def files(service: Deployment) -> None:
     expect(put(good) == 412, "an upload after the delete is refused")
 
 
-def journey(service: Deployment) -> None:
-    """A new organisation goes through docs/JOURNEY.md. Nothing is left of it but its keys, and what expires."""
+def journey(service: Deployment, scratch: str) -> None:
+    """A new organisation goes through docs/JOURNEY.md: its event arrives. Only its keys are left, and what expires."""
     _, made = service.invoke("IssueApiKeyFunction", {"name": "Journey"})
-    # Nobody can reach this address from here: its events are tried, and then go with their webhook.
-    run(".ci/journey", API=service.url, KEY=made["api_key"], RECEIVER="https://93.184.215.14")
+    authority = Path(scratch) / "authority.pem"
+    with receiver(authority) as (address, events):
+        # No public authority vouches for what is on this machine.
+        service.configure("SendDeliveryFunction", SSL_CERT_FILE=str(authority))
+        said = run(".ci/journey", API=service.url, KEY=made["api_key"], RECEIVER=address)
+    secret = re.search(r"whsec_[\w+/=]+", said)[0]
+    told = [(path, Webhook(secret).verify(body, headers)["event"]) for path, headers, body in events]
+    expect(told == [("/events", "conversation.closed")], f"the receiver got {told}")
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
     # Heads and holes tell where a list goes on. What is known of an endpoint is forgotten at its next turn.
     kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*")
@@ -170,9 +178,7 @@ def journey(service: Deployment) -> None:
 
 def tools(service: Deployment) -> None:
     """The official client uses the tools. The emulator imports no method ANY, and no name leads to it: both are set."""
-    function = service.functions.get_function_configuration(FunctionName=service.names["McpFunction"])
-    environment = {"Variables": function["Environment"]["Variables"] | {"API_BASE_URL": service.url}}
-    service.functions.update_function_configuration(FunctionName=function["FunctionName"], Environment=environment)
+    function = service.configure("McpFunction", API_BASE_URL=service.url)
     gateway, api = client("apigateway", service.emulator), service.url.split("/")[-2]
     resources = gateway.get_resources(restApiId=api, limit=500)["items"]
     resource = next(part["id"] for part in resources if part["path"] == "/api/v1/mcp")
@@ -245,7 +251,7 @@ def main(architecture: str) -> None:
         step("document", document, service)
         step("delivery of the closed conversation", delivered, service)
         step("files", files, service)
-        step("journey", journey, service)
+        step("journey", journey, service, scratch)
         step("killed", killed, service, parent, provider, payment_port)
         # What belongs to others goes first: it would go with them.
         of_others = ("delete-agency-", "delete-campaign-", "delete-datasource-", "delete-link")

@@ -115,6 +115,13 @@ class Deployment:
         reply = self.functions.invoke(FunctionName=self.names[function], Payload=json.dumps(payload))
         return "FunctionError" not in reply, json.loads(reply["Payload"].read())
 
+    def configure(self, function: str, **variables: str) -> dict:
+        """Gives a function more variables, and answers what it was."""
+        was = self.functions.get_function_configuration(FunctionName=self.names[function])
+        environment = {"Variables": was["Environment"]["Variables"] | variables}
+        self.functions.update_function_configuration(FunctionName=was["FunctionName"], Environment=environment)
+        return was
+
     def get(self, path: str, key: str) -> tuple[int, dict]:
         """Status and body of the answer to a GET."""
         answer = requests.get(self.url + path, params={"api_key": key}, timeout=40)

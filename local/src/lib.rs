@@ -227,6 +227,7 @@ impl Stack {
             key_limits: settings.key_limits,
             cors_allow_origin: None,
             api_base_url: Some(url.clone()),
+            ssl_cert_file: None,
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
         };
         let client = database::client(&dynamodb_url, None, Duration::from_secs(30));

@@ -1,20 +1,30 @@
-//! The HTTP client under the SDK, against a server with TLS and a certificate of its own.
+//! The HTTP clients of the SDK and of events, against a server with TLS and a certificate of its own.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use local::database::own_retries;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{RootCertStore, ServerConfig};
+use shared::delivery::address::Reach;
+use shared::delivery::network::{Network, SystemLookup};
+use shared::delivery::sender::Sender;
+use shared::request::context::Clock;
 use shared::runtime::http_client;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+
+use crate::fixture::scratch;
 
 /// How the server ends an exchange.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,6 +44,8 @@ struct Server {
     url: String,
     /// Who vouches for it.
     root: RootCertStore,
+    /// The same, as PEM.
+    pem: String,
     connections: Arc<AtomicUsize>,
 }
 
@@ -46,6 +58,8 @@ impl Server {
         let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
         let mut root = RootCertStore::empty();
         root.add(ca.der().clone()).unwrap();
+        let pem = BASE64_STANDARD.encode(ca.der());
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let config = ServerConfig::builder().with_no_client_auth();
         let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
@@ -60,7 +74,7 @@ impl Server {
                 tokio::spawn(serve(acceptor.clone(), socket, turns.clone()));
             }
         });
-        Self { url, root, connections }
+        Self { url, root, pem, connections }
     }
 
     fn connections(&self) -> usize {
@@ -180,4 +194,22 @@ fn the_roots_are_among_those_that_the_world_trusts() {
     for root in &roots {
         assert!(webpki_roots::TLS_SERVER_ROOTS.contains(root), "{root:?}");
     }
+}
+
+#[tokio::test]
+async fn events_reach_a_receiver_whose_authority_is_in_the_file_that_an_operator_names() {
+    let server = Server::start([]).await;
+    let [file, empty, missing] = ["authority.pem", "empty.pem", "missing.pem"].map(scratch);
+    std::fs::write(&file, &server.pem).unwrap();
+    std::fs::write(&empty, "").unwrap();
+    let post = async |file: Option<PathBuf>| {
+        let network = Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(20)).trusting(file);
+        let sender = Sender::of(&network).unwrap();
+        let attempt = sender.post(&server.url, Vec::new(), "{}".into(), Clock::System.now()).await;
+        (attempt.status, attempt.error)
+    };
+    for none in [None, Some(empty), Some(missing)] {
+        assert_eq!(post(none).await, (None, Some("tls")));
+    }
+    assert_eq!(post(Some(file)).await, (Some(200), None));
 }

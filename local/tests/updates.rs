@@ -59,6 +59,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
         ("object", _) => json!({"sample": [1, null]}),
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {
             (Some("string"), Some(_)) => json!(["fr-FR"]),
+            (Some("string"), None) if schema["items"]["format"] == "uuid" => json!([NOBODYS]),
             (Some("string"), None) => json!(["sample"]),
             (Some("integer"), _) => json!([7]),
             _ => json!([{"sample": 1}]),

@@ -8,3 +8,4 @@ pub mod meter;
 pub mod operator;
 pub mod schedule;
 pub mod stream;
+pub mod tls;

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Network {
     pub lookup: Arc<dyn Lookup>,
     /// The time limit of an attempt.
     pub attempt: Duration,
+    /// The certificates of the private authorities that vouch for receivers, beside the public ones.
+    pub authorities: Option<PathBuf>,
     /// The HTTP client, behind a trait: only a function that makes a [`Sender`](super::sender::Sender) links one.
     pub(super) client: Arc<OnceLock<Arc<dyn Client>>>,
 }
@@ -100,7 +103,13 @@ impl Network {
 
     /// A network with the addresses of `reach`, names resolved by `lookup`, and the time limit `attempt`.
     pub fn new(reach: Reach, lookup: Arc<dyn Lookup>, attempt: Duration) -> Self {
-        Self { reach, lookup, attempt, client: Arc::default() }
+        Self { reach, lookup, attempt, authorities: None, client: Arc::default() }
+    }
+
+    /// This network, with the private authorities of `file`.
+    #[must_use]
+    pub fn trusting(self, file: Option<PathBuf>) -> Self {
+        Self { authorities: file, ..self }
     }
 
     /// The URL of an endpoint, checked: its host resolves to allowed addresses now.

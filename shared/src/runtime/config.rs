@@ -1,5 +1,7 @@
 //! Reads every environment variable of the functions, once, at their start.
 
+use std::path::PathBuf;
+
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
 use crate::records::api_key::Limits;
@@ -21,6 +23,8 @@ pub struct Config {
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the gateway's event tells it.
     pub api_base_url: Option<String>,
+    /// `SSL_CERT_FILE`: a file with the certificates of private authorities, as PEM, which vouch for receivers of events as the public ones do.
+    pub ssl_cert_file: Option<PathBuf>,
     /// The key that the page of the API begins with. Only `cargo local` sets it; no variable of the environment does.
     pub demo_key: Option<String>,
 }
@@ -73,6 +77,7 @@ impl Config {
             key_limits: Limits::new(number("KEY_REQUESTS_PER_SECOND")?, number("KEY_BURST")?),
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
+            ssl_cert_file: variable("SSL_CERT_FILE").map(PathBuf::from),
             demo_key: None,
         })
     }

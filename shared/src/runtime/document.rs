@@ -147,6 +147,7 @@ mod tests {
             key_limits: Limits::new(1, 1),
             cors_allow_origin: None,
             api_base_url: None,
+            ssl_cert_file: None,
             demo_key: None,
         });
         let document = Published::of::<Counted>(&routes::READ_OPENAPI);

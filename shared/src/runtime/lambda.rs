@@ -165,6 +165,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
+    let network = network.trusting(config.ssl_cert_file.clone());
     Ok(Service {
         bucket: Bucket::new(&sdk, &config.files_bucket, connector, BUCKET_ATTEMPT),
         config,

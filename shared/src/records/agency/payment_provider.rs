@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::records::agency::{PaymentWebhookState, StoredPaymentWebhook};
 use crate::request::error::{Error, Result, chain};
+use crate::runtime::tls::{client_config, public_authorities};
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
 
@@ -31,10 +32,9 @@ const ALTOGETHER: Duration = Duration::from_secs(24);
 /// The wait before an attempt after one that met another request with the same idempotency key, or too many.
 const PAUSE: Duration = Duration::from_millis(500);
 
-// The public roots are compiled in; only a function that calls the provider links them.
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls().map_err(|error| chain(&error))?)
+        .tls_backend_preconfigured(client_config(public_authorities()).map_err(|error| chain(&error))?)
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -71,17 +71,6 @@ impl From<SetupFailure> for Error {
             SetupFailure::Definitely(error) | SetupFailure::Perhaps(error) => error,
         }
     }
-}
-
-/// TLS with the public roots.
-///
-/// # Errors
-/// Where the cryptography supports no version of TLS. The linked one does.
-pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let versions = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// An endpoint, as the provider answers it.
