@@ -1,4 +1,4 @@
-"""A customer's server, at a public address that `.ci/deploy` gives to this machine: it keeps the events that it gets."""
+"""A customer's server, at a public address that `.ci/deploy` gives to this machine. It keeps the events it gets."""
 
 import contextlib
 import ssl
@@ -21,7 +21,7 @@ def receiver(authority: Path):
             """Takes an event."""
             body = self.rfile.read(int(self.headers["content-length"]))
             events.append((self.path, dict(self.headers), body))
-            self.send_response(204)
+            self.send_response_only(204)
             self.end_headers()
 
     issuer, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

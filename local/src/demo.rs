@@ -1,19 +1,21 @@
-//! Loads the demo set from its file: organisations, keys, and some records of each kind, with fixed ids.
+//! Loads the demo set from its file: organisations, keys, and some records of each kind, with fixed ids. Requests make what they can make.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use shared::records::agency::{Agency, BillingPlan};
-use shared::records::api_key::{ApiKey, ApiKeyRecord};
+use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::records::assistant::Assistant;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
-use shared::records::conversation::{Conversation, ConversationStatus, Message, NewMessage};
+use shared::records::conversation::{Conversation, Message};
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use shared::records::declaration::Declared as _;
+use shared::records::declaration::{Declared, FieldRole};
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::form::Form;
 use shared::records::intent::{Intent, IntentLink};
@@ -21,10 +23,12 @@ use shared::records::tag::{Link, Tag};
 use shared::records::user::User;
 use shared::records::webhook::Webhook;
 use shared::records::widget::Widget;
+use shared::request::context::{Clock, Ids, Service};
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
+use shared::routes::{self, Route};
 use shared::table::filters::Move;
-use shared::table::rows::{INSERT_LIMIT, NewRow};
+use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::table::stored::Listed;
 use shared::table::{Table, TableError};
@@ -33,6 +37,9 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::Trouble;
+use crate::api::{Api, OrganisationWithKey};
+use crate::gateway::Gateway;
+use crate::template::Template;
 
 /// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
 const KINDS: &[&str] = &[
@@ -56,6 +63,9 @@ const KINDS: &[&str] = &[
     "conversations",
     "deliveries",
 ];
+
+/// What every record has, whoever makes it.
+const COMMON: [&str; 4] = ["id", "org_id", "created_at", "updated_at"];
 
 /// The demo set.
 #[derive(Debug, Deserialize)]
@@ -115,13 +125,24 @@ impl Demo {
         self.organisations.iter().find_map(DemoOrganisation::full_key)
     }
 
-    /// Puts the set into the table, unless it is there already: the last key of an organisation is put last, and tells this.
+    /// Makes the records of the set, unless they are there already: the last key of an organisation is put last, and tells this. The requests go to
+    /// the functions of `template`, as `service`, whose time and ids are those of the set.
     ///
     /// # Errors
     /// [`Trouble`] names the invalid record.
-    pub async fn load(&self, store: &Store) -> Result<(), Trouble> {
+    pub async fn load(&self, template: &Template, service: Service) -> Result<(), Trouble> {
+        let given = Arc::<Mutex<Uuid>>::default();
+        let service = Service { clock: Clock::at(self.time), ids: Ids::Given(Arc::clone(&given)), ..service };
+        let store = service.store.clone();
+        let gateway = Gateway::new(template, service, Ids::Random, Arc::default(), None, false)?;
+        let api = Api::new(Arc::new(gateway), Some(self));
         for organisation in &self.organisations {
-            organisation.load(self.time, store).await?;
+            #[expect(clippy::disallowed_methods, reason = "the user of the stack loads the demo set")]
+            let table = Table::new(store.clone(), Tenant::operator(organisation.org_id));
+            let with_key = api.organisations().iter().find(|one| one.id == organisation.org_id);
+            let with_key = with_key.ok_or_else(|| Trouble("demo set: an organisation has no full key".into()))?;
+            let by = Loader { api: &api, organisation: with_key, given: &given, store: &store, table };
+            organisation.load(self.time, &by).await?;
         }
         Ok(())
     }
@@ -133,15 +154,17 @@ impl DemoOrganisation {
         self.keys.iter().find(|key| key.role() == "full").map(|key| key.key.as_str())
     }
 
-    async fn load(&self, time: Timestamp, store: &Store) -> Result<(), Trouble> {
-        let keys = self.keys.iter().map(|key| self.key(key, time)).collect::<Result<Vec<_>, _>>()?;
-        if let Some((last, _)) = keys.last()
-            && store.api_key(&last.hash()).await.map_err(trouble)?.is_some()
-        {
+    async fn load(&self, time: Timestamp, by: &Loader<'_>) -> Result<(), Trouble> {
+        let mut keys = self.keys.iter().map(|key| self.key(key, time)).collect::<Result<Vec<_>, _>>()?;
+        // The requests need a full key.
+        keys.sort_by_key(|(_, record)| record.role != Role::Full);
+        let Some((last, last_record)) = keys.last() else { return Ok(()) };
+        if by.store.api_key(&last.hash()).await.map_err(trouble)?.is_some() {
             return Ok(());
         }
-        #[expect(clippy::disallowed_methods, reason = "the user of the stack loads the demo set")]
-        let table = Table::new(store.clone(), Tenant::operator(self.org_id));
+        for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
+            by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
+        }
         if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
             return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));
         }
@@ -151,31 +174,37 @@ impl DemoOrganisation {
                 records.extend(self.expand(template, time)?);
             }
             match kind {
-                "users" => insert::<User>(&table, (), records).await?,
-                "tags" => insert::<Tag>(&table, (), records).await?,
-                "links" => insert::<Link>(&table, (), records).await?,
-                "webhooks" => insert::<Webhook>(&table, (), records).await?,
-                "assistants" => insert::<Assistant>(&table, (), records).await?,
-                "widgets" => insert::<Widget>(&table, (), records).await?,
-                "contacts" => insert::<Contact>(&table, (), records).await?,
-                "intents" => insert::<Intent>(&table, (), records).await?,
-                "forms" => insert::<Form>(&table, (), records).await?,
-                "datasources" => insert::<Datasource>(&table, (), records).await?,
-                "datasource_files" => insert_by::<DatasourceFile>(&table, |file| file.datasource_id, records).await?,
-                "datasource_links" => insert_by::<DatasourceLink>(&table, |link| link.assistant_id, records).await?,
-                "intent_links" => insert_by::<IntentLink>(&table, |link| link.assistant_id, records).await?,
-                "agencies" => insert::<Agency>(&table, (), records).await?,
-                "billing_plans" => insert_by::<BillingPlan>(&table, |plan| plan.agency_id, records).await?,
-                "campaigns" => add_campaigns(&table, records).await?,
-                "campaign_contacts" => add_campaign_contacts(&table, records).await?,
-                "conversations" => converse(&table, records, time).await?,
-                _ => deliver(&table, records).await?,
+                "users" => by.insert::<User>(Some(&routes::CREATE_USER), (), records).await?,
+                "tags" => by.insert::<Tag>(Some(&routes::CREATE_TAG), (), records).await?,
+                "links" => by.insert::<Link>(Some(&routes::CREATE_LINK_TAG_ENTITY), (), records).await?,
+                "webhooks" => by.insert::<Webhook>(Some(&routes::CREATE_WEBHOOK), (), records).await?,
+                "assistants" => by.insert::<Assistant>(Some(&routes::CREATE_ASSISTANT), (), records).await?,
+                "widgets" => by.insert::<Widget>(Some(&routes::CREATE_WIDGET), (), records).await?,
+                "contacts" => by.insert::<Contact>(Some(&routes::UPSERT_CONTACT), (), records).await?,
+                "intents" => by.insert::<Intent>(Some(&routes::CREATE_INTENT), (), records).await?,
+                "forms" => by.insert::<Form>(Some(&routes::CREATE_FORM), (), records).await?,
+                "datasources" => by.insert::<Datasource>(Some(&routes::CREATE_DATASOURCE), (), records).await?,
+                "datasource_files" => by.insert_by::<DatasourceFile>(None, |file| file.datasource_id, records).await?,
+                "datasource_links" => {
+                    let route = Some(&routes::LINK_ASSISTANT_DATASOURCE);
+                    by.insert_by::<DatasourceLink>(route, |link| link.assistant_id, records).await?;
+                }
+                "intent_links" => {
+                    let route = Some(&routes::LINK_ASSISTANT_INTENT);
+                    by.insert_by::<IntentLink>(route, |link| link.assistant_id, records).await?;
+                }
+                "agencies" => by.insert::<Agency>(Some(&routes::CREATE_AGENCY), (), records).await?,
+                "billing_plans" => {
+                    let route = Some(&routes::CREATE_AGENCY_BILLING_PLAN);
+                    by.insert_by::<BillingPlan>(route, |plan| plan.agency_id, records).await?;
+                }
+                "campaigns" => by.add_campaigns(records).await?,
+                "campaign_contacts" => add_campaign_contacts(&by.table, records).await?,
+                "conversations" => by.converse(records, time).await?,
+                _ => deliver(&by.table, records).await?,
             }
         }
-        for (key, record) in &keys {
-            store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
-        }
-        Ok(())
+        by.store.add_api_key(&last.hash(), last_record).await.map_err(trouble)
     }
 
     fn key(&self, key: &DemoKey, time: Timestamp) -> Result<(ApiKey, ApiKeyRecord), Trouble> {
@@ -220,61 +249,164 @@ impl DemoOrganisation {
     }
 }
 
-/// Inserts the rows that the list does not have yet, so that an interrupted load is continued.
-async fn insert<R: Listed>(table: &Table, of: R::Of, records: Vec<Value>) -> Result<(), Trouble>
-where
-    R::Id: PartialEq + std::fmt::Debug,
-{
-    let have = table.next_ordinal::<R>(of).await.map_err(trouble)? as usize;
-    let rows = records.into_iter().skip(have).map(listed::<R>).collect::<Result<Vec<_>, _>>()?;
-    for rows in rows.chunks(INSERT_LIMIT) {
-        let ids: Vec<Uuid> = rows.iter().map(|(id, _)| *id).collect();
-        let made = table.insert_all::<R>(of, &ids, |index, _| rows[index].1.clone()).await.map_err(trouble)?;
+/// Makes the records of an organisation: by requests, what a request can make; what no operation makes as it is becomes a row at once, such as a
+/// user who pays already, or a campaign that has failed.
+struct Loader<'a> {
+    api: &'a Api,
+    organisation: &'a OrganisationWithKey,
+    given: &'a Mutex<Uuid>,
+    store: &'a Store,
+    table: Table,
+}
+
+/// A request that makes a record.
+struct CreateRequest {
+    parameters: Vec<(&'static str, String)>,
+    body: Map<String, Value>,
+}
+
+impl CreateRequest {
+    /// What `route` is asked to make `record`; `None` where the record has what only the service sets.
+    fn of<R: Declared>(route: &'static Route, record: &Map<String, Value>) -> Option<Self> {
+        let roles: BTreeMap<&str, FieldRole> =
+            R::members().into_iter().map(|(role, member)| (member.name, role)).collect();
+        let text = |name| Some((name, record.get(name)?.as_str()?.to_owned()));
+        let parameters: Vec<_> = route.parameters().filter_map(text).collect();
+        let mut body = Map::new();
+        for (name, value) in record.iter().filter(|(name, _)| !COMMON.contains(&name.as_str())) {
+            match roles.get(name.as_str()) {
+                _ if parameters.iter().any(|(parameter, _)| parameter == name) => {}
+                Some(FieldRole::Input | FieldRole::Fixed) => {
+                    body.insert(name.clone(), value.clone());
+                }
+                // Every template gets it, also where the record has none.
+                None if name == "attributes" => {}
+                _ => return None,
+            }
+        }
+        Some(Self { parameters, body })
+    }
+}
+
+impl Loader<'_> {
+    /// Has `route` make the record `id`.
+    async fn ask(&self, route: &Route, id: Uuid, request: &CreateRequest) -> Result<(), Trouble> {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = id;
+        let parameters: Vec<_> = request.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let body = if request.body.is_empty() { String::new() } else { Value::from(request.body.clone()).to_string() };
+        let answered = self.api.ask(self.organisation, route, &parameters, "", &body).await;
+        answered.map(drop).map_err(|answer| Trouble(format!("demo set: {} of {id} answers {answer}", route.name)))
+    }
+
+    /// Inserts the records that the list does not have yet, so that an interrupted load is continued: by `route`, or as rows.
+    async fn insert<R: Listed>(
+        &self,
+        route: Option<&'static Route>,
+        of: R::Of,
+        records: Vec<Value>,
+    ) -> Result<(), Trouble> {
+        let table = &self.table;
+        let have = table.next_ordinal::<R>(of).await.map_err(trouble)? as usize;
+        let (mut ids, mut rows) = (Vec::new(), Vec::new());
+        for record in records.into_iter().skip(have) {
+            let id = record["id"].as_str().and_then(|id| id.parse::<Uuid>().ok());
+            let id = id.ok_or_else(|| Trouble(format!("demo set: {record} has no id")))?;
+            ids.push(id);
+            let request = route.zip(record.as_object());
+            match request.and_then(|(route, record)| Some((route, CreateRequest::of::<R>(route, record)?))) {
+                Some((route, request)) => {
+                    insert_rows(table, of, &mem::take(&mut rows)).await?;
+                    self.ask(route, id, &request).await?;
+                }
+                None => rows.push((id, record_of::<R>(record)?)),
+            }
+        }
+        insert_rows(table, of, &rows).await?;
+        let first = u32::try_from(have).unwrap_or(u32::MAX);
         let expected = |(ordinal, id): (u32, &Uuid)| R::proof(R::id_at(of, *id, ordinal)) == Some(*id);
-        let first = table.next_ordinal::<R>(of).await.map_err(trouble)? - u32::try_from(made.len()).unwrap_or_default();
         if let Some((_, id)) = (first..).zip(&ids).find(|pair| !expected(*pair)) {
             return Err(Trouble(format!("demo set: {id} does not end in its place in the list of {}", R::NAME)));
         }
+        table.remove_tokens::<R>(of).await.map_err(trouble)
     }
-    table.remove_tokens::<R>(of).await.map_err(trouble)
+
+    /// Inserts records, each into the list of its owner.
+    async fn insert_by<R: Listed<Of: Ord>>(
+        &self,
+        route: Option<&'static Route>,
+        owner: impl Fn(&R) -> R::Of,
+        records: Vec<Value>,
+    ) -> Result<(), Trouble> {
+        let mut by_owner: BTreeMap<R::Of, Vec<Value>> = BTreeMap::new();
+        for record in records {
+            by_owner.entry(owner(&record_of(record.clone())?)).or_default().push(record);
+        }
+        for (of, records) in by_owner {
+            self.insert::<R>(route, of, records).await?;
+        }
+        Ok(())
+    }
+
+    /// Inserts campaigns: those that are under way with their messages, which are stored beside them, and behind them those that begin later, with their
+    /// contacts.
+    async fn add_campaigns(&self, records: Vec<Value>) -> Result<(), Trouble> {
+        let (later, mut rows): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record["contact_ids"].is_array());
+        for row in &mut rows {
+            self.table.stage_message(&record_of(row.clone())?).await.map_err(trouble)?;
+            row["message"] = Value::Null;
+        }
+        let first = rows.len();
+        self.insert::<Campaign>(None, (), rows).await?;
+        let have = self.table.next_ordinal::<Campaign>(()).await.map_err(trouble)? as usize;
+        for record in later.into_iter().skip(have - first) {
+            let Campaign { id, .. } = record_of(record.clone())?;
+            let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
+            let body = body.map(|(name, value)| (name.clone(), value.clone())).collect();
+            self.ask(&routes::CREATE_CAMPAIGN, id.0, &CreateRequest { parameters: Vec::new(), body }).await?;
+        }
+        self.table.remove_tokens::<Campaign>(()).await.map_err(trouble)
+    }
+
+    /// Opens the conversations, adds their messages, and closes those that are closed.
+    async fn converse(&self, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
+        let (table, mut moves) = (&self.table, Vec::new());
+        for (place, record) in records.into_iter().enumerate() {
+            let Spoken { conversation, messages } = record_of(record.clone())?;
+            // A stack without a stream has nobody else to do it.
+            let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
+            moves.push(Move { key, was: None, is, made_at: conversation.dated() });
+            if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
+                continue;
+            }
+            let id = conversation.id;
+            let opened = ["assistant_id", "widget_id", "contact_id", "device_type"];
+            let body = opened.iter().filter_map(|name| Some(((*name).to_owned(), record.get(name)?.clone())));
+            let open = CreateRequest { parameters: Vec::new(), body: body.collect() };
+            self.ask(&routes::OPEN_CONVERSATION, id.0, &open).await?;
+            let of_it = vec![("conversation_id", id.to_string())];
+            for Message { id: message, sender_type, message_type, text, .. } in messages {
+                let said = json!({"sender_type": sender_type, "message_type": message_type, "text": text});
+                let body = said.as_object().cloned().unwrap_or_default();
+                self.ask(&routes::ADD_MESSAGE, message.0, &CreateRequest { parameters: of_it.clone(), body }).await?;
+            }
+            if !conversation.is_open() {
+                let close = CreateRequest { parameters: of_it, body: Map::new() };
+                self.ask(&routes::CLOSE_CONVERSATION, id.0, &close).await?;
+            }
+        }
+        table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
+        table.follow(&moves, time).await.map_err(trouble)
+    }
 }
 
-/// A row with a fixed id.
-fn listed<R: Listed>(value: Value) -> Result<(Uuid, R), Trouble> {
-    let id = value["id"].as_str().and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| Trouble(format!("demo set: {value} has no id")))?;
-    Ok((id, record_of(value)?))
-}
-
-/// Inserts rows, each into the list of its owner.
-async fn insert_by<R: Listed<Of: Ord>>(
-    table: &Table,
-    owner: impl Fn(&R) -> R::Of,
-    records: Vec<Value>,
-) -> Result<(), Trouble>
-where
-    R::Id: PartialEq + std::fmt::Debug,
-{
-    let mut by_owner: BTreeMap<R::Of, Vec<Value>> = BTreeMap::new();
-    for record in records {
-        by_owner.entry(owner(&record_of(record.clone())?)).or_default().push(record);
-    }
-    for (of, records) in by_owner {
-        insert::<R>(table, of, records).await?;
+/// Inserts rows as they are.
+async fn insert_rows<R: Listed>(table: &Table, of: R::Of, rows: &[(Uuid, R)]) -> Result<(), Trouble> {
+    for rows in rows.chunks(INSERT_LIMIT) {
+        let ids: Vec<Uuid> = rows.iter().map(|(id, _)| *id).collect();
+        table.insert_all::<R>(of, &ids, |index, _| rows[index].1.clone()).await.map_err(trouble)?;
     }
     Ok(())
-}
-
-/// Inserts campaigns, whose messages are stored beside them.
-async fn add_campaigns(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    for record in &records {
-        table.stage_message(&record_of(record.clone())?).await.map_err(trouble)?;
-    }
-    let without_message = |mut record: Value| {
-        record["message"] = Value::Null;
-        record
-    };
-    insert::<Campaign>(table, (), records.into_iter().map(without_message).collect()).await
 }
 
 /// Queues the contacts of campaigns, and has those fail that have failed.
@@ -298,36 +430,6 @@ struct Spoken {
     #[serde(flatten)]
     conversation: Conversation,
     messages: Vec<Message>,
-}
-
-/// Opens the conversations, adds their messages, and closes those that are closed.
-async fn converse(table: &Table, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
-    let mut moves = Vec::new();
-    for (place, record) in records.into_iter().enumerate() {
-        let Spoken { conversation, messages } = record_of(record)?;
-        // A stack without a stream has nobody else to do it.
-        let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
-        moves.push(Move { key, was: None, is, made_at: conversation.dated() });
-        if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
-            continue;
-        }
-        let (id, now) = (conversation.id, conversation.created_at);
-        let row = NewRow { of: (), id: id.0, origin: None, now };
-        let open = |id| Conversation { id, chat_count: 0, status: ConversationStatus::Open, ..conversation.clone() };
-        table.insert(row, open).await.map_err(trouble)?;
-        for message in messages {
-            let Message { id: message_id, sender_type, message_type, text, .. } = message;
-            let new = NewMessage { sender_type, message_type, text };
-            table.add_message(id, message_id, &new, None, now).await.map_err(trouble)?;
-        }
-        if !conversation.is_open() {
-            let close = |open: &mut Conversation| open.close(now);
-            let closed = table.try_change(id, id.0, close).await.map_err(trouble)?;
-            closed.map_err(|error| Trouble(format!("demo set: {id}: {error}")))?;
-        }
-    }
-    table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
-    table.follow(&moves, time).await.map_err(trouble)
 }
 
 /// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.

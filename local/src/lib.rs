@@ -243,7 +243,18 @@ impl Stack {
             Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal)));
         if let Some(demo) = &demo {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
-            Box::pin(demo.load(&store)).await?;
+            let service = Service {
+                store: store.clone(),
+                bucket: bucket::client(&s3_url, Faults::default().connector()),
+                config: Config { key_limits: Limits::new(1_000_000, 1_000_000), ..config.clone() },
+                clock: Clock::System,
+                ids: Ids::Random,
+                keys: KeyCache::default(),
+                limiter: Limiter::default(),
+                // Its addresses are public; nothing is sent there.
+                network: Network::public(),
+            };
+            Box::pin(demo.load(&template, service)).await?;
         }
         let faulty = database::client(&dynamodb_url, Some(settings.http_client()), settings.attempt);
         let service = Service {

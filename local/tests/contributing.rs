@@ -152,8 +152,8 @@ fn add_record(copy: &Copy) {
     copy.insert("local/src/demo.rs", "    \"tags\",\n", "    \"notes\",\n");
     copy.insert(
         "local/src/demo.rs",
-        "                \"tags\" => insert",
-        "                \"notes\" => insert::<shared::records::note::Note>(&table, (), records).await?,\n",
+        "                \"tags\" => by.insert",
+        "                \"notes\" => by.insert::<shared::records::note::Note>(Some(&routes::CREATE_NOTE), (), records).await?,\n",
     );
     copy.insert("local/tests/fixture.rs", "    pub const TAG: u8", "    pub const NOTE: u8 = 32;\n");
     copy.insert(

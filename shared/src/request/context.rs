@@ -1,7 +1,7 @@
 //! What a handler may touch: the caller, the table, the clock, ids, the configuration. Nothing else.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ring::hmac;
@@ -247,6 +247,8 @@ pub enum Ids {
     Counted(Arc<AtomicU64>),
     /// A secret: the same secret gives the same ids.
     Seeded(Seed),
+    /// Whoever makes a record that is to have a certain id: each id is this one.
+    Given(Arc<Mutex<Uuid>>),
 }
 
 /// A secret, and how many ids were derived from it. `Debug` does not show it.
@@ -288,7 +290,7 @@ impl Ids {
     pub fn secret(&self) -> Result<[u8; 32]> {
         let mut secret = [0; 32];
         match self {
-            Self::Random => ring::rand::SystemRandom::new()
+            Self::Random | Self::Given(_) => ring::rand::SystemRandom::new()
                 .fill(&mut secret)
                 .map_err(|_| Error::Internal("no random bytes".into()))?,
             Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
@@ -306,6 +308,7 @@ impl Ids {
                 tail[2..6].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()[4..]);
             }
             Self::Seeded(seed) => tail.copy_from_slice(&seed.next("id")[..10]),
+            Self::Given(id) => return *id.lock().unwrap_or_else(PoisonError::into_inner),
         }
         uuid_v7(now, tail)
     }
