@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use shared::delivery::network::Network;
 use shared::records::agency::{Agency, BillingPlan};
-use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
+use shared::records::api_key::{ApiKey, ApiKeyRecord, Limits, Role};
 use shared::records::assistant::Assistant;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
@@ -23,10 +24,13 @@ use shared::records::tag::{Link, Tag};
 use shared::records::user::User;
 use shared::records::webhook::Webhook;
 use shared::records::widget::Widget;
+use shared::request::authentication::KeyCache;
 use shared::request::context::{Clock, Ids, Service};
 use shared::request::error::chain;
+use shared::request::limit::Limiter;
 use shared::request::tenant::Tenant;
 use shared::routes::{self, Route};
+use shared::runtime::config::Config;
 use shared::table::filters::Move;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
@@ -36,10 +40,11 @@ use shared::values::id::{ConversationId, OrgId, WebhookId, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::Trouble;
 use crate::api::{Api, OrganisationWithKey};
+use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::template::Template;
+use crate::{Trouble, bucket};
 
 /// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
 const KINDS: &[&str] = &[
@@ -126,14 +131,23 @@ impl Demo {
     }
 
     /// Makes the records of the set, unless they are there already: the last key of an organisation is put last, and tells this. The requests go to
-    /// the functions of `template`, as `service`, whose time and ids are those of the set.
+    /// the functions of `template`, which get the time and the ids of the set.
     ///
     /// # Errors
     /// [`Trouble`] names the invalid record.
-    pub async fn load(&self, template: &Template, service: Service) -> Result<(), Trouble> {
+    pub async fn load(&self, template: &Template, store: &Store, s3_url: &str, config: Config) -> Result<(), Trouble> {
         let given = Arc::<Mutex<Uuid>>::default();
-        let service = Service { clock: Clock::at(self.time), ids: Ids::Given(Arc::clone(&given)), ..service };
-        let store = service.store.clone();
+        let service = Service {
+            config: Config { key_limits: Limits::new(1_000_000, 1_000_000), ..config },
+            store: store.clone(),
+            bucket: bucket::client(s3_url, Faults::default().connector()),
+            clock: Clock::at(self.time),
+            ids: Ids::Given(Arc::clone(&given)),
+            keys: KeyCache::default(),
+            limiter: Limiter::default(),
+            // Its addresses are public; nothing is sent there.
+            network: Network::public(),
+        };
         let gateway = Gateway::new(template, service, Ids::Random, Arc::default(), None, false)?;
         let api = Api::new(Arc::new(gateway), Some(self));
         for organisation in &self.organisations {
@@ -141,7 +155,7 @@ impl Demo {
             let table = Table::new(store.clone(), Tenant::operator(organisation.org_id));
             let with_key = api.organisations().iter().find(|one| one.id == organisation.org_id);
             let with_key = with_key.ok_or_else(|| Trouble("demo set: an organisation has no full key".into()))?;
-            let by = Loader { api: &api, organisation: with_key, given: &given, store: &store, table };
+            let by = Loader { api: &api, organisation: with_key, given: &given, store, table };
             organisation.load(self.time, &by).await?;
         }
         Ok(())

@@ -208,8 +208,8 @@ impl Stack {
         let dynamodb_listener = listen(settings.dynamodb, "--dynamodb-port").await?;
         let s3_listener = listen(settings.s3, "--s3-port").await?;
         let provider_listener = listen(settings.payment_provider, "--payment-port").await?;
-        let (url, dynamodb_url) = (address(&gateway_listener)?, address(&dynamodb_listener)?);
-        let s3_url = address(&s3_listener)?;
+        let (url, dynamodb_url, s3_url) =
+            (address(&gateway_listener)?, address(&dynamodb_listener)?, address(&s3_listener)?);
         let database = database::open(&settings.data, &template)?;
         let objects = Folder::beside(&settings.data)?;
 
@@ -243,18 +243,7 @@ impl Stack {
             Arc::new(Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal)));
         if let Some(demo) = &demo {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
-            let service = Service {
-                store: store.clone(),
-                bucket: bucket::client(&s3_url, Faults::default().connector()),
-                config: Config { key_limits: Limits::new(1_000_000, 1_000_000), ..config.clone() },
-                clock: Clock::System,
-                ids: Ids::Random,
-                keys: KeyCache::default(),
-                limiter: Limiter::default(),
-                // Its addresses are public; nothing is sent there.
-                network: Network::public(),
-            };
-            Box::pin(demo.load(&template, service)).await?;
+            Box::pin(demo.load(&template, &store, &s3_url, config.clone())).await?;
         }
         let faulty = database::client(&dynamodb_url, Some(settings.http_client()), settings.attempt);
         let service = Service {
