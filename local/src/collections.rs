@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use shared::routes::{self, Route};
+use shared::values::schema::capitalised;
 
 use crate::Trouble;
-use crate::openapi::{about, capitalised};
+use crate::openapi::about;
 use crate::replay::calls::{self, NamedCall};
 
 /// Where the collection of Bruno is.

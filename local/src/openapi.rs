@@ -10,7 +10,7 @@ use shared::request::error::Issue;
 use shared::request::pipeline::Description;
 use shared::request::{idempotency, limit};
 use shared::routes::{self, Access, Route};
-use shared::values::schema::{ABOUT, Member, Schema as _, described, object, titled};
+use shared::values::schema::{ABOUT, Member, Schema as _, capitalised, described, object, titled};
 
 use crate::functions::describe;
 use crate::template::camel_case;
@@ -423,12 +423,6 @@ fn without_null(schema: Value) -> Value {
         }
     }
     inner
-}
-
-/// `text` with a capital letter.
-pub(crate) fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 /// The name of an operation, as clients in other languages call it.

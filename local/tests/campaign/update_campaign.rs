@@ -1,8 +1,11 @@
 //! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
 
+use std::collections::BTreeSet;
+
 use local::gateway::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
+use shared::values::id::ContactId;
 
 use super::add_campaign_contacts::{empty, texts};
 use super::create_campaign::created;
@@ -238,6 +241,25 @@ async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
     sender.world.pass(HOUR);
     sender.world.minutes(2).await;
     assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
+}
+
+#[tokio::test]
+async fn changes_and_additions_side_by_side_add_each_contact_once() {
+    let (sender, id) = empty(50, json!({"interval": 60})).await;
+    let contacts = sender.contacts();
+    let change = async |name: &str, part: &[ContactId]| {
+        let (status, told) = sender.update(&id, &json!({"name": name, "contact_ids": part})).await;
+        (status, told["name"].clone())
+    };
+    let (one, other, (first, _), (second, _)) = tokio::join!(
+        change("A", &contacts[..30]),
+        change("B", &contacts[40..]),
+        sender.add(&id, &contacts[20..]),
+        sender.add(&id, &contacts[5..15]),
+    );
+    assert_eq!((one, other, first, second), ((200, json!("A")), (200, json!("B")), 200, 200));
+    let members = sender.members(&id).await;
+    assert_eq!((members.len(), members.into_iter().collect::<BTreeSet<_>>().len()), (50, 50));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
 use crate::values::json::JsonObject;
-use crate::values::schema::{Member, Schema, Value, extended, object, titled};
+use crate::values::schema::{Member, Schema, Value, capitalised, extended, object, titled};
 use crate::values::time::Timestamp;
 
 /// The body of an event, the same on every attempt.
@@ -158,12 +158,6 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         (kind.as_str(), titled(object(members), &name, "The body of an event."))
     };
     EventKind::WORDS.iter().copied().filter_map(EventKind::from_word).map(schema).collect()
-}
-
-/// `word` with a capital letter.
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 impl<'a> Event<'a> {

@@ -49,6 +49,12 @@ pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
 /// Where the schema of a component says what it is: where it is used, `description` says what it is for.
 pub const ABOUT: &str = "$comment";
 
+/// `text` with a capital letter.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
+
 /// `schema` as the component `name`.
 pub fn titled(mut schema: Value, name: &str, doc: &str) -> Value {
     schema["title"] = name.into();
