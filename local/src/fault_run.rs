@@ -167,7 +167,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let pace = options.pace;
     let (closed, clean) = try_join!(acts::close(&world, pace), undisturbed(calm, options.times, pace / CALMER))?;
     done(format!("{} conversations closed, {pace} in a second", closed.len()));
-    let ran = acts::campaign(&world).await?;
+    let ran = acts::campaign(&world, options).await?;
     // What was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, going_on));
@@ -225,7 +225,9 @@ fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<De
     });
     let connectors = world.plan.runs.iter().enumerate().filter_map(|(number, run)| {
         let end = match run.end {
+            plan::End::Whole if run.later => ", with a schedule",
             plan::End::Whole => "",
+            plan::End::Paused(_) => ", paused",
             plan::End::Cancelled(_) => ", cancelled",
             plan::End::Thinned(_) => ", thinned",
         };

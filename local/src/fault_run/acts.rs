@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
+use shared::records::campaign::CampaignType;
 use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
@@ -37,6 +38,8 @@ pub struct Ran {
     pub cancelled: Option<Instant>,
     /// When the deletion of the contact at a place was answered.
     pub deleted: BTreeMap<u32, Instant>,
+    /// How many requests its connector got while it was paused.
+    pub while_paused: usize,
 }
 
 /// Makes the customers' servers behave as in the plan, until they recover.
@@ -88,9 +91,10 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be run or stopped.
-pub async fn campaign(world: &Arc<World>) -> Result<Vec<Ran>, Trouble> {
-    let runs = 0..world.plan.runs.len();
-    let ran = at_once(world, runs.len(), runs, |world, number| async move { run(&world, number).await }).await?;
+pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<Ran>, Trouble> {
+    let (runs, under_way) = (0..world.plan.runs.len(), options.under_way());
+    let run = |world: Arc<World>, number| async move { run(&world, number, under_way).await };
+    let ran = at_once(world, runs.len(), runs, run).await?;
     let sent = async {
         while world.due().await?.iter().any(|(partition, _)| partition.starts_with("CAMPAIGN#")) {
             sleep(GLANCE * 4).await;
@@ -101,34 +105,76 @@ pub async fn campaign(world: &Arc<World>) -> Result<Vec<Ran>, Trouble> {
     Ok(ran)
 }
 
-async fn run(world: &World, number: usize) -> Result<Ran, Trouble> {
+/// Has a campaign begin, at once or a minute later.
+async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
     let (run, channel) = (&world.plan.runs[number], &world.channels[number]);
-    let organisation = world.plan.webhooks[run.webhook].organisation;
-    let body = json!({"contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2)});
-    let path = format!("/api/v1/campaign/run/{}", channel.widget);
-    let answered = world.ask(organisation, "POST", &path, "", &body).await?;
-    if answered.status != 200 {
-        return Err(Trouble(format!("POST {path}: {} {}", answered.status, answered.body)));
+    if !run.later {
+        let body = json!({"contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2)});
+        let began = post(world, number, &format!("/api/v1/campaign/run/{}", channel.widget), &body).await?;
+        return member(&began, "campaign_id");
     }
-    let id: CampaignId = member(&answered.body["data"], "campaign_id")?;
-    let mut ran = Ran { id, cancelled: None, deleted: BTreeMap::new() };
+    let body = json!({
+        "name": "Later", "type": CampaignType::from(run.channel), "widget_id": channel.widget, "enabled": true,
+        "start_time": world.clock.now().plus_seconds(60), "contact_ids": channel.contacts[..run.contacts.div_ceil(2)],
+    });
+    let id = member(&post(world, number, "/api/v1/campaign/create", &body).await?, "id")?;
+    post(world, number, &format!("/api/v1/campaign/{id}/contact"), &json!({"contact_ids": channel.contacts})).await?;
+    Ok(id)
+}
+
+/// The data of the answer to a POST, by who has the campaign.
+async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<Value, Trouble> {
+    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let mut answered = world.ask(organisation, "POST", path, "", body).await?;
+    match answered.status {
+        200 | 201 => Ok(answered.body["data"].take()),
+        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+    }
+}
+
+/// What a caller does with a campaign. Returns false where all of it was sent before.
+async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Result<bool, Trouble> {
+    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let path = format!("/api/v1/campaign/{id}/{verb}");
+    let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
+    match answered.status {
+        200 => Ok(true),
+        409 => Ok(false),
+        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+    }
+}
+
+async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, Trouble> {
+    let run = &world.plan.runs[number];
+    let organisation = world.plan.webhooks[run.webhook].organisation;
+    let id = begin(world, number).await?;
+    let mut ran = Ran { id, cancelled: None, deleted: BTreeMap::new(), while_paused: 0 };
+    let connector = path_of_connector(number);
+    let got = async |requests: usize| {
+        let got = async {
+            while world.receiver.count(&connector) < requests {
+                sleep(GLANCE / 10).await;
+            }
+        };
+        let _ = timeout(PATIENCE, got).await;
+    };
     match &run.end {
         End::Whole => {}
         End::Cancelled(after) => {
-            let connector = path_of_connector(number);
-            let begun = async {
-                while world.receiver.count(&connector) < *after {
-                    sleep(GLANCE / 10).await;
-                }
-            };
-            let _ = timeout(PATIENCE, begun).await;
-            let path = format!("/api/v1/campaign/{id}/cancel");
-            let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
-            match answered.status {
-                200 => ran.cancelled = Some(Instant::now()),
-                // All of it was sent before.
-                409 => {}
-                status => return Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+            got(*after).await;
+            if control(world, number, id, "cancel").await? {
+                ran.cancelled = Some(Instant::now());
+            }
+        }
+        End::Paused(after) => {
+            got(*after).await;
+            if control(world, number, id, "pause").await? {
+                // What was being sent arrives.
+                sleep(under_way).await;
+                let before = world.receiver.count(&connector);
+                sleep(GLANCE * 10).await;
+                ran.while_paused = world.receiver.count(&connector) - before;
+                control(world, number, id, "resume").await?;
             }
         }
         End::Thinned(places) => {

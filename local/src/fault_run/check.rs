@@ -227,7 +227,7 @@ pub async fn campaigns(
 ) -> Result<Vec<Check>, Trouble> {
     let mut arrived = Check::that("every contact that was not stopped reached its connector, where that recovers");
     let mut nothing = Check::that("no connector heard of anything else");
-    let mut stopped = Check::that("nothing was sent that was cancelled or deleted before");
+    let mut stopped = Check::that("nothing was sent that was cancelled, deleted or paused before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
     let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
     let mut conversations: HashMap<WidgetId, Vec<Conversation>> = HashMap::new();
@@ -264,7 +264,9 @@ pub async fn campaigns(
                 stopped.see(!heard(id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
             }
         }
-        let ids: BTreeSet<Uuid> = (0..).take(run.contacts).map(|place| ran.id.run().contact(place).0).collect();
+        stopped.see(ran.while_paused == 0, || format!("{path}: {} while it was paused", ran.while_paused));
+        let deleted = ran.deleted.keys().map(|place| ran.id.run().contact(*place));
+        let ids: BTreeSet<Uuid> = places.iter().map(|place| place.id).chain(deleted).map(|id| id.0).collect();
         for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
             nothing.see(ids.contains(id), || format!("{path} {id}"));
         }

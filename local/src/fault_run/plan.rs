@@ -103,6 +103,8 @@ pub enum End {
     Whole,
     /// It is cancelled when its connector has got so many requests.
     Cancelled(usize),
+    /// It is paused when its connector has got so many requests, and then resumed.
+    Paused(usize),
     /// The contacts at these places are deleted.
     Thinned(Vec<u32>),
 }
@@ -118,6 +120,8 @@ pub struct Run {
     pub connector: Option<Manner>,
     /// How many contacts it has.
     pub contacts: usize,
+    /// Whether it has a schedule: it begins a minute later, and half of its contacts are added meanwhile.
+    pub later: bool,
     /// What happens to it.
     pub end: End,
 }
@@ -181,10 +185,13 @@ impl Plan {
             let end = match channel {
                 WidgetType::Telegram => End::Cancelled(contacts / 3),
                 WidgetType::Whatsapp => End::Cancelled(1),
+                WidgetType::FbMessenger => End::Paused(contacts / 3),
                 WidgetType::Sip => End::Thinned(places.filter(|_| random.usize(0..3) == 0).collect()),
                 _ => End::Whole,
             };
-            Run { webhook: of_manner(Manner::Prompt, number % ORGANISATIONS), channel, connector, contacts, end }
+            let later = matches!(channel, WidgetType::Html | WidgetType::PlivoCall | WidgetType::Sms);
+            let webhook = of_manner(Manner::Prompt, number % ORGANISATIONS);
+            Run { webhook, channel, connector, contacts, later, end }
         };
         let runs = shapes.into_iter().enumerate().map(&mut run).collect();
         Self { seed, webhooks, talks, runs }
@@ -212,5 +219,7 @@ mod tests {
         assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + NEVER_RECOVERING);
         let thinned = |run: &Run| matches!(&run.end, End::Thinned(places) if !places.is_empty());
         assert!(plan.runs.iter().any(thinned));
+        assert!(plan.runs.iter().any(|run| matches!(run.end, End::Paused(1..))));
+        assert!(plan.runs.iter().any(|run| run.later && run.contacts > 1));
     }
 }
