@@ -275,8 +275,13 @@ pub const EXERCISES: &[Exercise] = &[
         },
         costs: || {
             let existing = r#"{"email":"contact1@acme.example","last_name":"Lovelace"}"#;
+            let new = r#"{"first_name":"Joan","email":"joan@example.com","phone_number":"+49 151 2345679"}"#;
             vec![
-                (", new", with_body(&routes::UPSERT_CONTACT, r#"{"email":"grace@example.com"}"#)),
+                (", new", with_body(&routes::UPSERT_CONTACT, new)),
+                (
+                    ", new, without a telephone number",
+                    with_body(&routes::UPSERT_CONTACT, r#"{"email":"grace@example.com"}"#),
+                ),
                 (", existing", with_body(&routes::UPSERT_CONTACT, existing)),
                 (", unchanged", with_body(&routes::UPSERT_CONTACT, existing)),
             ]
@@ -412,6 +417,7 @@ pub const EXERCISES: &[Exercise] = &[
         },
         names: &[(kind::ASSISTANT, |id| json!({"widget_type": "chat", "assistant_id": id}))],
         texts: || vec![(json!({"widget_type": "chat"}), "opening_message")],
+        first_costs_more: true,
         ..Exercise::of(&routes::CREATE_WIDGET)
     },
     Exercise { rows: Some([4, 4]), ..Exercise::of(&routes::LIST_WIDGETS) },
@@ -633,7 +639,8 @@ pub const EXERCISES: &[Exercise] = &[
         costs: || {
             let contacts: Vec<String> = (0..25).map(|number| id('a', kind::CONTACT, number)).collect();
             vec![
-                (", without contacts", scheduled(&json!({}))),
+                (", with a widget and 1 contact", plain(&routes::CREATE_CAMPAIGN)),
+                (", without either", scheduled(&json!({}))),
                 (", 25 contacts", scheduled(&json!({"contact_ids": contacts}))),
             ]
         },
