@@ -58,6 +58,7 @@ pub fn write(root: &Path, kept: &Kept) -> Result<()> {
     let bound = figures.rows.iter().filter(|row| row.must.is_some()).count();
     let verdict = match missed {
         0 => "all of them are".to_owned(),
+        1 => "**one is not**".to_owned(),
         missed => format!("**{missed} are not**"),
     };
     page += "\n## In short\n\n";
