@@ -478,7 +478,7 @@ async fn the_largest_records_go_with_all_that_belongs_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "it takes half an hour"]
+#[ignore = "it takes an hour and a half of a processor"]
 async fn a_tag_goes_with_a_hundred_thousand_links() {
     Box::pin(delete_all(&["tag"], 3, 100_000)).await;
 }
