@@ -59,7 +59,7 @@ impl Proxy {
         let url = format!("http://{}", listener.local_addr()?);
         let client = reqwest::Client::builder()
             .no_proxy()
-            .tls_backend_preconfigured(shared::runtime::tls::client_config(shared::runtime::tls::public_authorities())?)
+            .tls_backend_preconfigured(shared::runtime::tls::client_config(None)?)
             .build()?;
         let database = database.to_owned();
         let between = Arc::new(Between {

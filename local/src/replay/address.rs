@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, Url};
 use shared::runtime::meter::Cost;
-use shared::runtime::tls::{client_config, public_authorities};
+use shared::runtime::tls::client_config;
 
 use crate::Trouble;
 use crate::gateway::{Answer, Call};
@@ -34,7 +34,7 @@ impl Address {
     pub fn new(base_url: &str, demo_key: &str, key: &str, public_url: Option<&str>) -> Result<Self, Trouble> {
         let url = Url::parse(base_url).map_err(|error| Trouble(format!("{base_url}: {error}")))?;
         let base_url = base_url.trim_end_matches('/').to_owned();
-        let tls = client_config(public_authorities()).map_err(|error| Trouble(error.to_string()))?;
+        let tls = client_config(None).map_err(|error| Trouble(error.to_string()))?;
         let mut client = Client::builder().tls_backend_preconfigured(tls).timeout(PATIENCE);
         if url.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
             client = client.no_proxy();

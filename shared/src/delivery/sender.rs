@@ -14,7 +14,7 @@ use super::address::Reach;
 use super::client::{AttemptOutcome, Client};
 use super::network::{Lookup, Network, Refused, endpoint, is_out_of_resources, resolve};
 use crate::request::error::{Error, Result, chain};
-use crate::runtime::tls::{authorities_with, client_config, public_authorities};
+use crate::runtime::tls::client_config;
 use crate::values::time::Timestamp;
 
 /// The time limit of connecting.
@@ -63,9 +63,8 @@ struct Http {
 impl Http {
     fn of(network: &Network) -> Result<Self, String> {
         let resolver = Guard { reach: network.reach, lookup: Arc::clone(&network.lookup) };
-        let authorities = network.authorities.as_deref().map_or_else(public_authorities, authorities_with);
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(client_config(authorities).map_err(|error| chain(&error))?)
+            .tls_backend_preconfigured(client_config(network.authorities.as_deref()).map_err(|error| chain(&error))?)
             .dns_resolver(resolver)
             .timeout(network.attempt)
             .connect_timeout(network.attempt.min(CONNECT))

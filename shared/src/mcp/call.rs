@@ -14,7 +14,7 @@ use crate::request::error::{Error, Issues, Location, Result, chain};
 use crate::request::idempotency::IdempotencyKey;
 use crate::request::input::words;
 use crate::routes;
-use crate::runtime::tls::{client_config, public_authorities};
+use crate::runtime::tls::client_config;
 
 /// The time limit of a call. The gateway waits for 29 seconds, and this function for 28.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -32,7 +32,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 // The API may have a domain of its own, with a certificate that no root of AWS vouches for.
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(client_config(public_authorities()).map_err(|error| chain(&error))?)
+        .tls_backend_preconfigured(client_config(None).map_err(|error| chain(&error))?)
         .timeout(PATIENCE)
         .connect_timeout(CONNECT)
         // An idle connection may be dead after Lambda has frozen the process.

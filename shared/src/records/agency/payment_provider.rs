@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::records::agency::{PaymentWebhookState, StoredPaymentWebhook};
 use crate::request::error::{Error, Result, chain};
-use crate::runtime::tls::{client_config, public_authorities};
+use crate::runtime::tls::client_config;
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
 
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(client_config(public_authorities()).map_err(|error| chain(&error))?)
+        .tls_backend_preconfigured(client_config(None).map_err(|error| chain(&error))?)
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()

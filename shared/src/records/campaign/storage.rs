@@ -259,17 +259,14 @@ impl Table {
 
     /// A campaign as it is stored, and the items beside it.
     pub(super) async fn with_items(&self, id: CampaignId) -> Result<(Campaign, Vec<Item>), TableError> {
-        let first = message_text(&self.tenant, id.run());
-        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-        let (campaign, items) =
-            futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
-        Ok((campaign?, items?))
+        let (item, items) = self.item_with_items(id).await?;
+        Ok((from_item(item)?, items))
     }
 
     /// The item of a campaign that is to be changed, and the items beside it.
     pub(super) async fn item_with_items(&self, id: CampaignId) -> Result<(Item, Vec<Item>), TableError> {
         let first = message_text(&self.tenant, id.run());
-        // As above.
+        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (item, items) =
             futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
         Ok((item?.ok_or(TableError::Missing)?, items?))
