@@ -459,6 +459,11 @@ async fn the_rate_is_kept_as_time_goes_by() {
     let id = sender.run(json!({})).await;
     let background = sender.world.stack.background();
     let received = sender.world.receiver.wait_for("/connector", CONTACTS, Duration::from_mins(5)).await.unwrap();
+    // What was received last is noted a moment later, and must not be stopped before.
+    let path = format!("/api/v1/campaign/get/{id}");
+    while sender.world.get(&sender.org, &path).await["status"] != "completed" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     background.stop().await;
     sender.world.settle().await;
     assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS));
