@@ -61,36 +61,34 @@ def run(*command: str, **environment: str) -> str:
     return ended.stdout
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def client(service: str, endpoint: str):
     """A client of an emulated service; it looks at no proxy."""
     return boto3.client(service, endpoint_url=endpoint, config=Config(connect_timeout=5, read_timeout=40, proxies={}))
 
 
-def local_service(name: str, payment_port: int):
+def local_service(name: str, payment_port: int = 0):
     """`cargo local` with a fresh demo set: the addresses of API and DynamoDB, and the table's name."""
     pattern = re.compile(r"API +(\S+)/api/v1\s.*DynamoDB +(\S+) \(table ([^,)]+).*Try it", re.DOTALL)
     ports = ("--no-inbox", "--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", str(payment_port))
     return running(name, "target/debug/local", *ports, ready=pattern.search)
 
 
+def receiver(address: str, authority: str):
+    """A customer's server, which logs the events it gets: its URL. It writes the certificate that vouches for it."""
+    program = "target/debug/examples/receiver"
+    return running("receiver", program, address, authority, ready=lambda log: log.partition("\n")[0])
+
+
 def emulator(scratch: str):
-    """AWS on a free port, with everything that it keeps in `scratch`: its address."""
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
+    """AWS, with everything that it keeps in `scratch`: its address. The network is its own, so the port is free."""
+    address = "http://127.0.0.1:4566"
 
     def ready(_log: str) -> str:
         with socket.socket() as probe:
-            return "" if probe.connect_ex(("127.0.0.1", port)) else address
+            return "" if probe.connect_ex(("127.0.0.1", 4566)) else address
 
     # With AUTH functions may do what their roles say, and nothing else.
-    settings = {"AUTH": "true", "LAMBDA_EXECUTOR": "local", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
+    settings = {"AUTH": "true", "LAMBDA_EXECUTOR": "local", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": "4566"}
     settings |= {"SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "AWS_ENDPOINT_URL": address, "TMPDIR": scratch}
     settings |= {"S3_DATA_DIR": f"{scratch}/s3", "STATE_DIR": f"{scratch}/state"}
     return running("emulator", "ministack", ready=ready, **settings)

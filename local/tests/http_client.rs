@@ -9,12 +9,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use local::database::own_retries;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::RootCertStore;
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Network, SystemLookup};
 use shared::delivery::sender::Sender;
@@ -24,6 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::certificate::Certified;
 use crate::fixture::scratch;
 
 /// How the server ends an exchange.
@@ -51,19 +48,11 @@ struct Server {
 
 impl Server {
     async fn start(turns: impl IntoIterator<Item = Turn>) -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
+        let certified = Certified::new("localhost").unwrap();
+        let pem = certified.pem();
         let mut root = RootCertStore::empty();
-        root.add(ca.der().clone()).unwrap();
-        let pem = BASE64_STANDARD.encode(ca.der());
-        let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
-        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-        let config = ServerConfig::builder().with_no_client_auth();
-        let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        root.add(certified.authority).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(certified.config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         let connections = Arc::<AtomicUsize>::default();

@@ -7,6 +7,7 @@ mod alarms;
 mod campaigns;
 mod canary;
 mod cascades;
+mod certificate;
 mod command;
 mod console;
 mod contract;
