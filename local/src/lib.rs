@@ -115,6 +115,8 @@ pub struct Settings {
     pub sends_per_second: u32,
     /// The limits of a key that has none of its own.
     pub key_limits: Limits,
+    /// The web origin whose pages may read the answers.
+    pub cors_allow_origin: Option<String>,
     /// Where events may be sent.
     pub network: Network,
     /// Whether each function is a process of its own, which knows nothing of what others remember.
@@ -145,6 +147,7 @@ impl Settings {
             sends_per_second: 10,
             // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
             key_limits: Limits::new(10_000, 1_000_000),
+            cors_allow_origin: None,
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
             processes: false,
@@ -225,7 +228,7 @@ impl Stack {
             payment_api_base: address(&provider_listener)?,
             sends_per_second: settings.sends_per_second,
             key_limits: settings.key_limits,
-            cors_allow_origin: None,
+            cors_allow_origin: settings.cors_allow_origin.clone(),
             api_base_url: Some(url.clone()),
             ssl_cert_file: None,
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),

@@ -2,12 +2,13 @@
 
 use local::functions::describe;
 use local::gateway::{Answer, Call};
+use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::api_key::ApiKey;
-use shared::routes::{self, Access, Route};
+use shared::routes::{self, Access, MCP, Route};
 
 use crate::fixture::{
-    ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, stack, valid_body, valid_call,
+    ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body, valid_call,
 };
 
 fn takes_body(route: &Route) -> bool {
@@ -48,6 +49,25 @@ async fn a_valid_call_succeeds_in_both_slash_forms_and_with_both_places_for_the_
             assert_eq!(answer.status, route.success, "{} {}", form.path, answer.body);
             well_formed(&answer, route);
         }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_the_origin_that_is_allowed_read_every_answer_with_its_headers() {
+    let origin = "https://pages.example";
+    let settings = Settings { cors_allow_origin: Some(origin.to_owned()), ..settings() };
+    let [with, without] = [Stack::start(settings).await.unwrap(), stack().await];
+    let documents = routes::DOCUMENTS.iter().map(|route| (route.success, call(route.method, route.path, "")));
+    let refused = routes::ALL.iter().map(|route| (401, call(route.method, &path(route, |_| "x".into()), "")));
+    let good = routes::ALL.iter().filter(|route| route.method == "GET");
+    let good = good.map(|route| (route.success, valid_call(route, 'a', ACME)));
+    let wrong = [(405, call("GET", MCP.path, ACME)), (401, call("POST", MCP.path, ""))];
+    for (status, call) in documents.chain(refused).chain(good).chain(wrong) {
+        let (answer, closed) = (with.answer(&call).await, without.answer(&call).await);
+        assert_eq!((answer.status, closed.status), (status, status), "{}", call.path);
+        assert_eq!(answer.headers["access-control-allow-origin"], origin, "{}", call.path);
+        assert_eq!(answer.headers["access-control-expose-headers"], "*", "{}", call.path);
+        assert!(closed.headers.keys().all(|name| !name.starts_with("access-control")), "{}", call.path);
     }
 }
 

@@ -295,6 +295,8 @@ fn the_gateway_answers_its_own_failures_in_the_shape_of_the_others() {
         assert_eq!(headers["x-request-id"], "context.requestId", "{kind}");
         let origin = json!({"!If": ["HasCors", {"!Sub": "'${CorsAllowOrigin}'"}, {"!Ref": "AWS::NoValue"}]});
         assert_eq!(headers["Access-Control-Allow-Origin"], origin, "{kind}");
+        let exposed = json!({"!If": ["HasCors", "'*'", {"!Ref": "AWS::NoValue"}]});
+        assert_eq!(headers["Access-Control-Expose-Headers"], exposed, "{kind}");
         assert_eq!(headers["Retry-After"].as_str(), retry, "{kind}");
     }
 }

@@ -270,8 +270,7 @@ pub(super) fn base_url(service: &Service, request: &HttpRequest) -> String {
 pub(crate) fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
-    // With a proxy integration the function, and not the gateway, adds these headers.
-    headers.extend(service.config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
+    headers.extend(service.config.cors_headers());
     headers.extend(answer.headers);
     HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
 }

@@ -64,6 +64,15 @@ impl Config {
         self.sends_per_second.max(1)
     }
 
+    /// The headers with which pages of another origin may read an answer, its own headers included: `Retry-After` and those of the limits are
+    /// hidden from them otherwise. With a proxy integration the function, and not the gateway, adds them.
+    pub fn cors_headers(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let headers = |origin: &String| {
+            [("access-control-allow-origin", origin.clone()), ("access-control-expose-headers", "*".to_owned())]
+        };
+        self.cors_allow_origin.iter().flat_map(headers)
+    }
+
     /// Reads the environment.
     ///
     /// # Errors

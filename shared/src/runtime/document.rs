@@ -76,7 +76,7 @@ impl Published {
             ("content-type", self.media_type.to_owned()),
             ("etag", etag.clone()),
         ]);
-        headers.extend(config.cors_allow_origin.clone().map(|origin| ("access-control-allow-origin", origin)));
+        headers.extend(config.cors_headers());
         Edition { text, etag, headers }
     }
 }
