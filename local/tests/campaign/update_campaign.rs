@@ -18,7 +18,7 @@ const HOUR: i64 = 3600;
 
 impl Sender {
     /// The answer's status, and the campaign or the kind of the refusal with its place.
-    async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
+    pub async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
         let answer = self.world.ask(&self.org, "PUT", &format!("/api/v1/campaign/update/{id}"), body).await;
         let body = json(&answer);
         let told = if answer.status == 200 {

@@ -11,8 +11,10 @@ mod scheduled;
 mod staged;
 pub(crate) mod storage;
 
+pub use control::Standing;
 pub use lease::Lease;
 pub use progress::{Dispatch, Dispatched, Places, fail_deliveries, together};
+pub use run::NewCampaign;
 pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign};
 pub use staged::{AddedContacts, MoreContacts};
@@ -29,7 +31,7 @@ use crate::records::declaration::{Declared as _, Named};
 use crate::records::delivery::storage::Due;
 use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Between, Parse, Raw, Source, bounded_list, settle, words};
+use crate::request::input::{Between, Parse, Raw, Source, bounded_list, words};
 use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
 use crate::table::keys::Key;
@@ -124,18 +126,6 @@ impl Schema for ContactIds {
     }
 }
 
-crate::input! {
-    /// The input of run-campaign.
-    pub struct NewCampaign {
-        /// The contacts that receive it.
-        pub contact_ids: ContactIds,
-        /// The message; a call ignores it.
-        pub message: Option<String> = None,
-        /// Whether a new thread begins; a call always begins one.
-        pub start_new_conversation: bool = false,
-    }
-}
-
 crate::object! {
     /// How many of a campaign's contacts are in each state.
     #[derive(Default, Copy)]
@@ -216,38 +206,14 @@ crate::record! {
         hidden next_place: u32 = 0,
         /// The place behind the last contact of the execution that is under way; `None` between two.
         hidden until_place: Option<u32> = None,
+        /// When its next execution begins; of one that is under way, when that began.
+        hidden execution_at: Option<Timestamp> = None,
+        /// Whether what is under way is no execution of its schedule: it sends again what has failed, or what a pause held back.
+        hidden unscheduled: bool = false,
         /// The round: 0, and one more with each retry.
         hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
-    }
-}
-
-impl NewCampaign {
-    /// SHA-256 of the request: requests with the same hash are the same. The order of the contacts makes no difference.
-    pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
-        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-        context.update(widget.0.as_bytes());
-        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
-        let message = self.message.as_deref().unwrap_or_default();
-        context.update(&(message.len() as u64).to_be_bytes());
-        context.update(message.as_bytes());
-        let mut contacts = self.contact_ids.distinct();
-        contacts.sort_unstable_by_key(|contact| contact.0);
-        for contact in contacts {
-            context.update(contact.0.as_bytes());
-        }
-        let mut fingerprint = [0; 32];
-        fingerprint.copy_from_slice(context.finish().as_ref());
-        fingerprint
-    }
-
-    /// Refuses the request where one of its contacts is among `missing`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], with an issue at each index.
-    pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
-        settle(Some(()), self.contact_ids.unknown(missing))
     }
 }
 

@@ -61,6 +61,12 @@ impl Zone {
         self.0.to_datetime(at)
     }
 
+    /// When clocks are changed after `from`, one time after the other.
+    pub fn changes(&self, from: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let from = jiff::Timestamp::from_millisecond(from.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
+        self.0.following(from).map(|change| of(change.timestamp()))
+    }
+
     /// When clocks show `local`: the first time that they do. A time that they skip is as much later as they skip.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
         self.0.to_ambiguous_timestamp(local).compatible().ok().map(of)

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::storage::complete;
+use super::storage::{complete, standing};
 use super::{Campaign, CampaignStatus, Counts};
 use crate::records::declaration::Declared as _;
 use crate::request::error::{Error, Location, Result};
@@ -19,13 +19,22 @@ enum Unchanged {
     Refused(Error),
 }
 
+/// What has become of a campaign's contacts, as far as a change of the campaign depends on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Standing {
+    /// How many are in each state.
+    pub counts: Counts,
+    /// How many were dispatched and have a delivery that has not ended.
+    pub dispatched: u64,
+}
+
 impl Campaign {
     /// Stops it: what is queued is never sent.
     ///
     /// # Errors
     /// [`Error::Conflict`] where nothing is left to send.
-    pub fn cancel(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
-        if self.is_over(counts) {
+    pub fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<()> {
+        if self.is_over(standing.counts) {
             return Err(self.has_nothing_to_send());
         }
         self.stop(CampaignStatus::Cancelled, now);
@@ -36,11 +45,11 @@ impl Campaign {
     ///
     /// # Errors
     /// [`Error::Conflict`] where nothing is left to send.
-    pub fn pause(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+    pub fn pause(&mut self, standing: Standing, now: Timestamp) -> Result<()> {
         if self.status == CampaignStatus::Paused {
             return Ok(());
         }
-        if self.is_over(counts) {
+        if self.is_over(standing.counts) {
             return Err(self.has_nothing_to_send());
         }
         self.stop(CampaignStatus::Paused, now);
@@ -51,17 +60,20 @@ impl Campaign {
     ///
     /// # Errors
     /// [`Error::Conflict`] where it is not paused and nothing is left to send.
-    pub fn resume(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
-        if self.status == CampaignStatus::Paused {
-            if self.start_time.is_some() && self.until_place.is_none() && self.next_place == 0 {
-                // Nothing was sent yet.
-                self.plan(now);
-            } else {
-                self.queue(now);
-            }
-        } else if self.is_over(counts) {
-            return Err(self.has_nothing_to_send());
+    pub fn resume(&mut self, standing: Standing, now: Timestamp) -> Result<()> {
+        if self.status != CampaignStatus::Paused {
+            return if self.is_over(standing.counts) { Err(self.has_nothing_to_send()) } else { Ok(()) };
         }
+        self.rewind();
+        if self.start_time.is_none() {
+            self.go_on(now, now);
+            return Ok(());
+        }
+        if self.execution_at.is_none() && !self.is_under_way() {
+            // It was paused before that time was stored.
+            self.plan(now);
+        }
+        self.wait(now);
         Ok(())
     }
 
@@ -69,16 +81,19 @@ impl Campaign {
     ///
     /// # Errors
     /// [`Error::Conflict`] where it is cancelled, or being sent.
-    pub fn retry(&mut self, counts: Counts, now: Timestamp) -> Result<()> {
+    pub fn retry(&mut self, standing: Standing, now: Timestamp) -> Result<()> {
         match self.status {
             CampaignStatus::Cancelled => return Err(self.has_nothing_to_send()),
             CampaignStatus::Paused => return Err(Self::is_in_progress()),
+            _ if standing.dispatched > 0 || self.is_under_way() => return Err(Self::is_in_progress()),
             // What was added since the last execution waits for the next one.
-            _ if counts.queued > 0 && !self.waits() => return Err(Self::is_in_progress()),
-            _ if counts.failed == 0 => {}
+            _ if standing.counts.queued > 0 && !self.waits() => return Err(Self::is_in_progress()),
+            _ if standing.counts.failed == 0 => {}
             _ => {
                 self.round += 1;
-                self.queue(now);
+                self.rewind();
+                let schedule = self.schedule();
+                self.go_on(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
             }
         }
         Ok(())
@@ -96,33 +111,61 @@ impl Campaign {
         self.start_time.is_some() && waiting.contains(&self.status)
     }
 
-    /// Due as soon as its window is open, from its first contact on: those before the last one dispatched may have a delivery that was parked. What was
-    /// added since the last execution waits for the next one.
-    fn queue(&mut self, now: Timestamp) {
-        let opens = self.schedule().and_then(|schedule| {
-            self.until_place = self.until_place.or(Some(self.next_place));
-            schedule.opens(now)
-        });
-        let at = opens.unwrap_or(now);
+    /// Goes on with what is under way at `at`: at once, or when its window opens.
+    fn go_on(&mut self, at: Timestamp, now: Timestamp) {
         self.status = if at == now { CampaignStatus::Queued } else { CampaignStatus::ToBeRun };
-        (self.due_at, self.next_place) = (Some(at), 0);
+        self.due_at = Some(at);
         self.touch(now);
     }
 
-    /// Sets what a campaign with a schedule does next: it is completed, not started, or due at a time.
+    /// Begins again with its first contact: those before the last one dispatched may have a delivery that was parked, or have failed. What was
+    /// added since the last execution waits for the next one.
+    pub(super) fn rewind(&mut self) {
+        if self.next_place == 0 && self.until_place.is_none() {
+            return;
+        }
+        self.unscheduled |= self.until_place.is_none();
+        self.until_place = self.until_place.or(Some(self.next_place));
+        self.next_place = 0;
+    }
+
+    /// Sets the time of its next execution anew, where its schedule has changed.
     pub(super) fn plan(&mut self, now: Timestamp) {
         let Some(schedule) = self.schedule() else { return };
-        let has_run = self.last_run_at.is_some_and(|last| schedule.start <= last);
-        let next = match self.until_place {
-            Some(_) => schedule.opens(now),
-            None if has_run => schedule.next(now),
-            None => schedule.first(now),
+        let (under_way, has_run) = (self.is_under_way(), self.last_run_at.is_some_and(|last| schedule.start <= last));
+        // What goes on is none of the new schedule's executions.
+        self.unscheduled = under_way;
+        let next = if under_way || has_run { schedule.next(now) } else { schedule.first(now) };
+        // What was added for an execution that there is no more gets a last one.
+        let is_left = has_run && self.waits() && u64::from(self.next_place) < self.counts.queued;
+        let last = || schedule.opens(self.execution_at.unwrap_or(now).max(now)).filter(|_| is_left && !under_way);
+        self.execution_at = next.or_else(last);
+        if self.status != CampaignStatus::Paused {
+            self.wait(now);
+        }
+    }
+
+    /// Whether an execution has begun and has contacts left.
+    fn is_under_way(&self) -> bool {
+        self.until_place.is_some_and(|until| self.next_place < until)
+    }
+
+    /// Waits for what it does next: the rest of what is under way, or its next execution. One that was missed is made up for at once.
+    fn wait(&mut self, now: Timestamp) {
+        let Some(schedule) = self.schedule() else { return };
+        let under_way = self.is_under_way();
+        let next = if under_way {
+            schedule.opens(now.max(schedule.start))
+        } else {
+            (self.until_place, self.unscheduled) = (None, false);
+            self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) })
         };
-        (self.status, self.due_at) = match next {
-            None => (CampaignStatus::Completed, None),
-            Some(_) if !self.enabled => (CampaignStatus::NotStarted, None),
-            Some(_) => (CampaignStatus::ToBeRun, next),
-        };
+        match next {
+            Some(_) if !self.enabled => self.stop(CampaignStatus::NotStarted, now),
+            Some(at) if under_way => self.go_on(at, now),
+            Some(at) => (self.status, self.due_at) = (CampaignStatus::ToBeRun, Some(at)),
+            None => self.stop(CampaignStatus::Completed, now),
+        }
         self.touch(now);
     }
 
@@ -150,7 +193,7 @@ impl Campaign {
 }
 
 impl Table {
-    /// Changes a campaign by `control`, which also gets how many of its contacts are in each state. Of one request `by` the change is made
+    /// Changes a campaign by `control`, which also gets what has become of its contacts. Of one request `by` the change is made
     /// once. Returns the campaign as it is answered.
     ///
     /// # Errors
@@ -158,15 +201,14 @@ impl Table {
     pub async fn control_campaign(
         &self,
         id: CampaignId,
-        control: fn(&mut Campaign, Counts, Timestamp) -> Result<()>,
+        control: fn(&mut Campaign, Standing, Timestamp) -> Result<()>,
         by: Uuid,
         now: Timestamp,
     ) -> Result<Result<Campaign>, TableError> {
         let (item, beside) = self.item_with_items(id).await?;
         let change = |campaign: &mut Campaign| {
             let was = campaign.clone();
-            let counts = complete(&was, &beside).counts;
-            control(campaign, counts, now).map_err(Unchanged::Refused)?;
+            control(campaign, standing(&was, &beside), now).map_err(Unchanged::Refused)?;
             if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
         };
         let changed = match self.try_change_item(item, id, by, change).await? {

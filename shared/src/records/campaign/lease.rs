@@ -93,31 +93,40 @@ impl Table {
     ) -> Result<bool, TableError> {
         let campaign = &lease.campaign;
         let Some(schedule) = campaign.schedule() else {
-            return self.while_leased(lease, "REMOVE due_pk, due_at ADD version :one", &[]).await;
+            let expression = "REMOVE due_pk, due_at, until_place, unscheduled ADD version :one";
+            return self.while_leased(lease, expression, &[]).await;
         };
         let until = lease.until();
         let from = (":from", number(staged.map_or(until, |staged| staged.min(until))));
         let ran = (":now", text(now));
-        if let Some(next) = schedule.next(now) {
+        let next = match campaign.execution_at {
+            Some(next) if campaign.unscheduled => Some(next),
+            began => schedule.next(began.unwrap_or(now)),
+        };
+        if let Some(next) = next {
+            // One that was missed meanwhile is made up for at once.
+            let due = if next > now { next } else { schedule.opens(now).unwrap_or(now) };
             let status = if campaign.enabled { CampaignStatus::ToBeRun } else { CampaignStatus::NotStarted };
-            let (set, remove) = if campaign.enabled { (", due_at = :next", "") } else { ("", ", due_pk, due_at") };
+            let (set, remove) = if campaign.enabled { (", due_at = :due", "") } else { ("", ", due_pk, due_at") };
             let expression = format!(
-                "SET #status = :status, next_place = :from, last_run_at = :now{set} REMOVE until_place{remove} ADD version :one"
+                "SET #status = :status, next_place = :from, last_run_at = :now, execution_at = :next{set} \
+                    REMOVE until_place, unscheduled{remove} ADD version :one"
             );
-            let mut also = vec![(":status", text(status.as_str())), from, ran];
-            also.extend(campaign.enabled.then(|| (":next", text(next))));
+            let mut also = vec![(":status", text(status.as_str())), (":next", text(next.max(now))), from, ran];
+            also.extend(campaign.enabled.then(|| (":due", text(due))));
             return self.while_leased(lease, &expression, &also).await;
         }
         // It is the last execution, which waits for what was added meanwhile.
         if staged.is_none_or(|staged| staged >= until) {
-            let expression = "SET last_run_at = :now REMOVE due_pk, due_at, until_place ADD version :one";
+            let expression = "SET last_run_at = :now \
+                REMOVE due_pk, due_at, until_place, unscheduled, execution_at ADD version :one";
             let nothing_added = "due_at = :mine AND counts.queued = :until";
             let also = [(":until", number(until)), ran.clone()];
             if self.while_leased_and(lease, nothing_added, expression, &also).await? {
                 return Ok(true);
             }
         }
-        let expression = "SET due_at = :now, next_place = :from REMOVE until_place ADD version :one";
+        let expression = "SET due_at = :now, next_place = :from REMOVE until_place, unscheduled ADD version :one";
         self.while_leased(lease, expression, &[from, ran]).await
     }
 

@@ -15,6 +15,8 @@ const MINUTE: i64 = 60_000;
 /// The most executions that are looked at for one that is not left out: those of a week in which one begins in every minute. What is left out for longer
 /// is left out always, but for the days on which clocks are changed.
 const SEARCH: i64 = 7 * DAY;
+/// The changes of clocks in a year. Some executions are inside the window only on one side of such a change.
+const CHANGES: usize = 2;
 /// The most days that a window is closed: a week, and one more where clocks skip the window.
 const CLOSED: i64 = 15;
 
@@ -109,7 +111,10 @@ impl Schedule {
         let today = self.zone.local(from).date();
         let openings =
             (0..=CLOSED).filter_map(|days| self.moments(today.checked_add(days.days()).ok()?, self.hours().0));
-        openings.flatten().find(|at| *at >= from && self.is_open(*at))
+        let opening = openings.flatten().find(|at| *at >= from && self.is_open(*at));
+        // Clocks may also go into the window, without showing its beginning.
+        let changed = self.zone.changes(from).take(CHANGES).find(|at| self.is_open(*at));
+        opening.into_iter().chain(changed).min()
     }
 
     /// The first moment after `at` in which nothing may be sent, if what is open then closes.
@@ -134,6 +139,12 @@ impl Schedule {
 
     /// The first execution not before `from` that is not left out.
     fn execution(&self, interval: i64, from: Timestamp) -> Option<Timestamp> {
+        let mut searches = std::iter::once(from).chain(self.zone.changes(from).take(CHANGES));
+        searches.find_map(|from| self.execution_soon(interval, from))
+    }
+
+    /// The same, among the executions of [`SEARCH`].
+    fn execution_soon(&self, interval: i64, from: Timestamp) -> Option<Timestamp> {
         let waited = (from.unix_millis() - self.start.unix_millis()).max(0);
         // One less than whole intervals have passed, as a day may have fewer hours.
         let first = (waited / (interval * MINUTE) - 1).max(0);
@@ -258,6 +269,25 @@ mod tests {
         assert!(night.is_open(at("2026-11-28T05:59:00Z")) && !night.is_open(at("2026-11-28T06:00:00Z")));
         assert_eq!(night.closes(at("2026-11-27T23:00:00Z")), Some(at("2026-11-28T06:00:00Z")));
         assert_eq!(night.opens(at("2026-11-28T22:00:00Z")), Some(at("2026-12-04T22:00:00Z")));
+    }
+
+    #[test]
+    fn a_window_into_which_clocks_go_back_opens_again() {
+        for (window, zone, from, opens) in [
+            ("01:00-02:30", "Europe/Berlin", "2030-10-27T00:45:00Z", "2030-10-27T01:00:00Z"),
+            ("23:30-00:30", "America/Havana", "2030-11-03T04:40:00Z", "2030-11-03T05:00:00Z"),
+        ] {
+            let once = schedule("2026-01-01T00:00:00Z", None, &[], window, zone);
+            assert!(!once.is_open(at(from)) && once.is_open(at(opens)), "{zone}");
+            assert_eq!(once.opens(at(from)), Some(at(opens)), "{zone}");
+        }
+    }
+
+    #[test]
+    fn an_execution_that_is_inside_the_window_only_in_winter_is_found_in_summer() {
+        let rare = schedule("2030-06-30T22:00:00Z", Some(8), &[], "09:07-09:11", "Europe/Berlin");
+        assert_eq!(executions(&rare, 1), ["2030-10-27T08:08:00.000Z"]);
+        assert_eq!(rare.next(at("2030-03-01T00:00:00Z")), rare.first(at("2030-01-01T00:00:00Z")));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::staged::{Addition, PlacedContacts, kept_changing};
 use super::storage::{complete, message_text, said};
-use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId};
+use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, Standing};
 use crate::records::declaration::{Changes, Declared as _, FieldRole, New, Patch, require_room};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
@@ -123,7 +123,7 @@ impl NewScheduledCampaign {
         if widget.is_none() && new.widget_id.is_some() {
             return Err(Error::unknown_in_body("widget_id"));
         }
-        new.fit(widget.as_ref())?;
+        new.fit(widget.as_ref(), true)?;
         settle(Some(()), contact_ids.map(|contacts| contacts.unknown(&missing)).unwrap_or_default())?;
         require_room(&new)?;
         (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
@@ -185,17 +185,22 @@ impl Campaign {
             if self.widget_id != was.widget_id && self.widget_id.is_some() && widget.is_none() {
                 return Err(Error::unknown_in_body("widget_id"));
             }
-            self.fit(widget)?;
+            self.fit(widget, self.widget_id != was.widget_id || self.enabled != was.enabled)?;
             require_room(self)?;
             if self.start_time.is_none() && was.waits() {
+                if was.status == CampaignStatus::Paused {
+                    // Once there is a time again, what the pause held back is looked at.
+                    self.rewind();
+                }
                 (self.status, self.due_at) = (CampaignStatus::NotStarted, None);
             }
-            if self.status != CampaignStatus::Paused {
+            if !self.has_the_schedule_of(&was) {
                 self.plan(now);
             }
         }
         if let Some(status) = status.filter(|status| *status != seen.status && *status != self.status) {
-            self.turn(status, Counts { queued: seen.counts.queued + new, ..seen.counts }, now)?;
+            let counts = Counts { queued: seen.counts.queued + new, ..seen.counts };
+            self.turn(status, Standing { counts, ..Standing::default() }, now)?;
         }
         if new > 0 { self.require_open() } else { Ok(()) }
     }
@@ -204,9 +209,11 @@ impl Campaign {
 impl Campaign {
     /// Brings the fields into the form in which they are stored, and takes from the widget what is its own.
     ///
+    /// Where nothing of it `is_new`, a widget that is gone stays.
+    ///
     /// # Errors
     /// [`Error::Invalid`] where they do not fit together.
-    fn fit(&mut self, widget: Option<&Widget>) -> Result<()> {
+    fn fit(&mut self, widget: Option<&Widget>, is_new: bool) -> Result<()> {
         let zone = &self.time_zone;
         self.start_time = self.start_time.map(|start| start.in_zone(zone).into());
         self.require_execution()?;
@@ -215,7 +222,11 @@ impl Campaign {
         let Some(widget) = widget else {
             // That of a widget that is gone stays.
             self.assistant_id = self.assistant_id.filter(|_| self.widget_id.is_some());
-            return if self.enabled { refused("widget_id", words::MISSING) } else { Ok(()) };
+            return match self.widget_id {
+                _ if !self.enabled || !is_new => Ok(()),
+                Some(_) => Err(Error::unknown_in_body("widget_id")),
+                None => refused("widget_id", words::MISSING),
+            };
         };
         let kind = CampaignType::from(widget.widget_type);
         if *self.r#type.get_or_insert(kind) != kind {
@@ -230,12 +241,22 @@ impl Campaign {
         if self.enabled && self.message.is_none() { Err(Self::has_no_message()) } else { Ok(()) }
     }
 
+    /// Whether it is sent at the same times as `other`.
+    fn has_the_schedule_of(&self, other: &Self) -> bool {
+        let start = |campaign: &Self| (campaign.enabled, campaign.start_time, campaign.interval);
+        let window = |campaign: &Self| (campaign.time_window_start, campaign.time_window_end);
+        start(self) == start(other)
+            && window(self) == window(other)
+            && self.execution_weekdays == other.execution_weekdays
+            && self.time_zone == other.time_zone
+    }
+
     /// Does what a `status` asks for.
-    fn turn(&mut self, status: CampaignStatus, counts: Counts, now: Timestamp) -> Result<()> {
+    fn turn(&mut self, status: CampaignStatus, standing: Standing, now: Timestamp) -> Result<()> {
         match status {
-            CampaignStatus::Paused => self.pause(counts, now),
-            CampaignStatus::InProgress => self.resume(counts, now),
-            CampaignStatus::Cancelled => self.cancel(counts, now),
+            CampaignStatus::Paused => self.pause(standing, now),
+            CampaignStatus::InProgress => self.resume(standing, now),
+            CampaignStatus::Cancelled => self.cancel(standing, now),
             _ => {
                 let message = "Value error, status can be set to paused, in_progress or cancelled";
                 Err(Error::invalid(Location::body().name("status").issue("value_error", message)))
@@ -305,15 +326,15 @@ impl Table {
                 Ok(Addition::Waits) => return Err(kept_changing()),
             };
             let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
+            let count = new.as_ref().map_or(0, PlacedContacts::count);
+            is.counts.queued += count;
             let widget = match changes.widget_of(&is) {
                 Some(id) => self.find::<Widget>(id).await?,
                 None => None,
             };
-            let count = new.as_ref().map_or(0, PlacedContacts::count);
             if let Err(refused) = is.change((changes, count), &seen, widget.as_ref(), now) {
                 return Ok(Err(refused));
             }
-            is.counts.queued += count;
             let message = is.message.take();
             if is == was && message == seen.message {
                 return Ok(Ok(seen));

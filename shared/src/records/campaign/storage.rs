@@ -10,7 +10,9 @@ use uuid::Uuid;
 
 use super::progress::{AS_READ, as_read};
 use super::staged::{StagedContacts, kept_changing};
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker};
+use super::{
+    Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker, Standing,
+};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
@@ -452,6 +454,14 @@ pub(super) fn places_of(campaign: &Campaign) -> u32 {
 pub(super) fn complete(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
     Campaign { message: items.iter().find_map(text_in), ..campaign.clone() }.counted(outcomes).seen()
+}
+
+/// What has become of a campaign's contacts, which `items` hold.
+pub(super) fn standing(campaign: &Campaign, items: &[Item]) -> Standing {
+    let (counts, next) = (complete(campaign, items).counts, campaign.next_place);
+    let deleted = items.iter().flat_map(places).filter(|place| *place < next).count() as u64;
+    let dispatched = u64::from(next).saturating_sub(deleted + counts.sent + counts.failed);
+    Standing { counts, dispatched }
 }
 
 /// The item of a message.
