@@ -155,3 +155,46 @@ async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
         }
     }
 }
+
+#[tokio::test]
+async fn upserts_that_meet_at_one_contact_take_nothing_from_each_other() {
+    let stack = Stack::start(settings()).await.unwrap();
+    let post = |path: &str, body: Value| {
+        let call = Call { body: body.to_string().into(), ..call("POST", path, ACME) };
+        let stack = &stack;
+        async move {
+            let answer = stack.answer(&call).await;
+            assert!(answer.status < 300, "{}", answer.body);
+            json(&answer)["data"].clone()
+        }
+    };
+    // Each of these values is somebody's afterwards.
+    let upserts = |turn: u32| {
+        let [known, new, other] = ["known", "new", "other"].map(|name| format!("{name}{turn}@acme.example"));
+        let [first, second] = [0, 1].map(|number| format!("+3161{turn:04}{number:03}"));
+        let crossed = json!([{"email": new, "phone_number": first}, {"email": known, "phone_number": second}]);
+        let chained = json!([{"email": known, "phone_number": first}, {"email": new, "phone_number": first}, {"email": known, "phone_number": second}]);
+        let apart = json!([{"email": new, "phone_number": first}, {"email": known}, {"email": other}]);
+        (json!({"email": known, "phone_number": first}), [crossed, chained, apart][turn as usize % 3].clone())
+    };
+    for turn in 0..12 {
+        let (before, upserts) = upserts(turn);
+        post("/api/v1/contact/upsert", before).await;
+        // An import keeps the order, where that makes a difference. Of the first kind any order will do.
+        if turn < 6 || turn % 3 != 0 {
+            let done = post("/api/v1/contact/import", json!({"contacts": upserts})).await;
+            assert!(done["items"].as_array().unwrap().iter().all(|item| item["outcome"] != "failed"), "{done}");
+        } else {
+            let all = upserts.as_array().unwrap().iter();
+            futures_util::future::join_all(all.map(|body| post("/api/v1/contact/upsert", body.clone()))).await;
+        }
+        let values = upserts.as_array().unwrap().iter().flat_map(|upsert| upsert.as_object().unwrap().clone());
+        for (field, value) in values {
+            let query = form_urlencoded::Serializer::new(format!("api_key={ACME}&"));
+            let query = { query }.append_pair(&field, value.as_str().unwrap()).finish();
+            let answer = stack.answer(&Call { query, ..call("GET", "/api/v1/contact", "") }).await;
+            assert_eq!(json(&answer)["data"]["items"][0][&field], value, "{turn}: {upserts}");
+        }
+        look(&stack, &format!("{upserts}")).await;
+    }
+}

@@ -288,7 +288,7 @@ fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     let query = O::Query::read(&sources.query, &mut issues);
     issues.extend(sources.header.clone());
     let body = match body {
-        Err(_) if sources.body.is_none_or(<[u8]>::is_empty) && O::Body::absent().is_some() => O::Body::absent(),
+        Err(issue) if issue.kind == words::MISSING.0 && O::Body::absent().is_some() => O::Body::absent(),
         Ok(source) => O::Body::read(&source, &mut issues),
         Err(issue) => {
             issues.push(issue);

@@ -170,28 +170,41 @@ impl Table {
         for (place, id) in self.holders::<Contact>((), &terms.concat()).await? {
             found.entry(of_place[place]).or_default().insert(id);
         }
-        let (mut known, mut groups) = (Vec::new(), Vec::new());
+        // Upserts of the same contact are done in their order.
+        let (mut known, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
         let mut wave: Vec<(usize, Wanted)> = wave.into_iter().enumerate().collect();
         while !wave.is_empty() {
             let rest = wave.split_off(wave.len().min(AT_ONCE));
             let (there, group): (Vec<_>, Vec<_>) = wave.into_iter().partition(|(at, _)| found.contains_key(at));
-            known.extend(there.into_iter().map(|(at, wanted)| (wanted, found.get(&at).cloned().unwrap_or_default())));
+            for (at, wanted) in there {
+                let ids = found.get(&at).cloned().unwrap_or_default();
+                known.entry(ids.first().copied()).or_default().push((wanted, ids));
+            }
             groups.push(group.into_iter().map(|(_, wanted)| wanted).collect::<Vec<Wanted>>());
             wave = rest;
         }
         let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| self.import_group(group));
-        let known = known.into_iter().map(|(wanted, ids)| self.import_known(wanted, ids));
+        let known = known.into_values().map(|of_one| self.import_known(of_one));
         let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
             iter(groups).buffer_unordered(GROUPS).collect(),
             iter(known).buffer_unordered(CHANGES).collect()
         );
         let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
-        let changed: Vec<Outcome> = changed.into_iter().collect::<Result<_>>()?;
-        Ok(inserted.into_iter().flatten().chain(changed).collect())
+        let changed: Vec<Vec<Outcome>> = changed.into_iter().collect::<Result<_>>()?;
+        Ok(inserted.into_iter().chain(changed).flatten().collect())
+    }
+
+    /// Changes a contact that was found, one time after the other.
+    async fn import_known(&self, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::with_capacity(of_one.len());
+        for (wanted, ids) in of_one {
+            outcomes.push(self.import_found(wanted, ids).await?);
+        }
+        Ok(outcomes)
     }
 
     /// Changes a contact that was found, by one of these ids.
-    async fn import_known(&self, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
+    async fn import_found(&self, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
         if let (Some(id), 1) = (ids.first(), ids.len()) {
             match self.update_found(&wanted.fields, &wanted.upsert, ContactId(*id)).await {
                 Err(TableError::Missing | TableError::Taken { .. }) => {}

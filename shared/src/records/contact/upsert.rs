@@ -114,6 +114,12 @@ impl ContactFields {
         email.into_iter().chain(Term::of("phone_number", &self.phone_number)).collect()
     }
 
+    /// Whether `contact` is found by one of them.
+    fn find(&self, contact: &Contact) -> bool {
+        let (email, number) = (Term::of("email", &contact.email), Term::of("phone_number", &contact.phone_number));
+        self.terms().into_iter().any(|term| [&email, &number].contains(&&Some(term)))
+    }
+
     /// A new contact with these fields.
     pub(super) fn contact(&self, id: ContactId, org: OrgId, now: Timestamp) -> Contact {
         let mut contact = Contact::unknown(id, org, now);
@@ -180,6 +186,14 @@ impl Upsert {
     }
 }
 
+/// Why a contact that was found is not written.
+enum Unwritten {
+    /// It has these fields already.
+    Equal(Box<Contact>),
+    /// Another writer gave it another e-mail address and telephone number.
+    Moved,
+}
+
 impl Table {
     /// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
     ///
@@ -208,6 +222,10 @@ impl Table {
         self.insert(row, |id| upsert.contact(fields, id)).await
     }
 
+    /// Changes a contact that was found.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where it is gone, or has other values by now: this would take those from it.
     pub(super) async fn update_found(
         &self,
         fields: &ContactFields,
@@ -218,16 +236,22 @@ impl Table {
             // An earlier execution of this request has created it.
             return Ok(Upserted::Created(self.get(id).await?));
         }
-        // What is not changed is not written.
         let change = |contact: &mut Contact| {
+            if !fields.find(contact) {
+                return Err(Unwritten::Moved);
+            }
+            // What is not changed is not written.
             if !fields.apply(contact) {
-                return Err(Box::new(contact.clone()));
+                return Err(Unwritten::Equal(Box::new(contact.clone())));
             }
             contact.updated_at = upsert.now;
             Ok(())
         };
-        let changed = self.try_change(id, upsert.change, change).await?;
-        Ok(Upserted::Updated(changed.unwrap_or_else(|unchanged| *unchanged)))
+        match self.try_change(id, upsert.change, change).await? {
+            Ok(contact) => Ok(Upserted::Updated(contact)),
+            Err(Unwritten::Equal(contact)) => Ok(Upserted::Updated(*contact)),
+            Err(Unwritten::Moved) => Err(TableError::Missing),
+        }
     }
 }
 

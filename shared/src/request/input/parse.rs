@@ -206,7 +206,7 @@ fn integer_from_number(number: &str) -> Result<i64, words::Words> {
 fn integer_from_text(text: &str) -> Result<i64, words::Words> {
     let trimmed = text.trim();
     let whole = match trimmed.split_once('.') {
-        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|digit| digit == b'0') => whole,
         Some(_) => return Err(words::INT_TEXT),
         None => trimmed,
     };
@@ -425,6 +425,7 @@ mod tests {
             ("\"x\"", "int_parsing"),
             ("\"\"", "int_parsing"),
             ("\"1.5\"", "int_parsing"),
+            ("\"12.\"", "int_parsing"),
             ("\"1__0\"", "int_parsing"),
             ("\"_1\"", "int_parsing"),
             ("\"1e3\"", "int_parsing"),
