@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::delivery::network::Network;
 use shared::records::agency::{Agency, BillingPlan};
-use shared::records::api_key::{ApiKey, ApiKeyRecord, Limits, Role};
+use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::records::assistant::Assistant;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
@@ -138,7 +138,7 @@ impl Demo {
     pub async fn load(&self, template: &Template, store: &Store, s3_url: &str, config: Config) -> Result<(), Trouble> {
         let given = Arc::<Mutex<Uuid>>::default();
         let service = Service {
-            config: Config { key_limits: Limits::new(1_000_000, 1_000_000), ..config },
+            config,
             store: store.clone(),
             bucket: bucket::client(s3_url, Faults::default().connector()),
             clock: Clock::at(self.time),

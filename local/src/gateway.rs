@@ -209,6 +209,12 @@ impl Gateway {
 
     /// Passes `event` to `endpoint`, as Lambda would.
     pub async fn invoke(&self, endpoint: Routed, event: Value) -> Answer {
+        let process = self.service_of(endpoint.name());
+        self.invoke_with(process.as_deref().unwrap_or(&self.service), endpoint, event).await
+    }
+
+    /// The same with another service than the gateway's.
+    pub async fn invoke_with(&self, service: &Service, endpoint: Routed, event: Value) -> Answer {
         // To text and back: a function receives only what JSON can represent.
         let event = event.to_string();
         if event.len() > REQUEST_LIMIT {
@@ -224,11 +230,10 @@ impl Gateway {
             Ok(event) => HttpRequest::from_event(event, "no request id"),
             Err(error) => return refuse(500, "", &[], &error.to_string(), "internal_error"),
         };
-        let process = self.service_of(endpoint.name());
         let response = match endpoint {
-            Routed::Operation(handler) => handler.answer(process.as_deref().unwrap_or(&self.service), &request).await,
+            Routed::Operation(handler) => handler.answer(service, &request).await,
             Routed::Document(document) => self.library.answer(document, &request),
-            Routed::Server(server) => server.answer(process.as_deref().unwrap_or(&self.service), &request).await,
+            Routed::Server(server) => server.answer(service, &request).await,
         };
         // What is nearly as large is printed as the function prints it.
         if response.body.len() > RESPONSE_LIMIT / 2

@@ -14,7 +14,7 @@ use shared::values::id::{ConversationId, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, acme, call, data, id, json, kind, put_items, stack, streaming, tenant};
+use crate::fixture::{ACME, acme, call, data, failure, id, json, kind, post, put_items, stack, streaming, tenant};
 
 const BLOCK: u32 = 1024;
 const DAY: i64 = 86_400_000;
@@ -224,4 +224,33 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
             assert_eq!((ids, &found["total"]), (wanted.iter().map(String::as_str).collect(), &json!(chosen.len())));
         }
     }
+}
+
+/// A time is stored in UTC with a year of four digits: what is none there could never be read again.
+#[tokio::test]
+async fn a_time_that_leaves_the_years_0_to_9999_in_utc_is_refused_at_its_field() {
+    let stack = stack().await;
+    let create = async |birthdate: &str| {
+        let email = format!("{}@example.com", birthdate.replace([':', '+'], "."));
+        let body = json!({"first_name": "Ada", "last_name": "Lovelace", "email": email, "birthdate": birthdate});
+        stack.answer(&post("/api/v1/user", ACME, body.to_string())).await
+    };
+    for beyond in ["9999-12-31T23:59:59-12:00", "0000-01-01T00:00:00+12:00"] {
+        let refused = (422, vec![r#"["body","birthdate"] datetime_parsing"#.to_owned()]);
+        assert_eq!(failure(&create(beyond).await), refused, "{beyond}");
+    }
+    for (last, shown) in [
+        ("9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"),
+        ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000Z"),
+    ] {
+        let user = data(&create(last).await);
+        assert_eq!(user["birthdate"], shown);
+        let path = format!("/api/v1/user/{}", user["id"].as_str().unwrap());
+        assert_eq!(data(&stack.answer(&call("GET", &path, ACME)).await)["birthdate"], shown);
+        assert_eq!(stack.answer(&call("DELETE", &path, ACME)).await.status, 200, "{last}");
+    }
+    let mut list = call("GET", "/api/v1/conversation", ACME);
+    list.query += "&date_to=9999-12-31T23:59:59.9999Z";
+    let refused = (422, vec![r#"["query","date_to"] datetime_from_date_parsing"#.to_owned()]);
+    assert_eq!(failure(&stack.answer(&list).await), refused);
 }

@@ -5,6 +5,7 @@ use local::gateway::Call;
 use local::inbox::{self, Signature};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::records::api_key::Limits;
 use shared::request::context::Clock;
 use shared::routes;
 
@@ -71,6 +72,17 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
     inbox::connect(&stack).await.unwrap();
     assert_eq!((items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await), before);
     assert!(before.0.contains(&changed));
+}
+
+#[tokio::test]
+async fn the_limits_of_a_key_concern_no_request_of_the_program_itself() {
+    let key_limits = Limits::new(5, 5);
+    let stack = Stack::start(Settings { demo: demo_file(), key_limits, ..streaming() }).await.unwrap();
+    inbox::connect(&stack).await.unwrap();
+    // Nor do they take any of what the user's requests have. The clock stands still, so nothing comes back.
+    for wanted in [200, 200, 200, 200, 200, 429] {
+        assert_eq!(stack.answer(&call("GET", routes::LIST_WEBHOOKS.path, ACME)).await.status, wanted);
+    }
 }
 
 #[tokio::test]

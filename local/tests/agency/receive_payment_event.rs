@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::join_all;
+use local::database::TABLE_NAME;
 use local::faults::{Fault, Faults};
 use local::gateway::{Answer, Call};
 use local::payment_provider::event::NewPaymentEvent;
@@ -71,9 +73,19 @@ fn good(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
 
 /// What becomes of an event that the provider sends.
 async fn receive(stack: &Stack, event: &NewPaymentEvent) -> String {
-    let answer = stack.answer(&good(stack, 'a', event)).await;
+    outcome(&stack.answer(&good(stack, 'a', event)).await)
+}
+
+fn outcome(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
-    data(&answer)["outcome"].as_str().unwrap().to_owned()
+    data(answer)["outcome"].as_str().unwrap().to_owned()
+}
+
+/// What becomes of a checkout that begins no subscription, such as one of a single payment.
+async fn receive_without_subscription(stack: &Stack, checkout: &NewPaymentEvent) -> String {
+    let mut body = checkout.body(1, NOW / 1000);
+    body["data"]["object"]["subscription"] = Value::Null;
+    outcome(&stack.answer(&sent(stack, &agency('a'), demo_payment_secret('a'), body.to_string())).await)
 }
 
 async fn new_user(stack: &Stack) -> String {
@@ -257,6 +269,171 @@ async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
         }));
         assert_eq!(billing(&stack, &user).await, wanted, "{order:?}");
     }
+}
+
+#[tokio::test]
+async fn a_user_with_another_customer_keeps_nothing_of_the_former_one() {
+    let stack = stack().await;
+    for (number, order) in permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate() {
+        let (user, former, present) = (new_user(&stack).await, format!("{number}_a"), format!("{number}_b"));
+        let events = [
+            checkout(&user, &former, 100),
+            subscription("trialing", &former, 90),
+            about("invoice.paid", &former, 80),
+            checkout(&user, &present, 50),
+            about("customer.subscription.deleted", &former, 20),
+        ];
+        for place in &order {
+            match place {
+                3 => receive_without_subscription(&stack, &events[3]).await,
+                place => receive(&stack, &events[*place]).await,
+            };
+        }
+        let wanted = told(&json!({"payment_customer_id": format!("cus_{present}")}));
+        assert_eq!(billing(&stack, &user).await, wanted, "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_and_a_customer_belong_together_where_each_names_the_other_last() {
+    let stack = stack().await;
+    for (number, order) in permutations(&[0, 1, 2]).into_iter().enumerate() {
+        let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
+        let (first, second) = (format!("{number}_a"), format!("{number}_b"));
+        // Ada's last customer is Bob's in the end, so she has none.
+        let checkouts = [checkout(&ada, &first, 300), checkout(&ada, &second, 200), checkout(&bob, &second, 100)];
+        for place in &order {
+            receive(&stack, &checkouts[*place]).await;
+        }
+        let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
+        let wanted = (Value::Null, json!(format!("cus_{second}")));
+        assert_eq!((names(&ada).await, names(&bob).await), wanted, "{order:?}");
+    }
+}
+
+/// An event of a random set: what it is about does not depend on the order in which the set comes.
+struct RandomEvent {
+    kind: &'static str,
+    status: &'static str,
+    user: usize,
+    customer: usize,
+    subscription: Option<usize>,
+    seconds_ago: i64,
+}
+
+const CHECKOUT: &str = "checkout.session.completed";
+
+impl RandomEvent {
+    fn new(random: &mut fastrand::Rng) -> Self {
+        let kinds = [
+            CHECKOUT,
+            CHECKOUT,
+            "customer.subscription.created",
+            "customer.subscription.updated",
+            "customer.subscription.deleted",
+            "invoice.paid",
+            "invoice.payment_failed",
+        ];
+        let kind = kinds[random.usize(..kinds.len())];
+        let statuses = ["trialing", "active", "past_due", "canceled"];
+        Self {
+            kind,
+            status: if kind.ends_with("deleted") { "canceled" } else { statuses[random.usize(..statuses.len())] },
+            user: random.usize(..2),
+            customer: random.usize(..3),
+            subscription: (kind != CHECKOUT || random.bool()).then(|| random.usize(..2)),
+            // Several are of one second.
+            seconds_ago: random.i64(1..8),
+        }
+    }
+
+    /// The event with this number of the set, about these users. `ending` makes its ids another order's own.
+    fn body(&self, number: usize, users: &[String; 2], ending: &str) -> String {
+        let event = NewPaymentEvent {
+            user_id: Some(users[self.user].clone()),
+            customer_id: Some(format!("cus_{}{ending}", self.customer)),
+            subscription_id: self.subscription.map(|place| format!("sub_{}_{place}{ending}", self.customer)),
+            status: Some(self.status.to_owned()),
+            lookup_key: Some("pro".to_owned()),
+            seconds_ago: self.seconds_ago,
+            event_id: Some(format!("evt_{number:02}{ending}")),
+            ..NewPaymentEvent::of(self.kind)
+        };
+        let mut body = event.body(1, NOW / 1000);
+        if self.subscription.is_none() {
+            body["data"]["object"]["subscription"] = Value::Null;
+        }
+        body.to_string()
+    }
+}
+
+/// The customer that `user` has after a set: that of the user's last checkout, if it is the customer's last one as well.
+fn customer_after(events: &[RandomEvent], user: usize) -> Option<usize> {
+    let last = |concerns: &dyn Fn(&RandomEvent) -> bool| {
+        let checkouts = events.iter().enumerate().filter(|(_, event)| event.kind == CHECKOUT && concerns(event));
+        checkouts.max_by_key(|(number, event)| (-event.seconds_ago, *number)).map(|(number, _)| number)
+    };
+    let of_user = last(&|event| event.user == user)?;
+    let customer = events[of_user].customer;
+    (last(&|event| event.customer == customer) == Some(of_user)).then_some(customer)
+}
+
+#[tokio::test]
+async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_at_once() {
+    const SETS: u64 = 60;
+    let stack = stack().await;
+    new_plan(&stack, "pro").await;
+    let mut linked = 0;
+    for set in 0..SETS {
+        let mut random = fastrand::Rng::with_seed(set);
+        let events: Vec<_> = (0..random.usize(3..10)).map(|_| RandomEvent::new(&mut random)).collect();
+        let mut order: Vec<usize> = (0..events.len()).collect();
+        let mut first = None;
+        for attempt in 0..6 {
+            let (users, ending) =
+                ([new_user(&stack).await, new_user(&stack).await], format!("_of_set_{set}_order_{attempt}"));
+            let deliver = async |place: usize| {
+                let body = events[place].body(place, &users, &ending);
+                outcome(&stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await);
+            };
+            if attempt == 0 {
+                join_all(order.iter().map(|place| deliver(*place))).await;
+            } else {
+                for place in &order {
+                    deliver(*place).await;
+                }
+            }
+            let mut is = Vec::new();
+            for (place, user) in users.iter().enumerate() {
+                let billing = billing(&stack, user).await;
+                let customer = customer_after(&events, place).map(|customer| format!("cus_{customer}{ending}"));
+                assert_eq!(billing["payment_customer_id"], json!(customer), "{set} {order:?}");
+                linked += usize::from(customer.is_some());
+                is.push(billing.to_string().replace(&ending, ""));
+            }
+            assert_eq!(&is, first.get_or_insert_with(|| is.clone()), "{set} {order:?}");
+            random.shuffle(&mut order);
+        }
+    }
+    assert!(linked > 100, "{linked}");
+}
+
+#[tokio::test]
+async fn a_user_who_was_stored_without_the_place_of_a_checkout_has_that_of_the_customer() {
+    let stack = stack().await;
+    let user = new_user(&stack).await;
+    receive(&stack, &checkout(&user, "1", 100)).await;
+    let row =
+        everything(&stack).await.into_iter().find(|item| item.get("id") == Some(&AttributeValue::S(user.clone())));
+    let row = row.unwrap();
+    let update = stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE payment_linked_by");
+    let update = update.key("pk", row["pk"].clone()).key("sk", row["sk"].clone());
+    update.send().await.unwrap();
+    // Another customer's checkout that is older says nothing about the user. A newer one does.
+    receive(&stack, &checkout(&user, "2", 200)).await;
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_1");
+    receive(&stack, &checkout(&user, "3", 50)).await;
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_3");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Users of the account, which the API also calls agents.
 
+use crate::records::agency::payment_event::EventOrder;
 use crate::values::contact_point::Email;
 use crate::values::id::{BillingPlanId, RoleId, UserId};
 use crate::values::time::Timestamp;
@@ -41,6 +42,8 @@ crate::record! {
         own payment_subscription_id: Option<String> = None,
         /// State of that subscription.
         own payment_subscription_status: Option<String> = None,
+        /// The place of the newest checkout of the user, also where that customer is another user's.
+        hidden payment_linked_by: Option<EventOrder> = None,
         /// Whether the payment provider can charge.
         own payment_has_payment_method: bool = false,
         /// Whether the user is on trial.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
 use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw, words};
+use crate::request::input::{Parse, Raw, reject, words};
 use crate::values::schema::Schema;
 
 /// A point in time, to the millisecond.
@@ -13,8 +13,18 @@ use crate::values::schema::Schema;
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
+    /// The first instant of the year 0.
+    pub const MIN: Self = Self(DateTime::from_timestamp_millis(-62_167_219_200_000).unwrap());
+
     /// The last instant of the year 9999.
     pub const MAX: Self = Self(DateTime::from_timestamp_millis(253_402_300_799_999).unwrap());
+
+    /// The same as [`from_unix_millis`](Self::from_unix_millis), for what a caller has sent: none before [`MIN`](Self::MIN) or after
+    /// [`MAX`](Self::MAX), because its text has a year of other than four digits and cannot be read again.
+    pub fn checked_from_unix_millis(millis: i64) -> Option<Self> {
+        let in_range = (Self::MIN.unix_millis()..=Self::MAX.unix_millis()).contains(&millis);
+        in_range.then(|| Self::from_unix_millis(millis))
+    }
 
     /// The instant `millis` milliseconds after 1970 began.
     pub fn from_unix_millis(millis: i64) -> Self {
@@ -60,8 +70,9 @@ impl<'de> Deserialize<'de> for Timestamp {
 impl Parse for Timestamp {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let text = String::parse(raw, at, issues)?;
-        let time = DateTime::parse_from_rfc3339(&text);
-        time.map(|time| Self(time.to_utc())).map_err(|_| issues.push(at.issue(words::TIME.0, words::TIME.1))).ok()
+        let time = DateTime::parse_from_rfc3339(&text).ok();
+        let time = time.and_then(|time| Self::checked_from_unix_millis(time.timestamp_millis()));
+        time.or_else(|| reject(issues, at, words::TIME))
     }
 }
 
@@ -85,7 +96,7 @@ impl DateOrTime {
         let offset = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
         let time = offset.or_else(|| date().or_else(local).map(|time| time.and_utc()))?;
         let surplus = time.timestamp_subsec_nanos() % 1_000_000;
-        let at = Timestamp::from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0));
+        let at = Timestamp::checked_from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0))?;
         Some(Self { at, is_local: offset.is_none() })
     }
 }
@@ -93,11 +104,7 @@ impl DateOrTime {
 impl Parse for DateOrTime {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let text = String::parse(raw, at, issues)?;
-        let (kind, msg) = words::DATE_OR_TIME;
-        Self::new(&text).or_else(|| {
-            issues.push(at.issue(kind, msg));
-            None
-        })
+        Self::new(&text).or_else(|| reject(issues, at, words::DATE_OR_TIME))
     }
 }
 
@@ -129,7 +136,7 @@ mod tests {
             (" 2026-01-31T12:30 ", "2026-01-31T12:30:00.000Z"),
             ("2026-01-31T12:30:15.0000001Z", "2026-01-31T12:30:15.001Z"),
             ("0000-01-01", "0000-01-01T00:00:00.000Z"),
-            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"),
+            ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
             assert_eq!(read(text).as_deref(), Some(wanted), "{text}");
         }
@@ -146,5 +153,41 @@ mod tests {
             "😀😀",
         ];
         assert!(none.iter().all(|text| read(text).is_none()));
+    }
+
+    #[test]
+    fn a_time_has_a_year_of_four_digits_in_utc() {
+        let point = |text: &str| {
+            let (body, mut issues) = (json!(text).to_string(), Issues::new());
+            let read = Timestamp::parse(Raw::Json(&body), &Location::body(), &mut issues);
+            read.map(|time| time.to_string())
+        };
+        let rounded_up = |text: &str| DateOrTime::new(text).map(|time| time.at.to_string());
+        let (first, last) = ("0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z");
+        for (text, wanted) in [
+            ("0000-01-01T00:00:00Z", Some(first)),
+            ("0000-01-01T12:00:00+12:00", Some(first)),
+            ("9999-12-31T23:59:59.999Z", Some(last)),
+            ("9999-12-31T11:59:59.999-12:00", Some(last)),
+            ("0000-01-01T00:00:00+00:01", None),
+            ("0000-01-01T00:00:00+12:00", None),
+            ("9999-12-31T23:59:59-12:00", None),
+            ("9999-12-31T23:59:59.999-00:01", None),
+            ("9999-12-31T23:59:60Z", None),
+        ] {
+            assert_eq!(point(text).as_deref(), wanted, "{text}");
+            assert_eq!(rounded_up(text).as_deref(), wanted, "{text}");
+        }
+        // One drops what is less than a millisecond, the other rounds it up.
+        assert_eq!(point("9999-12-31T23:59:59.9999Z").as_deref(), Some(last));
+        assert_eq!(rounded_up("9999-12-31T23:59:59.9999Z"), None);
+        assert_eq!(rounded_up("9999-12-31 23:59:59.9991"), None);
+        for at in [Timestamp::MIN, Timestamp::MAX] {
+            assert_eq!(Timestamp::checked_from_unix_millis(at.unix_millis()), Some(at));
+            assert_eq!(serde_json::from_value::<Timestamp>(json!(at)).unwrap(), at);
+        }
+        for millis in [Timestamp::MIN.unix_millis() - 1, Timestamp::MAX.unix_millis() + 1, i64::MIN, i64::MAX] {
+            assert_eq!(Timestamp::checked_from_unix_millis(millis), None);
+        }
     }
 }

@@ -28,9 +28,9 @@ const MOST_SUBSCRIPTIONS: usize = 20;
 pub struct PaymentCustomer {
     /// The customer's id at the provider.
     pub customer_id: ProviderId,
-    /// The user whose customer it is, after a checkout has told.
+    /// The user whose customer it is: of both, this is the newest checkout.
     pub user_id: Option<UserId>,
-    /// The newest checkout that told of it.
+    /// The place of the newest checkout that told of it, also where that user has another customer.
     pub linked_by: Option<EventOrder>,
     /// The subscription that the newest checkout has begun.
     pub begun: Option<Newest<ProviderId>>,
@@ -120,13 +120,11 @@ fn told(invoice: Option<&Newest<bool>>) -> impl Iterator<Item = (&EventOrder, bo
     invoice.into_iter().map(|invoice| (&invoice.order, invoice.told))
 }
 
-/// Puts what an event told into `place`, unless a newer one, or this one, has told it before. Says whether it did.
-fn tell<T>(place: &mut Option<Newest<T>>, order: &EventOrder, told: T) -> bool {
-    let newer = place.as_ref().is_none_or(|known| known.order < *order);
-    if newer {
+/// Puts what an event told into `place`, unless a newer one, or this one, has told it before.
+fn tell<T>(place: &mut Option<Newest<T>>, order: &EventOrder, told: T) {
+    if place.as_ref().is_none_or(|known| known.order < *order) {
         *place = Some(Newest { order: order.clone(), told });
     }
-    newer
 }
 
 impl PaymentCustomer {
@@ -160,38 +158,35 @@ impl PaymentCustomer {
         Self { version: self.version + 1, ttl, ..self }
     }
 
-    /// A checkout has begun a subscription. Says whether this is news.
-    pub fn begin(&mut self, order: &EventOrder, subscription: &ProviderId) -> bool {
-        let news = tell(&mut self.begun, order, subscription.clone());
+    /// A checkout has begun a subscription.
+    pub fn begin(&mut self, order: &EventOrder, subscription: &ProviderId) {
+        tell(&mut self.begun, order, subscription.clone());
         self.subscription(subscription);
-        news
     }
 
-    /// An event told of a subscription to `plan`. Says whether this is news.
-    pub fn subscribe(&mut self, order: &EventOrder, news: &SubscriptionNews, plan: Option<BillingPlanId>) -> bool {
-        let first_trial = news.had_trial && !self.used_trial;
+    /// An event told of a subscription to `plan`.
+    pub fn subscribe(&mut self, order: &EventOrder, news: &SubscriptionNews, plan: Option<BillingPlanId>) {
         self.used_trial |= news.had_trial;
         let state = self.subscription(&news.id);
         state.made_at = state.made_at.max(news.made_at);
-        tell(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan }) || first_trial
+        tell(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan });
     }
 
-    /// An event told of an invoice, for a subscription where one is named. Says whether this is news.
+    /// An event told of an invoice, for a subscription where one is named.
     pub fn invoice(
         &mut self,
         order: &EventOrder,
         subscription: Option<&ProviderId>,
         paid: Option<bool>,
         paid_at: Option<Timestamp>,
-    ) -> bool {
-        let later = paid_at > self.last_payment;
+    ) {
         self.last_payment = self.last_payment.max(paid_at);
-        let Some(paid) = paid else { return later };
+        let Some(paid) = paid else { return };
         let place = match subscription {
             Some(id) => &mut self.subscription(id).invoice,
             None => &mut self.invoice,
         };
-        tell(place, order, paid) || later
+        tell(place, order, paid);
     }
 
     /// The state of a subscription, which is known from now on.
@@ -216,53 +211,34 @@ impl PaymentCustomer {
         self.subscriptions.iter().max_by_key(|&(id, state)| self.weight(id, state))
     }
 
-    /// Whether the user pays, by the newest event that tells of it; none where no event does.
-    fn pays(&self) -> Option<bool> {
+    /// Whether the user pays, by the newest event that tells of it.
+    fn pays(&self) -> bool {
         let current = self.current().map(|(_, state)| state);
         if current.is_some_and(SubscriptionState::has_ended) {
-            return Some(false);
+            return false;
         }
         let of_current = current.into_iter().flat_map(SubscriptionState::payments).chain(told(self.invoice.as_ref()));
         let of_all = self.subscriptions.values().flat_map(SubscriptionState::payments);
-        of_current.max().or_else(|| of_all.max()).map(|(_, pays)| pays)
-    }
-
-    /// `user` as what is known of this customer has it. What no event has told stays.
-    pub fn apply_to(&self, user: &User, now: Timestamp) -> User {
-        let current = self.current();
-        let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.told));
-        let is = User {
-            payment_customer_id: Some(self.customer_id.as_str().to_owned()),
-            payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),
-            payment_subscription_status: status.map(|status| status.status.as_str().to_owned()),
-            is_trial: status.is_some_and(|status| status.is(&["trialing"])),
-            used_trial: user.used_trial || self.used_trial,
-            is_paying: self.pays().unwrap_or(user.is_paying),
-            active_billing_plan_id: status.filter(|status| status.is_in_force()).and_then(|status| status.plan),
-            payment_last_payment_date: user.payment_last_payment_date.max(self.last_payment),
-            ..user.clone()
-        };
-        billed(user, is, now)
-    }
-
-    /// `user`, whose customer turned out to be another user's.
-    pub fn let_go_of(user: &User, now: Timestamp) -> User {
-        let is = User {
-            payment_customer_id: None,
-            payment_subscription_id: None,
-            payment_subscription_status: None,
-            is_trial: false,
-            is_paying: false,
-            active_billing_plan_id: None,
-            ..user.clone()
-        };
-        billed(user, is, now)
+        of_current.max().or_else(|| of_all.max()).is_some_and(|(_, pays)| pays)
     }
 }
 
-/// `is` with the time of its change, if it is one.
-fn billed(was: &User, mut is: User, now: Timestamp) -> User {
-    if is != *was {
+/// `user` as what is known of its customer has it, and nothing else: what another customer had told may come later or never.
+pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -> User {
+    let current = customer.and_then(PaymentCustomer::current);
+    let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.told));
+    let mut is = User {
+        payment_customer_id: customer.map(|customer| customer.customer_id.as_str().to_owned()),
+        payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),
+        payment_subscription_status: status.map(|status| status.status.as_str().to_owned()),
+        is_trial: status.is_some_and(|status| status.is(&["trialing"])),
+        used_trial: customer.is_some_and(|customer| customer.used_trial),
+        is_paying: customer.is_some_and(PaymentCustomer::pays),
+        active_billing_plan_id: status.filter(|status| status.is_in_force()).and_then(|status| status.plan),
+        payment_last_payment_date: customer.and_then(|customer| customer.last_payment),
+        ..user.clone()
+    };
+    if is != *user {
         is.billing_updated_at = Some(now);
         is.touch(now);
     }

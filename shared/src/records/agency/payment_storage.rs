@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use crate::records::agency::payment_customer::PaymentCustomer;
+use crate::records::agency::payment_customer::{PaymentCustomer, billed};
 use crate::records::agency::payment_event::{EventName, EventOrder, NotOurs, PaymentEvent, PaymentNews, ProviderId};
 use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome};
 use crate::records::user::User;
@@ -35,6 +35,13 @@ struct UserChange {
     version: u64,
     was: User,
     is: User,
+}
+
+impl UserChange {
+    /// The same with what is known of the user's customer.
+    fn billed(self, customer: Option<&PaymentCustomer>, now: Timestamp) -> Self {
+        Self { is: billed(&self.is, customer, now), ..self }
+    }
 }
 
 impl Store {
@@ -119,69 +126,79 @@ impl Table {
         now: Timestamp,
     ) -> Result<Option<(ChangedByEvent, PaymentEventOutcome)>, TableError> {
         let (order, mut changed) = (&event.order, ChangedByEvent::default());
-        let mut customer = self.customer(&event.customer_id, now).await?;
-        // Read once: what a checkout changes has to fit what it was decided by.
-        let mut named = None;
-        let news = match &event.news {
+        let known = self.customer(&event.customer_id, now).await?;
+        let mut customer = known.clone();
+        match &event.news {
             PaymentNews::Checkout { user_id, subscription_id } => {
                 let Some(user) = self.user(*user_id).await? else { return Ok(None) };
-                let linked = self.link(order, &mut customer, &user.was, &mut changed, now).await?;
-                named = Some(user);
-                let is_its = customer.user_id == Some(*user_id);
-                let begun = subscription_id.as_ref().filter(|_| is_its);
-                begun.is_some_and(|subscription| customer.begin(order, subscription)) || linked
+                self.link(order, &mut customer, user, &mut changed, now).await?;
+                if let Some(subscription) = subscription_id {
+                    customer.begin(order, subscription);
+                }
             }
             PaymentNews::Subscription(news) => customer.subscribe(order, news, plan),
             PaymentNews::Invoice { subscription_id, paid, paid_at } => {
-                customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at)
+                customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at);
             }
-        };
-        if !news {
-            return Ok(Some((ChangedByEvent::default(), PaymentEventOutcome::Superseded)));
+        }
+        if customer == known && changed.users.is_empty() {
+            return Ok(Some((changed, PaymentEventOutcome::Superseded)));
         }
         if let Some(id) = customer.user_id {
-            let user = match named.filter(|named| named.was.id == id) {
-                Some(named) => Some(named),
+            // Read once: what a checkout changes has to fit what it was decided by.
+            let named = changed.users.iter().position(|user| user.was.id == id);
+            let user = match named {
+                Some(place) => Some(changed.users.swap_remove(place)),
                 None => self.user(id).await?,
             };
             match user {
-                Some(user) => changed.users.push(UserChange { is: customer.apply_to(&user.was, now), ..user }),
+                Some(user) => changed.users.push(user.billed(Some(&customer), now)),
                 // It was deleted, and nobody knows any more whose customer it is.
                 None => customer.user_id = None,
             }
         }
-        let outcome = customer.user_id.map_or(PaymentEventOutcome::Kept, |_| PaymentEventOutcome::Applied);
+        let is_applied = !changed.users.is_empty();
+        let outcome = if is_applied { PaymentEventOutcome::Applied } else { PaymentEventOutcome::Kept };
         changed.customers.push(customer);
         Ok(Some((changed, outcome)))
     }
 
-    /// A checkout says whose customer it is. Of several the newest is right, about the customer and about the user. Says whether this one is.
+    /// A checkout says whose customer it is. Each of the two goes by the newest checkout that names it, so they belong together where this is the
+    /// newest one of both. Where it is that of one alone, that one has nobody: the other has named somebody else since.
     async fn link(
         &self,
         order: &EventOrder,
         customer: &mut PaymentCustomer,
-        user: &User,
+        mut user: UserChange,
         changed: &mut ChangedByEvent,
         now: Timestamp,
-    ) -> Result<bool, TableError> {
-        let former = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
+    ) -> Result<(), TableError> {
+        let id = user.was.id;
+        let former = user.was.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
         let former = match former.filter(|id| *id != customer.customer_id) {
-            Some(id) => Some(self.customer(&id, now).await?).filter(|former| former.user_id == Some(user.id)),
+            Some(former) => Some(self.customer(&former, now).await?).filter(|former| former.user_id == Some(id)),
             None => None,
         };
-        let is_newer = |customer: &PaymentCustomer| customer.linked_by.as_ref().is_none_or(|known| known < order);
-        if !is_newer(customer) || !former.as_ref().is_none_or(is_newer) {
-            return Ok(false);
+        // A user who was linked before users had a place has that of the customer.
+        let present = Some(former.as_ref().unwrap_or(customer)).filter(|present| present.user_id == Some(id));
+        let of_user = user.was.payment_linked_by.as_ref().or_else(|| present?.linked_by.as_ref());
+        let is_newest = |known: Option<&EventOrder>| known.is_none_or(|known| known < order);
+        let (newest_of_user, newest_of_customer) = (is_newest(of_user), is_newest(customer.linked_by.as_ref()));
+        if newest_of_customer {
+            if let Some(other) = customer.user_id.filter(|other| *other != id)
+                && let Some(other) = self.user(other).await?
+            {
+                changed.users.push(other.billed(None, now));
+            }
+            customer.linked_by = Some(order.clone());
+            customer.user_id = newest_of_user.then_some(id);
         }
-        if let Some(other) = customer.user_id.filter(|other| *other != user.id)
-            && let Some(other) = self.user(other).await?
-        {
-            changed.users.push(UserChange { is: PaymentCustomer::let_go_of(&other.was, now), ..other });
+        if newest_of_user {
+            changed.customers.extend(former.map(|former| PaymentCustomer { user_id: None, ..former }));
+            user.is.payment_linked_by = Some(order.clone());
+            changed.users.push(if newest_of_customer { user } else { user.billed(None, now) });
         }
-        changed.customers.extend(former.map(|former| PaymentCustomer { user_id: None, ..former }));
-        customer.user_id = Some(user.id);
-        customer.linked_by = Some(order.clone());
-        Ok(true)
+        Ok(())
     }
 
     /// What is known of a customer.
