@@ -69,7 +69,8 @@ impl Zone {
 
     /// When clocks show `local`: the first time that they do. A time that they skip is as much later as they skip.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
-        self.0.to_ambiguous_timestamp(local).compatible().ok().map(of)
+        let at = self.0.to_ambiguous_timestamp(local).compatible().ok()?;
+        Timestamp::checked_from_unix_millis(at.as_millisecond())
     }
 
     /// When clocks show `local`, or where they skip it, the moment in which they do. Where they show it twice, there are two.
@@ -260,5 +261,8 @@ mod tests {
         // Skipped, and shown twice.
         assert_eq!(read("\"2026-03-29T02:30:00\"", "Europe/Berlin"), "2026-03-29T01:30:00.000Z");
         assert_eq!(read("\"2026-10-25T02:30:00\"", "Europe/Berlin"), "2026-10-25T00:30:00.000Z");
+        // Beyond the times that there are, it is in UTC.
+        assert_eq!(read("\"0000-01-01\"", "Europe/Berlin"), "0000-01-01T00:00:00.000Z");
+        assert_eq!(read("\"9999-12-31T23:00\"", "America/New_York"), "9999-12-31T23:00:00.000Z");
     }
 }

@@ -1,6 +1,6 @@
 //! Points in time: ISO 8601, UTC, `Z`, milliseconds.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
@@ -70,10 +70,15 @@ impl<'de> Deserialize<'de> for Timestamp {
 impl Parse for Timestamp {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let text = String::parse(raw, at, issues)?;
-        let time = DateTime::parse_from_rfc3339(&text).ok();
+        let time = DateTime::parse_from_rfc3339(&text).ok().filter(|time| !is_leap_second(time));
         let time = time.and_then(|time| Self::checked_from_unix_millis(time.timestamp_millis()));
         time.or_else(|| reject(issues, at, words::TIME))
     }
+}
+
+/// Whether it is in the second 60 of a minute, which most programs cannot read.
+fn is_leap_second(time: &impl Timelike) -> bool {
+    time.nanosecond() >= 1_000_000_000
 }
 
 /// A date or a time, as a filter has it: a date means its beginning, and what has no offset is in UTC.
@@ -93,8 +98,12 @@ impl DateOrTime {
         let text = Some(text.trim()).filter(|text| text.as_bytes().get(4) == Some(&b'-'))?;
         let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(NaiveDateTime::from);
         let local = || LOCAL.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-        let offset = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+        let minutes = || DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%#z").ok();
+        let offset = DateTime::parse_from_rfc3339(text).ok().or_else(minutes).map(|time| time.to_utc());
         let time = offset.or_else(|| date().or_else(local).map(|time| time.and_utc()))?;
+        if is_leap_second(&time) {
+            return None;
+        }
         let surplus = time.timestamp_subsec_nanos() % 1_000_000;
         let at = Timestamp::checked_from_unix_millis(time.timestamp_millis() + i64::from(surplus > 0))?;
         Some(Self { at, is_local: offset.is_none() })
@@ -134,6 +143,8 @@ mod tests {
             ("2026-01-31T00:30:00+02:00", "2026-01-30T22:30:00.000Z"),
             ("2026-01-31 12:30:15", "2026-01-31T12:30:15.000Z"),
             (" 2026-01-31T12:30 ", "2026-01-31T12:30:00.000Z"),
+            ("2026-01-31T12:30Z", "2026-01-31T12:30:00.000Z"),
+            ("2026-01-31T12:30-02:00", "2026-01-31T14:30:00.000Z"),
             ("2026-01-31T12:30:15.0000001Z", "2026-01-31T12:30:15.001Z"),
             ("0000-01-01", "0000-01-01T00:00:00.000Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
@@ -174,6 +185,8 @@ mod tests {
             ("9999-12-31T23:59:59-12:00", None),
             ("9999-12-31T23:59:59.999-00:01", None),
             ("9999-12-31T23:59:60Z", None),
+            ("1990-06-15T12:34:60Z", None),
+            ("1990-06-15T12:34:60.5+02:00", None),
         ] {
             assert_eq!(point(text).as_deref(), wanted, "{text}");
             assert_eq!(rounded_up(text).as_deref(), wanted, "{text}");

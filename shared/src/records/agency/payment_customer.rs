@@ -223,7 +223,7 @@ impl PaymentCustomer {
     }
 }
 
-/// `user` as what is known of its customer has it, and nothing else: what another customer had told may come later or never.
+/// `user` as what is known of its customer has it, and nothing else but that it had a trial: what another customer had told may come later or never.
 pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -> User {
     let current = customer.and_then(PaymentCustomer::current);
     let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.told));
@@ -232,7 +232,8 @@ pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -
         payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),
         payment_subscription_status: status.map(|status| status.status.as_str().to_owned()),
         is_trial: status.is_some_and(|status| status.is(&["trialing"])),
-        used_trial: customer.is_some_and(|customer| customer.used_trial),
+        // Whoever has had a trial has had it, also as another customer.
+        used_trial: user.used_trial || customer.is_some_and(|customer| customer.used_trial),
         is_paying: customer.is_some_and(PaymentCustomer::pays),
         active_billing_plan_id: status.filter(|status| status.is_in_force()).and_then(|status| status.plan),
         payment_last_payment_date: customer.and_then(|customer| customer.last_payment),
