@@ -10,6 +10,7 @@ mod schedule;
 mod scheduled;
 mod staged;
 pub(crate) mod storage;
+mod text;
 
 pub use lease::Lease;
 pub use progress::{Dispatch, Dispatched, Places, fail_deliveries, together};
@@ -17,6 +18,7 @@ pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign};
 pub use staged::{AddedContacts, MoreContacts};
 pub use storage::Earlier;
+pub use text::{CampaignText, SaidAt, TextOf};
 
 use std::collections::HashSet;
 
@@ -29,7 +31,7 @@ use crate::records::declaration::{Declared as _, Named};
 use crate::records::delivery::storage::Due;
 use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Between, Parse, Raw, Source, bounded_list, settle, words};
+use crate::request::input::{Between, Parse, Raw, Source, bounded_list, words};
 use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
 use crate::table::keys::Key;
@@ -220,34 +222,8 @@ crate::record! {
         hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
-    }
-}
-
-impl NewCampaign {
-    /// SHA-256 of the request: requests with the same hash are the same. The order of the contacts makes no difference.
-    pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
-        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-        context.update(widget.0.as_bytes());
-        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
-        let message = self.message.as_deref().unwrap_or_default();
-        context.update(&(message.len() as u64).to_be_bytes());
-        context.update(message.as_bytes());
-        let mut contacts = self.contact_ids.distinct();
-        contacts.sort_unstable_by_key(|contact| contact.0);
-        for contact in contacts {
-            context.update(contact.0.as_bytes());
-        }
-        let mut fingerprint = [0; 32];
-        fingerprint.copy_from_slice(context.finish().as_ref());
-        fingerprint
-    }
-
-    /// Refuses the request where one of its contacts is among `missing`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`], with an issue at each index.
-    pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
-        settle(Some(()), self.contact_ids.unknown(missing))
+        /// The version of its message, and of the assistant that its events name: 0, and one more with each change.
+        hidden text_version: u32 = 0,
     }
 }
 
@@ -409,6 +385,8 @@ crate::object! {
         pub delivery_id: Option<DeliveryId>,
         /// The connector: that of the widget through which the campaign ran then.
         pub endpoint_id: Option<EndpointId>,
+        /// Where its messages were said; `None` of one that was dispatched before this was stored, or never.
+        pub said: Option<Vec<SaidAt>>,
     }
 }
 
@@ -461,6 +439,7 @@ impl CampaignContact {
             round: 0,
             delivery_id: None,
             endpoint_id: None,
+            said: None,
         };
         (first..).zip(contacts).map(queued).collect()
     }

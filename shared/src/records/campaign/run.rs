@@ -1,13 +1,42 @@
 //! How a campaign begins to run.
 
+use std::collections::HashSet;
+
 use super::storage::Earlier;
 use super::{Campaign, CampaignContact, CampaignRun, NewCampaign, RunId, SAME_RUN};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::values::id::WidgetId;
+use crate::request::input::settle;
+use crate::values::id::{ContactId, WidgetId};
 
 impl NewCampaign {
+    /// SHA-256 of the request: requests with the same hash are the same. The order of the contacts makes no difference.
+    pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
+        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+        context.update(widget.0.as_bytes());
+        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
+        let message = self.message.as_deref().unwrap_or_default();
+        context.update(&(message.len() as u64).to_be_bytes());
+        context.update(message.as_bytes());
+        let mut contacts = self.contact_ids.distinct();
+        contacts.sort_unstable_by_key(|contact| contact.0);
+        for contact in contacts {
+            context.update(contact.0.as_bytes());
+        }
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(context.finish().as_ref());
+        fingerprint
+    }
+
+    /// Refuses the request where one of its contacts is among `missing`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::request::error::Error::Invalid), with an issue at each index.
+    pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
+        settle(Some(()), self.contact_ids.unknown(missing))
+    }
+
     /// Queues it through a widget that `accepts` it. A repeat of the same request gets the first run, by whichever route it comes.
     ///
     /// # Errors
