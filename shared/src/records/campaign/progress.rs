@@ -60,8 +60,7 @@ const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status
     #round = :round, delivery_id = :delivery, endpoint_id = :endpoint, said = :said";
 
 /// A contact has failed without a conversation, in the round of its campaign.
-const FAILED: &str =
-    "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round, \
+const FAILED: &str = "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round, \
     said = :said";
 
 /// The values of [`AS_READ`].

@@ -100,11 +100,7 @@ impl CampaignContact {
 }
 
 /// The step that removes the contacts of a removed campaign, after the messages that were said to them have got their texts.
-pub(super) fn remove_contacts(
-    table: &Table,
-    campaign: Uuid,
-    _: Timestamp,
-) -> BoxFuture<'_, Result<bool, TableError>> {
+pub(super) fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(async move {
         let run = CampaignId(campaign).run();
         for partition in contact_partitions(&table.tenant, run, MAX_PLACES) {
@@ -178,7 +174,11 @@ impl Table {
     async fn texts_at(&self, keys: impl IntoIterator<Item = Key>) -> Result<HashMap<Key, CampaignText>, TableError> {
         let keys: Vec<Key> = keys.into_iter().collect();
         let items = self.store.get_all(&keys).await?;
-        items.into_iter().filter_map(|item| Some((key_of(&item)?, item))).map(|(key, item)| Ok((key, from_item(item)?))).collect()
+        items
+            .into_iter()
+            .filter_map(|item| Some((key_of(&item)?, item)))
+            .map(|(key, item)| Ok((key, from_item(item)?)))
+            .collect()
     }
 
     fn text_among(&self, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<String> {
