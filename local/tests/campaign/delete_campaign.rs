@@ -60,11 +60,29 @@ impl Sender {
         update.send().await.unwrap();
     }
 
+    /// The sizes of the items in the partitions whose keys contain `part`.
+    async fn bytes(&self, part: &str) -> Vec<usize> {
+        let all = everything(&self.world.stack).await.into_iter();
+        let items = all.filter(|item| item["pk"].as_s().unwrap().contains(part));
+        items.map(|item| item.iter().map(|(name, value)| name.len() + bytes(value)).sum()).collect()
+    }
+
     /// The sort keys of the partitions whose keys contain `part`.
     pub async fn stored(&self, part: &str) -> Vec<String> {
         let text = |value: &AttributeValue| value.as_s().unwrap().clone();
         let all = everything(&self.world.stack).await.into_iter();
         all.filter(|item| text(&item["pk"]).contains(part)).map(|item| text(&item["sk"])).collect()
+    }
+}
+
+/// The bytes that DynamoDB counts of a value, not less.
+fn bytes(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::L(list) => 3 + list.iter().map(|one| 1 + bytes(one)).sum::<usize>(),
+        AttributeValue::M(map) => 3 + map.iter().map(|(name, one)| 1 + name.len() + bytes(one)).sum::<usize>(),
+        AttributeValue::N(number) => 2 + number.len().div_ceil(2),
+        _ => 1,
     }
 }
 
@@ -122,6 +140,13 @@ async fn what_it_said_stays_said_in_transcripts_and_events() {
         let mut wanted: Vec<_> = wanted;
         wanted.sort();
         assert_eq!(texts, wanted, "anew: {anew}");
+        for part in ["#CAMPAIGN_CONTACT#", "#LIST#DELIVERY#"] {
+            let largest = sender.bytes(part).await.into_iter().max();
+            assert!(
+                largest.is_some_and(|bytes| (500..=1024).contains(&bytes)),
+                "{part} {largest:?} is more than a unit"
+            );
+        }
         sender.delete(&format!("campaign/{id}")).await;
         assert_eq!(sender.transcripts().await, said, "it has gone, and what belongs to it has not yet");
         sender.world.settle().await;
@@ -195,8 +220,8 @@ const MANY: usize = 270;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_meanwhile_what_it_said_stays_said() {
-    for (seed, connected) in [(0, false), (1, true)] {
-        let (sender, id, said) = said_twice(connected, MANY, false).await;
+    for (seed, connected, contacts) in [(0, false, MANY), (1, true, 6)] {
+        let (sender, id, said) = said_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
         let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
         let stream = &sender.world.stack.stream;

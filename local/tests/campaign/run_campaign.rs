@@ -91,6 +91,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             // What finds it: it is to be sent, from its first contact on.
             "next_place": 0,
             "round": 0,
+            "text_version": 0,
             "due_pk": "CAMPAIGN#0",
             "due_at": now,
         }),

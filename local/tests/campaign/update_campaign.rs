@@ -406,7 +406,7 @@ async fn what_a_completed_run_has_said_stays_said() {
 
 #[tokio::test]
 async fn a_delivery_that_is_tried_again_has_the_same_body_whatever_changed() {
-    let (sender, id) = campaign(json!({"interval": 1440, "message": "First"})).await;
+    let (sender, id) = campaign(json!({"message": "First"})).await;
     sender.world.receiver.behave("/connector", Behaviour::Answer(500));
     sender.world.minutes(60).await;
     let other = sender.world.assistant(&sender.org, &sender.webhook).await;
@@ -436,6 +436,7 @@ async fn what_each_contact_is_sent_is_what_its_conversation_shows_also_where_the
     let sender = Sender::new(true, 100).await;
     let id = sender.run(json!({"message": "First"})).await;
     let change = async || {
+        while sender.conversations().await.is_empty() {}
         assert_eq!(sender.control(&id, "pause").await.0, 200);
         assert_eq!(sender.update_text(&id, "Second").await["message"], "Second");
         assert_eq!(sender.control(&id, "resume").await.0, 200);
