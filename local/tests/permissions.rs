@@ -99,14 +99,6 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             clock.set(clock.now().plus_seconds(7200));
             close_towards_nobody(stack).await;
             stack.stream.drain_for("record-changed").await.unwrap();
-            // In another conversation a campaign has said something.
-            let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
-            stack.tick("send-campaigns").await.unwrap();
-            let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-            let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
-            let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
-            data(&stack.answer(&post(&close, ACME, "")).await);
-            stack.stream.drain_for("record-changed").await.unwrap();
             // And one of a campaign that is paused before it is sent.
             let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
             let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
@@ -115,6 +107,12 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             stack.tick("send-campaigns").await.unwrap();
             let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
             data(&stack.answer(&post(&pause, ACME, "")).await);
+            // The event of a closed conversation tells what that campaign has said in it.
+            let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+            let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+            let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
+            data(&stack.answer(&post(&close, ACME, "")).await);
+            stack.stream.drain_for("record-changed").await.unwrap();
         }
         "release-deliveries" => {
             close_towards_nobody(stack).await;
