@@ -217,13 +217,17 @@ impl Table {
         let finds: Vec<_> = said.into_iter().map(find).collect();
         let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
         let found: Vec<_> = found.concat();
-        let versions: BTreeSet<u32> = found.iter().map(|(_, version)| *version).collect();
-        if versions.is_empty() {
+        if found.is_empty() {
             return Ok(());
         }
-        let earlier = versions.into_iter().map(|version| earlier_text(&self.tenant, TextOf { run, version }));
-        let texts = self.texts_at(earlier.chain([present_text(&self.tenant, run)])).await?;
-        let keep = async |(message, version)| match self.text_among(&texts, TextOf { run, version }) {
+        // The present text and the earlier ones by one call. What is not among them was replaced just then.
+        let wanted: BTreeSet<TextOf> = found.iter().map(|(_, version)| TextOf { run, version: *version }).collect();
+        let earlier = wanted.iter().map(|of| earlier_text(&self.tenant, *of));
+        let read = self.texts_at(earlier.chain([present_text(&self.tenant, run)])).await?;
+        let replaced = wanted.into_iter().filter(|of| self.text_among(&read, *of).is_none()).collect();
+        let replaced = self.campaign_texts(&replaced).await?;
+        let text_of = |of| self.text_among(&read, of).or_else(|| replaced.get(&of).cloned());
+        let keep = async |(message, version)| match text_of(TextOf { run, version }) {
             Some(text) => self.keep_text(message, run, text).await,
             // It was lost before messages were given their texts.
             None => Ok(()),
