@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use local::database::TABLE_NAME;
 use local::faults::{Fault, Faults};
 use local::gateway::{Answer, Call, Routed, endpoint};
 use local::template::{Permission, Template};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::records::api_key::Limits;
+use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
 use shared::table::keys::RATE;
-use shared::values::id::{DatasourceFileId, DatasourceId, WidgetId};
+use shared::values::id::{CampaignContactId, DatasourceFileId, DatasourceId, WidgetId};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -105,6 +107,12 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             stack.tick("send-campaigns").await.unwrap();
             let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
             data(&stack.answer(&post(&pause, ACME, "")).await);
+            // The event of a closed conversation tells what that campaign has said in it.
+            let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+            let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+            let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
+            data(&stack.answer(&post(&close, ACME, "")).await);
+            stack.stream.drain_for("record-changed").await.unwrap();
         }
         "release-deliveries" => {
             close_towards_nobody(stack).await;
@@ -168,6 +176,32 @@ async fn taken_by_more(exercise: &Exercise) -> BTreeSet<String> {
     faults.permissions()
 }
 
+/// What operations take where a campaign has said something: its text is not stored with the messages.
+async fn taken_after_a_campaign() -> Vec<(&'static str, BTreeSet<String>)> {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+    stack.tick("send-campaigns").await.unwrap();
+    let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+    let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+    let (id, conversation) = (contact["id"].as_str().unwrap(), contact["conversation_id"].as_str().unwrap());
+    // It remembers its conversation only, as contacts did once, so that the messages of that are looked at.
+    let key = acme(&stack).key::<CampaignContact>(CampaignContactId(id.parse().unwrap()));
+    let forget = stack.client.update_item().table_name(TABLE_NAME).set_key(Some(key.attributes()));
+    forget.update_expression("REMOVE said").send().await.unwrap();
+    let mut taken = Vec::new();
+    for (route, path) in [
+        (&routes::READ_CONVERSATION, format!("/api/v1/conversation/{conversation}")),
+        (&routes::READ_CONVERSATION_TRANSCRIPT, format!("/api/v1/conversation/{conversation}/transcript")),
+        (&routes::DELETE_CAMPAIGN_CONTACT, format!("/api/v1/campaign_contact/{id}")),
+    ] {
+        faults.plan(|_, _| Fault::None);
+        data(&stack.answer(&call(route.method, &path, ACME)).await);
+        taken.push((route.name, faults.permissions()));
+    }
+    taken
+}
+
 /// What a statement allows on the table with its indexes and on the bucket with its objects, as [`Faults::permissions`] names it; none for
 /// one of something else.
 fn allowed(permission: &Permission) -> Option<Vec<String>> {
@@ -227,6 +261,9 @@ async fn measure() -> BTreeMap<String, BTreeSet<String>> {
     }
     let acme = "01900000-0000-7000-8000-a00000000001";
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x", "burst": 10_000});
+    for (name, taken) in taken_after_a_campaign().await {
+        called.entry(name.to_owned()).or_default().extend(taken);
+    }
     for task in functions::TASKS {
         called.insert(task.name.to_owned(), taken(task.name, &key).await);
     }

@@ -66,6 +66,7 @@ mod campaign {
     mod call_contacts;
     mod cancel_campaign;
     mod create_campaign;
+    mod delete_campaign;
     mod executions;
     mod list_campaigns;
     mod message_contacts;

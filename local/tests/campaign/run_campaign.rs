@@ -92,6 +92,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             "next_place": 0,
             "unscheduled": false,
             "round": 0,
+            "text_version": 0,
             "due_pk": "CAMPAIGN#0",
             "due_at": now,
         }),

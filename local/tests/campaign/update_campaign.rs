@@ -1,15 +1,17 @@
 //! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use local::gateway::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
-use shared::values::id::ContactId;
+use shared::records::campaign::{Campaign, Dispatch, Dispatched};
+use shared::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
+use shared::values::id::{CampaignId, ContactId, MessageId};
 
 use super::add_campaign_contacts::{empty, texts};
 use super::create_campaign::created;
-use crate::campaigns::{Sender, all};
+use crate::campaigns::{Sender, all, event};
 use crate::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::records::{NOBODYS, detail, not_found, wrong};
 use crate::sending::{events, killed_everywhere};
@@ -340,4 +342,140 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
         };
         killed_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
     }
+}
+
+#[tokio::test]
+async fn what_was_said_stays_said_whatever_is_said_next() {
+    let (sender, id) = empty(3, json!({"interval": 60, "message": "First"})).await;
+    let contacts = sender.contacts();
+    let texts = ["First", "The second", "And the third one"];
+    let mut costs = BTreeSet::new();
+    for (number, text) in texts.iter().enumerate() {
+        assert_eq!(sender.add(&id, &contacts[number..=number]).await.0, 200);
+        // One that nobody gets leaves nothing behind but the number.
+        sender.update_text(&id, "Nobody gets this").await;
+        assert_eq!(sender.update_text(&id, text).await["message"], *text);
+        sender.world.minutes(61).await;
+        let path = format!("/api/v1/campaign/get/{id}");
+        let read = sender.world.ask(&sender.org, "GET", &path, &Value::Null).await;
+        costs.insert((read.cost.calls, read.cost.depth));
+        assert_eq!(data(&read)["message"], *text);
+    }
+    assert_eq!(costs.len(), 1, "earlier texts are not read with the campaign: {costs:?}");
+    let bodies = sender.received().iter().map(|request| event(request)["data"]["message"].clone()).collect::<Vec<_>>();
+    assert_eq!(bodies, texts);
+    let said = sender.transcripts().await;
+    let wanted: Vec<_> = texts.iter().map(|text| vec![((*text).to_owned(), text.len() as u64)]).collect();
+    assert_eq!(said.values().cloned().collect::<Vec<_>>(), wanted);
+    // What is the present text costs one call less than an earlier one.
+    let reads = said.keys().map(|conversation| format!("/api/v1/conversation/{conversation}"));
+    let mut calls = Vec::new();
+    for path in reads {
+        calls.push(sender.world.ask(&sender.org, "GET", &path, &Value::Null).await.cost.calls);
+    }
+    assert_eq!(calls, [calls[2] + 1, calls[2] + 1, calls[2]]);
+    assert_eq!(sender.told_when_closed().await, said);
+}
+
+#[tokio::test]
+async fn a_text_that_nobody_got_is_not_kept() {
+    let (sender, id) = campaign(json!({"interval": 60})).await;
+    sender.update_text(&id, "Better").await;
+    sender.update_text(&id, "Best").await;
+    let kept =
+        async || sender.stored("#CAMPAIGN_RUN#").await.iter().filter(|sk| sk.starts_with("CAMPAIGN_SAID")).count();
+    assert_eq!(kept().await, 0);
+    sender.world.minutes(61).await;
+    sender.update_text(&id, "Another").await;
+    assert_eq!(kept().await, 1);
+}
+
+#[tokio::test]
+async fn what_a_completed_run_has_said_stays_said() {
+    for connected in [false, true] {
+        let sender = Sender::new(connected, 2).await;
+        let id = sender.run(json!({"message": "First"})).await;
+        sender.until_the_end(&id).await;
+        let said = sender.transcripts().await;
+        let changed = sender.update_text(&id, "Second").await;
+        assert_eq!((&changed["message"], &changed["status"]), (&json!("Second"), &json!("completed")));
+        assert_eq!(sender.transcripts().await, said);
+        assert_eq!(sender.told_when_closed().await, said);
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_tried_again_has_the_same_body_whatever_changed() {
+    let (sender, id) = campaign(json!({"message": "First"})).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.world.minutes(60).await;
+    let other = sender.world.assistant(&sender.org, &sender.webhook).await;
+    let widget = json!({"widget_type": "chat", "assistant_id": other["id"], "opening_message": "Hi"});
+    let widget = sender.world.post(&sender.org, "/api/v1/widget", widget).await;
+    for changes in [json!({"message": "Second"}), json!({"widget_id": widget["id"]})] {
+        assert_eq!(sender.update(&id, &json!({"status": "paused"})).await.0, 200);
+        assert_eq!(sender.update(&id, &changes).await.0, 200);
+        assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.0, 200);
+        sender.world.minutes(40).await;
+    }
+    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.until_the_end(&id).await;
+    assert_eq!(sender.outcome(&id).await, all("sent", 2));
+    let received = sender.received();
+    let mut bodies = BTreeMap::<&str, BTreeSet<&[u8]>>::new();
+    for request in &received {
+        bodies.entry(&request.headers["webhook-id"]).or_default().insert(&request.body);
+    }
+    assert!(received.len() > 6 && bodies.len() == 2, "{} {}", received.len(), bodies.len());
+    assert!(bodies.values().all(|bodies| bodies.len() == 1), "{bodies:?}");
+    assert!(received.iter().all(|request| event(request)["data"]["message"] == "First"));
+}
+
+#[tokio::test]
+async fn what_each_contact_is_sent_is_what_its_conversation_shows_also_where_the_text_changes_meanwhile() {
+    let sender = Sender::new(true, 100).await;
+    let id = sender.run(json!({"message": "First"})).await;
+    let change = async || {
+        while sender.conversations().await.is_empty() {}
+        assert_eq!(sender.control(&id, "pause").await.0, 200);
+        assert_eq!(sender.update_text(&id, "Second").await["message"], "Second");
+        assert_eq!(sender.control(&id, "resume").await.0, 200);
+    };
+    sender.while_it_is_sent(&id, change).await;
+    sender.until_the_end(&id).await;
+    assert_eq!(sender.outcome(&id).await, all("sent", 100));
+    let mut texts = BTreeMap::<String, usize>::new();
+    for request in sender.received() {
+        let told = event(&request)["data"].clone();
+        let said = sender.transcript(&told["conversation_id"]).await;
+        assert_eq!((said.len(), json!(said[0].text)), (1, told["message"].clone()));
+        *texts.entry(said[0].text.clone()).or_default() += 1;
+    }
+    assert_eq!(texts.len(), 2, "{texts:?}");
+}
+
+#[tokio::test]
+async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
+    let sender = Sender::new(false, 1).await;
+    let id = sender.run(json!({"message": "First"})).await;
+    let (table, now) = (&sender.org.table, sender.world.clock.now());
+    let campaign = CampaignId(id.parse().unwrap());
+    let lease = table.lease_campaign(&table.key::<Campaign>(campaign), now).await.unwrap().unwrap();
+    assert_eq!(sender.control(&id, "pause").await.0, 200);
+    sender.update_text(&id, "Second").await;
+    assert_eq!(sender.control(&id, "resume").await.0, 200);
+    let contact = table.contacts_at(campaign.run(), [0]).await.unwrap().remove(0);
+    let (ids, assistant) = (&sender.world.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
+    let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
+    let stale = [Dispatch {
+        opening: Conversation::through(sender.widget.id, assistant, contact.contact_id, ids.fresh(now), now),
+        contact,
+        thread: None,
+        message: Some((MessageId(ids.fresh(now)), NewMessage { sender_type, message_type, text: "First".into() })),
+        connector: None,
+    }];
+    let places = table.places_for(&stale).await.unwrap();
+    assert_eq!(table.dispatch(&lease.campaign, &stale, places, now).await.unwrap(), Dispatched::Stopped);
+    sender.until_the_end(&id).await;
+    assert!(sender.transcripts().await.values().eq([&vec![("Second".to_owned(), 6)]]));
 }

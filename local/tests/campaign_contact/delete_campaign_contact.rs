@@ -1,9 +1,12 @@
 //! `DELETE /api/v1/campaign_contact/{campaign_contact_id}`: removes a contact from a campaign.
 
+use local::receiver::Behaviour;
 use serde_json::{Value, json};
 
+use crate::campaigns::Sender;
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
 use crate::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
+use crate::sending::id_of;
 
 /// The item that keeps the places of a campaign's first thousand contacts that are gone.
 fn places(campaign: &str, places: &[u32]) -> (crate::records::Key, Value) {
@@ -77,5 +80,36 @@ async fn neither_the_campaign_s_id_nor_the_contact_s_is_a_campaign_contact_s() {
     for other in [id('a', kind::CAMPAIGN, 0), id('a', kind::CONTACT, 0), id('a', kind::CAMPAIGN, 4)] {
         let answer = stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{other}"), ACME)).await;
         assert_eq!(detail(&answer), not_found("campaign_contact_id"), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_said_to_it_stays_said() {
+    for (anew, remembers) in [(false, true), (true, true), (false, false)] {
+        let sender = Sender::new(true, 2).await;
+        sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+        let id = sender.run(json!({"message": "First", "start_new_conversation": anew})).await;
+        sender.until_the_end(&id).await;
+        sender.update_text(&id, "Second").await;
+        sender.control(&id, "retry").await;
+        sender.until_the_end(&id).await;
+        // The first one remembers the text that is about to be an earlier one, and the one before.
+        sender.update_text(&id, "Third").await;
+        let said = sender.transcripts().await;
+        assert_eq!(said.values().flatten().count(), 4);
+        for contact in sender.campaign(&id).await.1 {
+            if !remembers {
+                sender.forget_messages(&contact).await;
+            }
+            let path = format!("/api/v1/campaign_contact/{}", id_of(&contact));
+            let answer = sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await;
+            // The key, the contact, then campaign and texts, the messages, and the transaction.
+            assert!(answer.status == 200 && (!remembers || answer.cost.depth <= 4), "{:?}", answer.cost);
+            assert_eq!(sender.transcripts().await, said);
+        }
+        assert_eq!(sender.campaign(&id).await.0["message"], "Third");
+        sender.delete(&format!("campaign/{id}")).await;
+        sender.world.settle().await;
+        assert_eq!(sender.told_when_closed().await, said);
     }
 }

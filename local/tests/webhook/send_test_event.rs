@@ -54,6 +54,7 @@ async fn a_delivery_is_answered_and_stored() {
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
         ("unconfirmed", json!(0)),
         ("round", json!(0)),
+        ("text_version", json!(0)),
     ] {
         delivery[name] = value;
     }

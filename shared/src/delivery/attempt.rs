@@ -7,7 +7,7 @@ use tokio::sync::SemaphorePermit;
 use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, RequestedData, TestData};
 use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
-use crate::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
+use crate::records::campaign::{Campaign, CampaignContact, CampaignStatus, CampaignText, ContactStatus, TextOf};
 use crate::records::contact::Contact;
 use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::{Attempt, Delivery, DeliveryState, EventKind, SentBy};
@@ -167,16 +167,17 @@ impl Outbox<'_> {
         Ok((attempt, retry_after))
     }
 
-    /// The message of a campaign, which is read once for all its contacts.
-    async fn campaign_text(&self, table: &Table, campaign: &Campaign) -> Result<Option<String>> {
-        let run = (table.tenant.org(), campaign.id.run());
+    /// What the campaign of a delivery said when it was made, which is read once for all its contacts; `None` where the campaign is gone.
+    async fn campaign_text(&self, table: &Table, campaign: &Campaign, was: &Delivery) -> Result<Option<CampaignText>> {
+        let of = (table.tenant.org(), TextOf { run: campaign.id.run(), version: was.text_version });
         let mut texts = self.texts.lock().await;
-        if let Some(text) = texts.get(&run) {
-            return Ok(text.clone());
+        if let Some(said) = texts.get(&of) {
+            return Ok(Some(said.clone()));
         }
-        let text = table.campaign_text(campaign.id.run()).await?;
-        texts.insert(run, text.clone());
-        Ok(text)
+        let said = table.campaign_text(campaign, was.text_version).await?;
+        let said = said.filter(|said| said.text.is_some() || was.message_id.is_none());
+        texts.extend(said.clone().map(|said| (of, said)));
+        Ok(said)
     }
 
     /// The body, which is the same on every attempt, with its share of the memory; or why nothing is sent.
@@ -223,7 +224,11 @@ impl Outbox<'_> {
                 let Some(contact) = table.find::<Contact>(member.contact_id).await? else {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
-                let campaign = Campaign { message: self.campaign_text(table, &campaign).await?, ..campaign };
+                let Some(CampaignText { text, assistant_id, .. }) = self.campaign_text(table, &campaign, was).await?
+                else {
+                    return Ok(Err(GivenUp::Stopped("deleted before it was sent")));
+                };
+                let campaign = Campaign { message: text, assistant_id, ..campaign };
                 print(EventData::Campaign(CampaignData::of(
                     &campaign,
                     WidgetId(endpoint.id.0),

@@ -15,8 +15,8 @@ use crate::delivery::attempt::Tried;
 use crate::delivery::bounds::Bounds;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::sender::Sender;
-use crate::records::campaign::RunId;
 use crate::records::campaign::rate_limit::Limited;
+use crate::records::campaign::{CampaignText, TextOf};
 use crate::records::delivery::storage::{Due, delivery_of, endpoint_of};
 use crate::records::delivery::{Delivery, DeliveryState};
 use crate::request::context::Service;
@@ -58,8 +58,8 @@ pub struct Outbox<'a> {
     pub(super) counts_first: bool,
     /// Deliveries of which a try may have ended its process: they are tried one by one, when nothing else is under way.
     suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
-    /// The messages of the campaigns whose deliveries it has sent.
-    pub(super) texts: AsyncMutex<BTreeMap<(OrgId, RunId), Option<String>>>,
+    /// What the campaigns said whose deliveries it has sent.
+    pub(super) texts: AsyncMutex<BTreeMap<(OrgId, TextOf), CampaignText>>,
 }
 
 impl<'a> Outbox<'a> {

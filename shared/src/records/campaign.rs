@@ -10,6 +10,7 @@ mod schedule;
 mod scheduled;
 mod staged;
 pub(crate) mod storage;
+mod text;
 
 pub use control::Standing;
 pub use lease::Lease;
@@ -19,6 +20,7 @@ pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign};
 pub use staged::{AddedContacts, MoreContacts};
 pub use storage::Earlier;
+pub use text::{CampaignText, SaidAt, TextOf};
 
 use std::collections::HashSet;
 
@@ -214,6 +216,8 @@ crate::record! {
         hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
         hidden due_at: Option<Timestamp> = None,
+        /// The version of its message, and of the assistant that its events name: 0, and one more with each change.
+        hidden text_version: u32 = 0,
     }
 }
 
@@ -375,6 +379,8 @@ crate::object! {
         pub delivery_id: Option<DeliveryId>,
         /// The connector: that of the widget through which the campaign ran then.
         pub endpoint_id: Option<EndpointId>,
+        /// Where its messages were said; `None` of one that was dispatched before this was stored, or never.
+        pub said: Option<Vec<SaidAt>>,
     }
 }
 
@@ -427,6 +433,7 @@ impl CampaignContact {
             round: 0,
             delivery_id: None,
             endpoint_id: None,
+            said: None,
         };
         (first..).zip(contacts).map(queued).collect()
     }

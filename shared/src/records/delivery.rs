@@ -163,6 +163,8 @@ crate::record! {
         hidden campaign_id: Option<CampaignId> = None,
         /// The round of that campaign.
         hidden round: u32 = 0,
+        /// The version of that campaign's text.
+        hidden text_version: u32 = 0,
         /// The message that it delivers.
         hidden message_id: Option<MessageId> = None,
         /// The contact that a single message or call is for.
@@ -204,6 +206,8 @@ pub struct NewDelivery {
     pub campaign_id: Option<CampaignId>,
     /// The round of that campaign.
     pub round: u32,
+    /// The version of that campaign's text.
+    pub text_version: u32,
     /// The message that it delivers.
     pub message_id: Option<MessageId>,
     /// The contact that a single message or call is for.
@@ -222,6 +226,7 @@ impl NewDelivery {
             campaign_contact_id: None,
             campaign_id: None,
             round: 0,
+            text_version: 0,
             message_id: None,
             contact_id: None,
             at,
@@ -262,6 +267,7 @@ impl NewDelivery {
             campaign_contact_id: Some(contact),
             campaign_id: Some(campaign.id),
             round: campaign.round,
+            text_version: campaign.text_version,
             ..Self::of(event, id, at)
         }
     }
@@ -293,6 +299,7 @@ impl Delivery {
             tries: 0,
             campaign_id: new.campaign_id,
             round: new.round,
+            text_version: new.text_version,
             message_id: new.message_id,
             contact_id: new.contact_id,
             asked_by: None,

@@ -23,7 +23,7 @@ use crate::values::id::{Id, ordinal};
 use crate::values::time::Timestamp;
 
 /// The most items that one step looks at: what others have changed meanwhile waits behind it.
-const AT_ONCE: usize = 250;
+pub(crate) const AT_ONCE: usize = 250;
 
 /// Removes some of what belongs to the record with this id. Says whether nothing is left of it.
 pub type Step = for<'a> fn(&'a Table, Uuid, Timestamp) -> BoxFuture<'a, Result<bool, TableError>>;

@@ -7,7 +7,7 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::staged::StagedContacts;
 use crate::records::campaign::storage::campaign_of;
-use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::campaign::{Campaign, CampaignContact, CampaignText};
 use crate::records::campaign::{Dispatch, Dispatched, Places, together};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
@@ -56,7 +56,9 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let schedule = lease.campaign.schedule();
     let beside = table.beside_campaign(lease.campaign.id.run());
     let (channel, beside) = futures_util::try_join!(channel(table, lease.campaign.widget_id), beside)?;
-    lease.campaign.message = beside.text;
+    if let Some(CampaignText { version, text, .. }) = beside.text {
+        (lease.campaign.text_version, lease.campaign.message) = (version, text);
+    }
     let places = lease.until();
     let connected = channel.as_ref().is_ok_and(|(widget, _)| widget.connector_url.is_some());
     let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);

@@ -5,10 +5,10 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::storage::{SENT, failed_in, outcomes};
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
 use crate::records::conversation::{Conversation, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryState, NewDelivery};
-use crate::table::item::{Item, null, number, text, values};
+use crate::table::item::{Item, hide, null, number, text, values};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError};
@@ -57,11 +57,11 @@ pub(super) const AS_READ: &str =
 
 /// A contact has its conversation, and is in the round of its campaign.
 const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
-    #round = :round, delivery_id = :delivery, endpoint_id = :endpoint";
+    #round = :round, delivery_id = :delivery, endpoint_id = :endpoint, said = :said";
 
 /// A contact has failed without a conversation, in the round of its campaign.
-const FAILED: &str =
-    "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round";
+const FAILED: &str = "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round, \
+    said = :said";
 
 /// The values of [`AS_READ`].
 pub(super) fn as_read(contact: &CampaignContact) -> Item {
@@ -124,12 +124,14 @@ impl Table {
         })
     }
 
-    /// Requires that a campaign is being sent: it is neither cancelled nor paused.
+    /// Requires that a campaign is being sent, with the text that was read: it is neither cancelled nor paused.
     fn under_way(&self, campaign: &Campaign) -> Write {
         Write::Check {
             key: self.key::<Campaign>(campaign.id),
-            condition: "#status IN (:queued, :in_progress)",
+            condition: "#status IN (:queued, :in_progress) \
+                AND (attribute_not_exists(text_version) OR text_version = :text_version)",
             values: values([
+                (":text_version", number(campaign.text_version)),
                 (":queued", text(CampaignStatus::Queued.as_str())),
                 (":in_progress", text(CampaignStatus::InProgress.as_str())),
             ]),
@@ -199,6 +201,11 @@ impl Table {
                 (":endpoint", dispatch.connector.map_or_else(null, |(endpoint, _)| text(endpoint))),
                 (":now", text(now)),
             ]);
+            let before = u32::try_from(spoken.chat_count).unwrap_or(u32::MAX);
+            let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
+            let mut said_at = dispatch.contact.said_at();
+            said_at.extend(message.as_ref().map(|_| SaidAt(spoken.id, Some(before), campaign.text_version)));
+            hide(&mut values, ":said", &said_at)?;
             values.extend(as_read(&dispatch.contact));
             transaction.write(Write::Update {
                 key: self.key::<CampaignContact>(dispatch.contact.id),
@@ -206,20 +213,18 @@ impl Table {
                 condition: Some(AS_READ.into()),
                 values,
             });
-            said.push((spoken, place));
+            said.push((spoken, place, message));
         }
         let contacts = transaction.writes.len();
-        for (dispatch, (spoken, place)) in dispatches.iter().zip(&said) {
-            let before = u32::try_from(spoken.chat_count).unwrap_or(u32::MAX);
-            let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
-            let run = Some(campaign.id.run());
-            match (&dispatch.thread, &message) {
-                (None, message) => transaction.begin(spoken, message.as_ref(), run)?,
-                (Some(thread), Some(message)) => drop(transaction.say(thread, message, run)?),
+        for (dispatch, (spoken, place, message)) in dispatches.iter().zip(&said) {
+            let text_of = Some(campaign.text_of());
+            match (&dispatch.thread, message) {
+                (None, message) => transaction.begin(spoken, message.as_ref(), text_of)?,
+                (Some(thread), Some(message)) => drop(transaction.say(thread, message, text_of)?),
                 (Some(_), None) => {}
             }
             if let Some((endpoint, new)) = dispatch.connector {
-                let message_id = message.map(|message| message.id);
+                let message_id = message.as_ref().map(|message| message.id);
                 let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new };
                 transaction.deliver(endpoint, *place, new, now)?;
             }
@@ -251,6 +256,7 @@ impl Table {
             (":round", number(campaign.round)),
             (":now", text(now)),
         ]);
+        hide(&mut values, ":said", &contact.said_at())?;
         values.extend(as_read(contact));
         let failed = Write::Update {
             key: self.key::<CampaignContact>(contact.id),

@@ -44,13 +44,11 @@ impl NewCampaign {
     /// Refuses the request where one of its contacts is among `missing`.
     ///
     /// # Errors
-    /// [`Error::Invalid`], with an issue at each index.
+    /// [`Error::Invalid`](crate::request::error::Error::Invalid), with an issue at each index.
     pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
         settle(Some(()), self.contact_ids.unknown(missing))
     }
-}
 
-impl NewCampaign {
     /// Queues it through a widget that `accepts` it. A repeat of the same request gets the first run, by whichever route it comes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::staged::{Addition, PlacedContacts, kept_changing};
-use super::storage::{complete, message_text, said};
+use super::storage::complete;
 use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, Standing};
 use crate::records::declaration::{Changes, Declared as _, FieldRole, New, Patch, require_room};
 use crate::records::widget::Widget;
@@ -13,7 +13,7 @@ use crate::request::input::{Input, Source, input_member, member, settle, words};
 use crate::table::reservation::Origin;
 use crate::table::rows::{NewRow, version, was_changed_by};
 use crate::table::store::{Item, from_item, made_id};
-use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::transaction::{Cancelled, Transaction};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::schema::{Member, Value, object, titled};
@@ -301,7 +301,6 @@ impl Table {
         cx: &Context<'_>,
     ) -> Result<Result<Campaign>, TableError> {
         let (by, now, wanted) = (cx.new_id(), cx.now(), changes.contacts());
-        let text = message_text(&self.tenant, id.run());
         let (mut round, mut new): (_, Option<PlacedContacts>) = (self.store.backoff(), None);
         loop {
             let (item, items) = self.item_with_items(id).await?;
@@ -336,14 +335,15 @@ impl Table {
                 return Ok(Err(refused));
             }
             let message = is.message.take();
-            if is == was && message == seen.message {
+            let says_another = message != seen.message || is.assistant_id != was.assistant_id;
+            is.text_version += u32::from(says_another);
+            if is == was {
                 return Ok(Ok(seen));
             }
             let mut transaction = self.replacing(id, (&was, &is), version, by)?;
-            transaction.write(match &message {
-                Some(message) => Write::put(said(&text, message)),
-                None => Write::delete(&text),
-            });
+            if says_another {
+                transaction.writes.extend(self.changing_text((&was, &items), (is.text_version, message.as_ref())));
+            }
             if let Some(new) = &new {
                 transaction.writes.extend(self.with_places(id, new)?);
             }

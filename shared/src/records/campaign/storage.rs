@@ -3,13 +3,14 @@
 //! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the deleted places are
 //! stored, with the run. The transactions that change a contact also count what became of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::progress::{AS_READ, as_read};
 use super::staged::{StagedContacts, kept_changing};
+use super::text::{CampaignText, present_text, remove_contacts};
 use super::{
     Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker, Standing,
 };
@@ -23,7 +24,7 @@ use crate::request::tenant::Tenant;
 use crate::table::cascade::{Owner, Partitions, Step, items, links};
 use crate::table::keys::{Key, row_of};
 use crate::table::reservation::{Origin, Reservation};
-use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, key_of, made_id, number, text, values};
+use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, readable};
@@ -59,12 +60,7 @@ pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
 }
 
-/// The key of a campaign's message. It has the partition key of the run's pointer, as all of the following have.
-pub(super) fn message_text(tenant: &Tenant, run: RunId) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN_TEXT")
-}
-
-/// The key of a count of what became of a campaign's contacts.
+/// The key of a count of what became of a campaign's contacts. It has the partition key of the run's pointer, as all of the following have.
 pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES#{shard:02}"))
 }
@@ -87,11 +83,10 @@ fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("OUTCOMES_DELETED#{:02}", partition(id)))
 }
 
-// The contacts go first: what became of them is counted only together with a change of one.
+// The contacts are removed before them: what became of them is counted only together with a change of one.
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
-        let run = CampaignId(id).run();
-        contact_partitions(tenant, run, MAX_PLACES).chain([run_pointer(tenant, run).pk]).collect()
+        vec![run_pointer(tenant, CampaignId(id).run()).pk]
     }
 }
 
@@ -103,7 +98,7 @@ pub(super) fn contact_partitions(tenant: &Tenant, run: RunId, places: u32) -> im
 }
 
 impl Owner for Campaign {
-    const STEPS: &'static [Step] = &[items::<Self>, links::<Link, Self>];
+    const STEPS: &'static [Step] = &[remove_contacts, items::<Self>, links::<Link, Self>];
 }
 
 /// The organisation of the campaign whose key this is.
@@ -125,8 +120,8 @@ pub enum Earlier {
 /// What is stored beside a campaign.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// The message.
-    pub text: Option<String>,
+    /// What it says.
+    pub text: Option<CampaignText>,
     /// The contacts that are being added to it, or whose request has died.
     pub staged: Vec<StagedContacts>,
 }
@@ -135,7 +130,7 @@ impl Beside {
     /// What is in these items.
     pub fn of(items: &[Item]) -> Self {
         let staged = items.iter().filter(|item| item.contains_key("expires_at"));
-        Self { text: items.iter().find_map(text_in), staged: readable(staged.cloned()) }
+        Self { text: CampaignText::among(items), staged: readable(staged.cloned()) }
     }
 }
 
@@ -221,32 +216,12 @@ impl Table {
         said.and(staged).and(reserved)
     }
 
-    /// Puts the message of a campaign, if it has one.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn stage_message(&self, campaign: &Campaign) -> Result<(), TableError> {
-        let Some(message) = &campaign.message else { return Ok(()) };
-        self.store.put(said(&message_text(&self.tenant, campaign.id.run()), message)).await
-    }
-
-    /// The messages of the campaigns of these runs.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn campaign_texts(&self, runs: BTreeSet<RunId>) -> Result<BTreeMap<RunId, String>, TableError> {
-        let keys: Vec<Key> = runs.iter().map(|run| message_text(&self.tenant, *run)).collect();
-        let items = self.store.get_all(&keys).await?;
-        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).and_then(text_in);
-        Ok(runs.into_iter().zip(&keys).filter_map(|(run, key)| Some((run, of_key(key)?))).collect())
-    }
-
     /// What is stored beside a campaign that is being sent.
     ///
     /// # Errors
     /// [`TableError`].
     pub(super) async fn beside_campaign(&self, run: RunId) -> Result<Beside, TableError> {
-        let first = message_text(&self.tenant, run);
+        let first = present_text(&self.tenant, run);
         Ok(Beside::of(&self.store.query(&first.pk, &first.sk, None).await?))
     }
 
@@ -267,7 +242,7 @@ impl Table {
 
     /// The item of a campaign that is to be changed, and the items beside it.
     pub(super) async fn item_with_items(&self, id: CampaignId) -> Result<(Item, Vec<Item>), TableError> {
-        let first = message_text(&self.tenant, id.run());
+        let first = present_text(&self.tenant, id.run());
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (item, items) =
             futures_util::join!(self.find_item::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));
@@ -281,7 +256,7 @@ impl Table {
     pub async fn campaigns(&self, query: &ListQuery<Campaign>) -> Result<Page<Campaign>, TableError> {
         let page = self.list((), query).await?;
         let complete = async |campaign: Campaign| {
-            let first = message_text(&self.tenant, campaign.id.run());
+            let first = present_text(&self.tenant, campaign.id.run());
             let items = self.store.query(&first.pk, &first.sk, None).await?;
             Ok::<_, TableError>(complete(&campaign, &items))
         };
@@ -383,7 +358,9 @@ impl Table {
             let pointer = run_pointer(&self.tenant, id.run());
             let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
             let (contact, pointer) = contact?.zip(pointer?).ok_or(TableError::Missing)?;
-            let campaign: Campaign = self.get(CampaignId(made_id(&pointer)?)).await?;
+            let campaign = self.get::<Campaign>(CampaignId(made_id(&pointer)?));
+            let (campaign, kept) = futures_util::join!(campaign, self.keep_said(id.run(), contact.said_at()));
+            let campaign = kept.and(campaign)?;
             let place = id.place().unwrap_or_default();
             let mut writes = vec![
                 Write::Delete {
@@ -427,14 +404,6 @@ impl Table {
         Ok(contacts)
     }
 
-    /// The message of a campaign that is being sent.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn campaign_text(&self, run: RunId) -> Result<Option<String>, TableError> {
-        Ok(self.store.get(&message_text(&self.tenant, run)).await?.as_ref().and_then(text_in))
-    }
-
     /// A campaign, and the places that were deleted from it.
     async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
         let first = deleted_contacts(&self.tenant, id.run().contact(0));
@@ -453,7 +422,8 @@ pub(super) fn places_of(campaign: &Campaign) -> u32 {
 /// A campaign as it is answered, with its message and what became of its contacts, which `items` hold.
 pub(super) fn complete(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
-    Campaign { message: items.iter().find_map(text_in), ..campaign.clone() }.counted(outcomes).seen()
+    let message = CampaignText::among(items).and_then(|present| present.text);
+    Campaign { message, ..campaign.clone() }.counted(outcomes).seen()
 }
 
 /// What has become of a campaign's contacts, which `items` hold.
@@ -462,18 +432,6 @@ pub(super) fn standing(campaign: &Campaign, items: &[Item]) -> Standing {
     let deleted = items.iter().flat_map(places).filter(|place| *place < next).count() as u64;
     let dispatched = u64::from(next).saturating_sub(deleted + counts.sent + counts.failed);
     Standing { counts, dispatched }
-}
-
-/// The item of a message.
-pub(super) fn said(key: &Key, message: &str) -> Item {
-    let mut item = key.attributes();
-    item.insert("text".to_owned(), text(message));
-    item
-}
-
-/// The message in the item of one.
-fn text_in(item: &Item) -> Option<String> {
-    item.get("text").and_then(|text| text.as_s().ok()).cloned()
 }
 
 /// What became of a campaign's contacts in this `round`, in the items that count it.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Conversation, ConversationStatus, Message, MessageType, NewMessage, SenderType, Transcribed};
-use crate::records::campaign::RunId;
+use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
 use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
@@ -41,8 +41,8 @@ impl Stored for Message {
 
 impl Single for Message {}
 
-/// A message as it is stored: with its text, or with the run of the campaign whose text it is. So a campaign's message is stored once, however
-/// many contacts get it.
+/// A message as it is stored: with its text, or with the run of the campaign whose text it is, and the version of that. So a campaign's message is
+/// stored once, however many contacts get it.
 #[derive(Debug, Deserialize)]
 struct StoredMessage {
     id: MessageId,
@@ -56,12 +56,19 @@ struct StoredMessage {
     updated_at: Timestamp,
     #[serde(default)]
     text_of: Option<RunId>,
+    #[serde(default)]
+    text_version: u32,
 }
 
 impl StoredMessage {
+    /// The text that it names, where it has none itself.
+    fn text_of(&self) -> Option<TextOf> {
+        self.text_of.map(|run| TextOf { run, version: self.text_version })
+    }
+
     /// The message, whose text is among `texts` where it is a campaign's.
-    fn message(self, texts: &BTreeMap<RunId, String>) -> Message {
-        let text = self.text_of.and_then(|run| texts.get(&run).cloned()).unwrap_or(self.text);
+    fn message(self, texts: &BTreeMap<TextOf, String>) -> Message {
+        let text = self.text_of().and_then(|of| texts.get(&of).cloned()).unwrap_or(self.text);
         Message {
             id: self.id,
             conversation_id: self.conversation_id,
@@ -75,12 +82,13 @@ impl StoredMessage {
     }
 }
 
-/// The item of `message`, whose text is stored with the campaign of `text_of` where there is one.
-fn message_item(tenant: &Tenant, message: &Message, text_of: Option<RunId>) -> Result<Item, TableError> {
+/// The item of `message`, whose text is stored with a campaign where it is one's.
+fn message_item(tenant: &Tenant, message: &Message, text_of: Option<TextOf>) -> Result<Item, TableError> {
     let mut item = to_item(&Message::key(tenant, (message.conversation_id, ordinal(message.id.0))), message)?;
-    if let Some(run) = text_of {
+    if let Some(TextOf { run, version }) = text_of {
         item.remove("text");
         item.insert("text_of".to_owned(), text(run));
+        item.extend((version > 0).then(|| ("text_version".to_owned(), number(version))));
     }
     Ok(item)
 }
@@ -99,7 +107,7 @@ impl Transaction<'_> {
         &mut self,
         conversation: &Conversation,
         message: Option<&Message>,
-        text_of: Option<RunId>,
+        text_of: Option<TextOf>,
     ) -> Result<(), TableError> {
         let Some(message) = message else { return self.insert(conversation.id, conversation) };
         let text_bytes = message.text.len() as u64;
@@ -116,7 +124,7 @@ impl Transaction<'_> {
         &mut self,
         conversation: &Conversation,
         message: &Message,
-        text_of: Option<RunId>,
+        text_of: Option<TextOf>,
     ) -> Result<usize, TableError> {
         let Conversation { id, chat_count, text_bytes, .. } = conversation;
         let at = self.write(Write::Update {
@@ -250,10 +258,46 @@ impl Table {
     }
 
     async fn messages(&self, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
-        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, limit).await?;
-        let runs: BTreeSet<RunId> = stored.iter().filter_map(|message| message.text_of).collect();
-        let texts = if runs.is_empty() { BTreeMap::new() } else { self.campaign_texts(runs).await? };
-        Ok(stored.into_iter().map(|message| message.message(&texts)).collect())
+        let mut lost = BTreeSet::new();
+        loop {
+            let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, limit).await?;
+            let mut named: BTreeSet<TextOf> = stored.iter().filter_map(StoredMessage::text_of).collect();
+            let texts = self.campaign_texts(&named).await?;
+            named.retain(|of| !texts.contains_key(of));
+            if named.is_subset(&lost) {
+                return Ok(stored.into_iter().map(|message| message.message(&texts)).collect());
+            }
+            // The campaign was removed just now. Before its text went, its messages have got it themselves.
+            lost = named;
+        }
+    }
+
+    /// The messages of a run in a conversation, with the versions of their texts.
+    pub(crate) async fn said_in(
+        &self,
+        conversation: ConversationId,
+        run: RunId,
+    ) -> Result<Vec<((ConversationId, u32), u32)>, TableError> {
+        let first = Message::key(&self.tenant, (conversation, 0));
+        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, None).await?;
+        let of_run = stored.into_iter().filter(|message| message.text_of == Some(run));
+        Ok(of_run.map(|message| ((conversation, ordinal(message.id.0)), message.text_version)).collect())
+    }
+
+    /// Puts the text of a run into the message at this place, where that only names it.
+    pub(crate) async fn keep_text(
+        &self,
+        at: (ConversationId, u32),
+        run: RunId,
+        said: String,
+    ) -> Result<(), TableError> {
+        let values = values([(":text", text(said)), (":run", text(run))]);
+        let expression = "SET #text = :text REMOVE text_of, text_version";
+        match self.store.update(&self.key::<Message>(at), expression, Some("text_of = :run"), &values).await {
+            // It has its text, or is gone.
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
     }
 
     /// The newest open conversation with `contact` through `widget`, if it has room for `message`.

@@ -1,0 +1,238 @@
+//! What a campaign says. Its message is stored once, beside the campaign, and the messages in the conversations of its contacts only name it.
+//!
+//! What was said must not change with the campaign. So each text has a version. A text that may have been said stays as it was where another one
+//! takes its place. Before a contact leaves its campaign, the messages that were said to it get their texts themselves.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::storage::contact_partitions;
+use super::{Campaign, CampaignContact, MAX_PLACES, RunId};
+use crate::request::tenant::Tenant;
+use crate::table::cascade::AT_ONCE;
+use crate::table::item::{Item, from_item, key_of, number, text, values};
+use crate::table::keys::{Key, SK};
+use crate::table::transaction::Write;
+use crate::table::{Table, TableError, readable};
+use crate::values::id::{AssistantId, CampaignId, ConversationId};
+use crate::values::time::Timestamp;
+
+/// Messages that get their texts at the same time.
+const KEPT_TOGETHER: usize = 32;
+
+/// The sort key of a campaign's present text. Whoever reads a campaign reads from here on.
+const PRESENT: &str = "CAMPAIGN_TEXT";
+
+/// The key of a campaign's present text. It has the partition key of the run's pointer.
+pub(super) fn present_text(tenant: &Tenant, run: RunId) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), PRESENT)
+}
+
+/// The key of a text that a campaign had before. It stands before the present one, so that who reads a campaign does not read it.
+fn earlier_text(tenant: &Tenant, TextOf { run, version }: TextOf) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("CAMPAIGN_SAID#{version:010}"))
+}
+
+/// Names a text: the run of its campaign, and its version there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextOf {
+    /// The run.
+    pub run: RunId,
+    /// The version.
+    pub version: u32,
+}
+
+/// Where a message of a campaign was said: the conversation, the ordinal there, and the version of the text. Without an ordinal it is not known
+/// which message of the conversation it is: contacts once remembered the conversation only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidAt(pub ConversationId, pub Option<u32>, pub u32);
+
+/// What a campaign says to each contact, or said before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct CampaignText {
+    /// The version: 0, and one more with each change.
+    #[serde(default, rename = "text_version")]
+    pub version: u32,
+    /// The message; none of a call.
+    pub text: Option<String>,
+    /// The assistant that its events name. It is stored with what was said before; now it is that of the campaign.
+    pub assistant_id: Option<AssistantId>,
+}
+
+impl CampaignText {
+    /// The present text among the items beside a campaign.
+    pub(super) fn among(items: &[Item]) -> Option<Self> {
+        let present = items.iter().find(|item| item.get(SK) == Some(&text(PRESENT)));
+        present.and_then(|item| from_item(item.clone()).ok())
+    }
+
+    fn item(&self, key: &Key) -> Item {
+        let mut item = key.attributes();
+        item.extend(self.text.as_ref().map(|said| ("text".to_owned(), text(said))));
+        item.extend(self.assistant_id.map(|id| ("assistant_id".to_owned(), text(id))));
+        item.extend((self.version > 0).then(|| ("text_version".to_owned(), number(self.version))));
+        item
+    }
+}
+
+impl Campaign {
+    /// The text that is said to its contacts.
+    pub(super) fn text_of(&self) -> TextOf {
+        TextOf { run: self.id.run(), version: self.text_version }
+    }
+
+    /// Whether contacts may have been dispatched. That of a run which is older than its field `until_place` is not known.
+    const fn may_have_spoken(&self) -> bool {
+        self.until_place.is_some() || self.last_run_at.is_some() || self.next_place > 0 || self.start_time.is_none()
+    }
+}
+
+impl CampaignContact {
+    /// Where messages were said to it, as far as is known.
+    pub(super) fn said_at(&self) -> Vec<SaidAt> {
+        let in_conversation = || self.conversation_id.map(|id| SaidAt(id, None, 0)).into_iter().collect();
+        self.said.clone().unwrap_or_else(in_conversation)
+    }
+}
+
+/// The step that removes the contacts of a removed campaign, after the messages that were said to them have got their texts.
+pub(super) fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+    Box::pin(async move {
+        let run = CampaignId(campaign).run();
+        for partition in contact_partitions(&table.tenant, run, MAX_PLACES) {
+            let (items, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
+            let keys: Vec<Key> = items.iter().filter_map(key_of).collect();
+            let contacts: Vec<CampaignContact> = readable(items);
+            table.keep_said(run, contacts.iter().flat_map(CampaignContact::said_at).collect()).await?;
+            table.store.delete_all(&keys).await?;
+            if more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+impl Table {
+    /// Puts the message of a new campaign, if it has one.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn stage_message(&self, campaign: &Campaign) -> Result<(), TableError> {
+        if campaign.message.is_none() {
+            return Ok(());
+        }
+        let said = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
+        self.store.put(said.item(&present_text(&self.tenant, campaign.id.run()))).await
+    }
+
+    /// The writes that go with a change of what a campaign says, `was` being the campaign before, with the items beside it. They have the condition
+    /// that its text is the one that was read: the items are not read at the same moment as the campaign.
+    pub(super) fn changing_text(
+        &self,
+        (was, items): (&Campaign, &[Item]),
+        (version, message): (u32, Option<&String>),
+    ) -> Vec<Write> {
+        let before = CampaignText::among(items).unwrap_or_default();
+        let present = present_text(&self.tenant, was.id.run());
+        let now = CampaignText { version, text: message.cloned(), assistant_id: None };
+        let mut writes = vec![Write::Put {
+            item: now.item(&present),
+            condition: Some("attribute_not_exists(text_version) OR text_version = :read"),
+            values: values([(":read", number(before.version))]),
+        }];
+        if was.may_have_spoken() {
+            let of = TextOf { run: was.id.run(), version: before.version };
+            let before = CampaignText { assistant_id: was.assistant_id, ..before };
+            writes.push(Write::put(before.item(&earlier_text(&self.tenant, of))));
+        }
+        writes
+    }
+
+    /// These texts, without those whose campaigns are gone. Where a campaign still has the text, that is one call for all.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn campaign_texts(
+        &self,
+        wanted: &BTreeSet<TextOf>,
+    ) -> Result<BTreeMap<TextOf, String>, TableError> {
+        let mut texts = self.texts_at(wanted.iter().map(|of| present_text(&self.tenant, of.run))).await?;
+        let is_replaced = |of: &&TextOf| {
+            let present = texts.get(&present_text(&self.tenant, of.run));
+            present.is_some_and(|present| present.version != of.version)
+        };
+        let replaced: Vec<Key> = wanted.iter().filter(is_replaced).map(|of| earlier_text(&self.tenant, *of)).collect();
+        texts.extend(self.texts_at(replaced).await?);
+        Ok(wanted.iter().filter_map(|of| Some((*of, self.text_among(&texts, *of)?))).collect())
+    }
+
+    async fn texts_at(&self, keys: impl IntoIterator<Item = Key>) -> Result<HashMap<Key, CampaignText>, TableError> {
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let items = self.store.get_all(&keys).await?;
+        items
+            .into_iter()
+            .filter_map(|item| Some((key_of(&item)?, item)))
+            .map(|(key, item)| Ok((key, from_item(item)?)))
+            .collect()
+    }
+
+    fn text_among(&self, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<String> {
+        let present = || texts.get(&present_text(&self.tenant, of.run)).filter(|present| present.version == of.version);
+        texts.get(&earlier_text(&self.tenant, of)).or_else(present)?.text.clone()
+    }
+
+    /// What a campaign said when its text had this version; `None` where it is gone.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn campaign_text(
+        &self,
+        campaign: &Campaign,
+        version: u32,
+    ) -> Result<Option<CampaignText>, TableError> {
+        let run = campaign.id.run();
+        let present = self.store.get(&present_text(&self.tenant, run)).await?;
+        let present: CampaignText = present.map(from_item).transpose()?.unwrap_or_default();
+        if present.version == version {
+            return Ok(Some(CampaignText { assistant_id: campaign.assistant_id, ..present }));
+        }
+        self.store.get(&earlier_text(&self.tenant, TextOf { run, version })).await?.map(from_item).transpose()
+    }
+
+    /// Puts the texts into the messages that a run has `said`, which only name them until then. To do so again makes no difference, and a message
+    /// that is gone stays gone.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may have got theirs.
+    pub(super) async fn keep_said(&self, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
+        let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
+            Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
+            None => self.said_in(conversation, run).await,
+        };
+        let finds: Vec<_> = said.into_iter().map(find).collect();
+        let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
+        let found: Vec<_> = found.concat();
+        if found.is_empty() {
+            return Ok(());
+        }
+        // The present text and the earlier ones by one call. What is not among them was replaced just then.
+        let wanted: BTreeSet<TextOf> = found.iter().map(|(_, version)| TextOf { run, version: *version }).collect();
+        let earlier = wanted.iter().map(|of| earlier_text(&self.tenant, *of));
+        let read = self.texts_at(earlier.chain([present_text(&self.tenant, run)])).await?;
+        let replaced = wanted.into_iter().filter(|of| self.text_among(&read, *of).is_none()).collect();
+        let replaced = self.campaign_texts(&replaced).await?;
+        let text_of = |of| self.text_among(&read, of).or_else(|| replaced.get(&of).cloned());
+        let keep = async |(message, version)| match text_of(TextOf { run, version }) {
+            Some(text) => self.keep_text(message, run, text).await,
+            // It was lost before messages were given their texts.
+            None => Ok(()),
+        };
+        let keeps: Vec<_> = found.into_iter().map(keep).collect();
+        stream::iter(keeps).buffer_unordered(KEPT_TOGETHER).try_collect().await
+    }
+}
