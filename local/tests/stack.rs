@@ -16,6 +16,7 @@ mod dates;
 mod demo;
 mod document;
 mod events;
+mod executions;
 mod exercises;
 mod faults;
 mod filters;
@@ -65,9 +66,8 @@ mod campaign {
     mod add_campaign_contacts;
     mod call_contacts;
     mod cancel_campaign;
-    mod create_campaign;
+    pub mod create_campaign;
     mod delete_campaign;
-    mod executions;
     mod list_campaigns;
     mod message_contacts;
     mod pause_campaign;

@@ -15,7 +15,7 @@ use crate::sending::{events, killed_everywhere};
 const HOUR: i64 = 3600;
 
 impl Sender {
-    pub(super) async fn add(&self, id: &str, contacts: &[ContactId]) -> (u16, Value) {
+    pub async fn add(&self, id: &str, contacts: &[ContactId]) -> (u16, Value) {
         let path = format!("/api/v1/campaign/{id}/contact");
         let answer = self.world.ask(&self.org, "POST", &path, &json!({"contact_ids": contacts})).await;
         (answer.status, json(&answer))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
-use super::create_campaign::created;
+use crate::campaign::create_campaign::created;
 use crate::campaigns::{Sender, all};
 use crate::sending::{World, events, id_of};
 
