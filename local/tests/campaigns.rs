@@ -200,6 +200,16 @@ impl Sender {
     }
 }
 
+/// A campaign for all contacts of `sender`, enabled, with these members more.
+pub async fn created(sender: &Sender, more: Value) -> Value {
+    let mut body = json!({
+        "name": "Reminder", "type": "message", "start_time": sender.world.clock.now().plus_seconds(3600), "enabled": true,
+        "widget_id": sender.widget.id, "contact_ids": sender.contacts(), "message": "See you!",
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    sender.world.post(&sender.org, "/api/v1/campaign/create", body).await
+}
+
 pub fn all(status: &str, count: usize) -> BTreeMap<String, usize> {
     BTreeMap::from([(status.to_owned(), count)])
 }

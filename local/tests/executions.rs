@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
-use crate::campaign::create_campaign::created;
-use crate::campaigns::{Sender, all};
+use crate::campaigns::{Sender, all, created};
 use crate::sending::{World, events, id_of};
 
 const HOUR: i64 = 3600;

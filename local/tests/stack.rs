@@ -66,7 +66,7 @@ mod campaign {
     mod add_campaign_contacts;
     mod call_contacts;
     mod cancel_campaign;
-    pub mod create_campaign;
+    mod create_campaign;
     mod delete_campaign;
     mod list_campaigns;
     mod message_contacts;

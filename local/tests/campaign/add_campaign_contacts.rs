@@ -6,8 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::values::id::ContactId;
 
-use super::create_campaign::created;
-use crate::campaigns::{Sender, all};
+use crate::campaigns::{Sender, all, created};
 use crate::fixture::json;
 use crate::records::NOBODYS;
 use crate::sending::{events, killed_everywhere};

@@ -5,23 +5,13 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
-use crate::campaigns::{Sender, all, event};
+use crate::campaigns::{Sender, all, created, event};
 use crate::fixture::{ACME, data, id, json, kind, post, stack};
 use crate::records::{changes, detail, issue, items, nothing, wrong};
 use crate::sending::{World, events, killed_everywhere};
 
 const PATH: &str = "/api/v1/campaign/create";
 const HOUR: i64 = 3600;
-
-/// A campaign for all contacts of `sender`, enabled, with these members more.
-pub async fn created(sender: &Sender, more: Value) -> Value {
-    let mut body = json!({
-        "name": "Reminder", "type": "message", "start_time": sender.world.clock.now().plus_seconds(HOUR), "enabled": true,
-        "widget_id": sender.widget.id, "contact_ids": sender.contacts(), "message": "See you!",
-    });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    sender.world.post(&sender.org, PATH, body).await
-}
 
 fn time(text: &str) -> Timestamp {
     serde_json::from_value(json!(text)).unwrap()

@@ -10,8 +10,7 @@ use shared::records::conversation::{Conversation, MessageType, NewMessage, Sende
 use shared::values::id::{CampaignId, ContactId, MessageId};
 
 use super::add_campaign_contacts::{empty, texts};
-use super::create_campaign::created;
-use crate::campaigns::{Sender, all, event};
+use crate::campaigns::{Sender, all, created, event};
 use crate::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::records::{NOBODYS, detail, not_found, wrong};
 use crate::sending::{events, killed_everywhere};
