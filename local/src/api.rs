@@ -42,7 +42,8 @@ impl Api {
         });
         let service = gateway.service.in_another_process();
         let config = Config { key_limits: Limits::new(1_000_000, 1_000_000), ..service.config };
-        let unlimited = Arc::new(Service { config, ..service });
+        // What it has appended to lists is known to the gateway's service, which tidies up there.
+        let unlimited = Arc::new(Service { config, store: gateway.service.store.clone(), ..service });
         Self { organisations: organisations.collect(), unlimited, gateway }
     }
 
