@@ -151,8 +151,10 @@ def journey(service: Deployment, scratch: str, receives: str) -> None:
     # What others wait for since they were refused comes to other paths.
     lines = (WORK / "receiver.log").read_text().splitlines()[1:]
     events = [event for event in map(json.loads, lines) if event["path"] == "/events"]
-    told = [Webhook(secret).verify(event["body"], event["headers"])["event"] for event in events]
-    expect(told == ["conversation.closed"], f"the receiver got {told}")
+    told = [Webhook(secret).verify(event["body"], event["headers"]) for event in events]
+    # That of the conversation of the campaign, closed just before the webhook goes, may arrive as well.
+    kinds, ids = {event["event"] for event in told}, {event["id"] for event in told}
+    expect(kinds == {"conversation.closed"} and len(ids) == len(told), f"the receiver got {told}")
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
     # Heads and holes tell where a list goes on. What is known of an endpoint is forgotten at its next turn.
     kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*")
