@@ -338,10 +338,9 @@ pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
     )
 }
 
-/// Every item of the table, in order, for looking for what must be in it, or must not, without the tokens of reservations: they have
-/// random names, and mean nothing where the rows are there. Asks the database itself: tests compare whole
-/// tables so often that they would otherwise wait for the SDK most of the time.
-pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
+/// Every item of the table, as it is stored. Asks the database itself: tests compare whole tables so often that they would otherwise wait for the
+/// SDK most of the time.
+pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let (mut items, mut next) = (Vec::<BTreeMap<String, AttributeValue>>::new(), None);
     loop {
         let request =
@@ -351,9 +350,15 @@ pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> 
         items.extend(found.map(|item| item.into_iter().map(|(name, value)| (name, value_of(value))).collect()));
         next = page.last_evaluated_key;
         if next.is_none() {
-            break;
+            return items;
         }
     }
+}
+
+/// Every item of the table, in order, for looking for what must be in it, or must not, without the tokens of reservations: they have
+/// random names, and mean nothing where the rows are there.
+pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
+    let mut items = as_stored(stack);
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
     for head in items.iter_mut().filter(|item| text(item, "sk") == LIST_HEAD) {
         head.retain(|name, _| ["pk", "sk", "next_ordinal"].contains(&name.as_str()));

@@ -50,7 +50,7 @@ impl Schema for ZoneName {
 }
 
 /// The rules of a time zone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
 impl Zone {

@@ -21,7 +21,7 @@ const CHANGES: usize = 2;
 const CLOSED: i64 = 15;
 
 /// When a campaign is sent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     /// The first execution.
     pub start: Timestamp,

@@ -194,7 +194,7 @@ impl Campaign {
                 }
                 (self.status, self.due_at) = (CampaignStatus::NotStarted, None);
             }
-            if !self.has_the_schedule_of(&was) {
+            if self.enabled != was.enabled || self.schedule() != was.schedule() {
                 self.plan(now);
             }
         }
@@ -239,16 +239,6 @@ impl Campaign {
         }
         self.message = self.message.take().or_else(|| widget.first_message().cloned());
         if self.enabled && self.message.is_none() { Err(Self::has_no_message()) } else { Ok(()) }
-    }
-
-    /// Whether it is sent at the same times as `other`.
-    fn has_the_schedule_of(&self, other: &Self) -> bool {
-        let start = |campaign: &Self| (campaign.enabled, campaign.start_time, campaign.interval);
-        let window = |campaign: &Self| (campaign.time_window_start, campaign.time_window_end);
-        start(self) == start(other)
-            && window(self) == window(other)
-            && self.execution_weekdays == other.execution_weekdays
-            && self.time_zone == other.time_zone
     }
 
     /// Does what a `status` asks for.

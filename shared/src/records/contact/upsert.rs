@@ -4,6 +4,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Contact;
+use crate::records::declaration::Declared as _;
 use crate::request::context::Context;
 use crate::request::error::{Error, Issues, Location, Result};
 use crate::request::input::{Parse, Raw, words};
@@ -116,8 +117,8 @@ impl ContactFields {
 
     /// Whether `contact` is found by one of them.
     fn find(&self, contact: &Contact) -> bool {
-        let (email, number) = (Term::of("email", &contact.email), Term::of("phone_number", &contact.phone_number));
-        self.terms().into_iter().any(|term| [&email, &number].contains(&&Some(term)))
+        let has = contact.unique();
+        self.terms().iter().any(|asked| has.iter().any(|value| value.term == *asked))
     }
 
     /// A new contact with these fields.
