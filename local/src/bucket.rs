@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use axum::Router;
 use axum::error_handling::HandleError;
 use axum::http::StatusCode;
+use rustls::RootCertStore;
 use s3s::auth::SimpleAuth;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
@@ -28,6 +29,11 @@ pub const ACCESS_KEY: &str = "local";
 
 /// The time limit of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// What sends the SDK's requests to it: without TLS, since everything is on loopback.
+pub fn connector() -> SharedHttpConnector {
+    shared::runtime::http_client::connector(RootCertStore::empty())
+}
 
 /// The folder of the objects.
 #[derive(Debug)]

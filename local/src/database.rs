@@ -8,11 +8,9 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
-use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
-use rustls::RootCertStore;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -105,7 +103,7 @@ pub fn serve(
 }
 
 /// The SDK with the endpoint `url`. Its time limits are those of the functions, or shorter for a test.
-pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> Client {
+pub fn client(url: &str, http: SharedHttpClient, attempt: Duration) -> Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(attempt * 3).build();
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(5));
     let config = aws_sdk_dynamodb::Config::builder()
@@ -113,7 +111,7 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
         .endpoint_url(url)
         .region(Region::new("local"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .http_client(http.unwrap_or_else(http_client))
+        .http_client(http)
         .timeout_config(timeouts)
         .retry_config(retries)
         .retry_partition(own_retries())
@@ -125,16 +123,6 @@ pub fn client(url: &str, http: Option<SharedHttpClient>, attempt: Duration) -> C
 /// retries of another.
 pub fn own_retries() -> RetryPartition {
     RetryPartition::custom("stack").token_bucket(TokenBucket::default()).build()
-}
-
-/// An HTTP client without TLS: everything is on loopback.
-pub fn http_client() -> SharedHttpClient {
-    shared::runtime::http_client::client(connector())
-}
-
-/// What sends its requests.
-pub fn connector() -> SharedHttpConnector {
-    shared::runtime::http_client::connector(RootCertStore::empty())
 }
 
 #[cfg(test)]

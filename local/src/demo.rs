@@ -41,7 +41,6 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::api::{Api, OrganisationWithKey};
-use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::template::Template;
 use crate::{Trouble, bucket};
@@ -140,7 +139,7 @@ impl Demo {
         let service = Service {
             config,
             store: store.clone(),
-            bucket: bucket::client(s3_url, Faults::default().connector()),
+            bucket: bucket::client(s3_url, bucket::connector()),
             clock: Clock::at(self.time),
             ids: Ids::Given(Arc::clone(&given)),
             keys: KeyCache::default(),

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -15,11 +14,11 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
-use shared::runtime::http_client;
 use shared::table::keys::RATE;
 use tokio::sync::Notify;
 
-use crate::database::connector;
+/// The actions that change nothing.
+const READS: [&str; 4] = ["GetItem", "BatchGetItem", "Query", "HeadObject"];
 
 /// What happens to one request on its way to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +95,11 @@ impl Faults {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
+    /// Sets a plan without faults: the requests are noted from now on.
+    pub fn watch(&self) {
+        self.plan(|_, _| Fault::None);
+    }
+
     /// Has each request take up to so much longer than the database itself.
     pub fn set_latency(&self, most: Duration) {
         self.latency.store(u64::try_from(most.as_micros()).unwrap_or(u64::MAX), Relaxed);
@@ -106,7 +110,7 @@ impl Faults {
     pub fn die_after_writes(&self, writes: usize) {
         let mut begun = 0;
         self.plan(move |action, _| {
-            if ["GetItem", "BatchGetItem", "Query", "HeadObject"].contains(&action) {
+            if READS.contains(&action) {
                 return Fault::None;
             }
             begun += 1;
@@ -134,6 +138,11 @@ impl Faults {
         self.state(|state| state.requests.clone())
     }
 
+    /// How many requests since the plan was set may have changed something, retries included.
+    pub fn writes(&self) -> usize {
+        self.state(|state| state.requests.iter().filter(|action| !READS.contains(&action.as_str())).count())
+    }
+
     /// Waits until a request or an answer has been lost since the plan was set: then a process dies.
     async fn lost(&self) {
         self.state(|state| Arc::clone(&state.lost)).notified().await;
@@ -154,14 +163,9 @@ impl Faults {
         self.state(|state| state.permissions.clone())
     }
 
-    /// An HTTP client that follows the plan.
-    pub fn http_client(&self) -> SharedHttpClient {
-        http_client::client(self.connector())
-    }
-
-    /// What sends the requests of that client, and those about the bucket.
-    pub fn connector(&self) -> SharedHttpConnector {
-        SharedHttpConnector::new(FaultyConnector { faults: self.clone(), inner: connector() })
+    /// `inner`, whose requests follow the plan.
+    pub fn connector(&self, inner: SharedHttpConnector) -> SharedHttpConnector {
+        SharedHttpConnector::new(FaultyConnector { faults: self.clone(), inner })
     }
 
     fn decide(&self, action: &str, body: Option<&[u8]>) -> Fault {

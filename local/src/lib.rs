@@ -1,7 +1,7 @@
 //! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
-//! - [`database`] serves the embedded DynamoDB, [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
+//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded`]; [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
 //!   [`event_filter`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
@@ -19,6 +19,7 @@ pub mod collections;
 pub mod console;
 pub mod database;
 pub mod demo;
+pub mod embedded;
 pub mod event_filter;
 pub mod event_source;
 pub mod fault_run;
@@ -157,9 +158,9 @@ impl Settings {
 }
 
 impl Settings {
-    /// What the SDK's requests to the database go through.
-    fn http_client(&self) -> SharedHttpClient {
-        let connector = self.faults.connector();
+    /// What the SDK's requests to `database` go through.
+    fn http_client(&self, database: &Database) -> SharedHttpClient {
+        let connector = self.faults.connector(embedded::connector(database));
         http_client::client(if self.log { calls::connector(connector) } else { connector })
     }
 }
@@ -233,7 +234,8 @@ impl Stack {
             ssl_cert_file: None,
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
         };
-        let client = database::client(&dynamodb_url, None, Duration::from_secs(30));
+        let direct = http_client::client(embedded::connector(&database));
+        let client = database::client(&dynamodb_url, direct, Duration::from_secs(30));
         let mut tasks = vec![
             database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),
             bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,
@@ -248,10 +250,10 @@ impl Stack {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
             Box::pin(demo.load(&template, &store, &s3_url, config.clone())).await?;
         }
-        let faulty = database::client(&dynamodb_url, Some(settings.http_client()), settings.attempt);
+        let faulty = database::client(&dynamodb_url, settings.http_client(&database), settings.attempt);
         let service = Service {
             store: Store::new(faulty, config.table_name.clone()),
-            bucket: bucket::client(&s3_url, settings.faults.connector()),
+            bucket: bucket::client(&s3_url, settings.faults.connector(bucket::connector())),
             config,
             clock: settings.clock.clone(),
             ids: settings.ids.clone(),

@@ -187,7 +187,8 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
     for operation in OPERATIONS {
         add_operation(&copy, operation);
     }
-    let tests = ["test", "--package", "local", "--test", "stack", "--"];
+    // What is compiled once more is run for seconds: it need not be optimised.
+    let tests = ["test", "--profile", "dev", "--package", "local", "--test", "stack", "--"];
     // The first run writes packages and binaries, the next ones what is measured of them.
     let generators =
         ["alarms::", "contract::", "cost::", "events::", "operations::", "permissions::", "stored::", "template::"];

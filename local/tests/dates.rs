@@ -15,6 +15,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{ACME, acme, call, data, failure, id, json, kind, post, put_items, stack, streaming, tenant};
+use crate::sweep::cases;
 
 const BLOCK: u32 = 1024;
 const DAY: i64 = 86_400_000;
@@ -92,7 +93,7 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
 
     let whole = i64::try_from(ROWS).unwrap() * 60_000;
-    for number in 0..80 {
+    for number in cases(0..80) {
         // Most are exactly when a row was made, or a millisecond beside it.
         let mut time = || match random.u32(..4) {
             0 => BEGIN + random.i64(-DAY..whole + DAY),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
@@ -61,12 +62,7 @@ pub fn settings() -> Settings {
 
 /// The same with a few rows in every list, for tests that compare whole tables again and again.
 pub fn few() -> Settings {
-    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| {
-        let demo = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
-        let few = scratch("few.yaml");
-        std::fs::write(&few, demo.replace("repeat: 120", "repeat: 3").replace("repeat: 250", "repeat: 3")).unwrap();
-        loaded("few.db", Settings { demo: Some(few), stream: false, ..Settings::of(&root()) })
-    });
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("few.db", few_of(3, false)));
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
@@ -75,6 +71,21 @@ pub fn streaming() -> Settings {
     static LOADED: LazyLock<PathBuf> =
         LazyLock::new(|| loaded("demo-with-stream.db", Settings { stream: true, ..Settings::of(&root()) }));
     Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
+}
+
+/// The same with a few rows in every list, for tests that repeat much of what follows from a change.
+pub fn few_streaming() -> Settings {
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("few-with-stream.db", few_of(40, true)));
+    Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
+}
+
+/// The demo set with so many rows where it has a hundred or more.
+fn few_of(rows: usize, stream: bool) -> Settings {
+    let demo = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
+    let few = scratch(&format!("few-{rows}.yaml"));
+    let repeat = format!("repeat: {rows}");
+    std::fs::write(&few, demo.replace("repeat: 120", &repeat).replace("repeat: 250", &repeat)).unwrap();
+    Settings { demo: Some(few), stream, ..Settings::of(&root()) }
 }
 
 /// A file with the demo set. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were
@@ -90,11 +101,14 @@ fn loaded(name: &str, settings: Settings) -> PathBuf {
     file
 }
 
+/// The time limit of an attempt to call the database, or an endpoint that is not to be slow: no machine is so busy that it is reached by accident.
+pub const PATIENT: Duration = Duration::from_secs(20);
+
 /// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let look = Some(documented as Look);
-    Settings { clock, ids: Ids::counted(), demo: None, stream: false, look, ..Settings::of(&root()) }
+    Settings { clock, ids: Ids::counted(), demo: None, stream: false, attempt: PATIENT, look, ..Settings::of(&root()) }
 }
 
 pub async fn stack() -> Stack {

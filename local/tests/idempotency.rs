@@ -19,6 +19,7 @@ use crate::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, few, id, kind, portable, post, stack, valid_body,
     valid_call,
 };
+use crate::sweep::cases;
 
 const KEY: &str = "6b2d0a52-1f5c-4c1e-9f0e-canary000001";
 const LEASE: i64 = 30_000;
@@ -301,7 +302,7 @@ async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values
 
 #[tokio::test]
 async fn another_key_and_no_key_are_another_request() {
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let before = records(&stack).await;
         assert_eq!(stack.answer(&valid(route)).await.status, route.success, "{}", route.name);
@@ -314,7 +315,7 @@ async fn another_key_and_no_key_are_another_request() {
 
 #[tokio::test]
 async fn organisations_do_not_share_keys() {
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let first = stack.answer(&valid(route)).await;
         let others = keyed(valid_call(route, 'b', GLOBEX), KEY);
@@ -330,7 +331,7 @@ async fn organisations_do_not_share_keys() {
 #[tokio::test]
 async fn a_key_is_1_to_255_visible_characters() {
     let longest: String = ('!'..='~').cycle().take(255).collect();
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let before = everything(&stack).await;
         for wrong in
@@ -395,7 +396,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
 
 #[tokio::test]
 async fn other_methods_take_no_notice() {
-    for route in routes::ALL.iter().filter(|route| route.method != "POST") {
+    for route in cases(routes::ALL.iter().filter(|route| route.method != "POST")) {
         for key in [KEY, "", "not a key"] {
             let stack = stack().await;
             let answer = stack.answer(&keyed(valid_call(route, 'a', ACME), key)).await;
@@ -407,7 +408,7 @@ async fn other_methods_take_no_notice() {
 
 #[tokio::test]
 async fn after_a_day_the_key_is_as_good_as_new() {
-    for route in posts() {
+    for route in cases(posts()) {
         let (stack, clock, _) = disturbed().await;
         let first = stack.answer(&valid(route)).await;
         let before = records(&stack).await;
@@ -450,7 +451,7 @@ async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
 async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
     // Every stack begins as this one does.
     let before = records(&disturbed().await.0).await;
-    for route in posts() {
+    for route in cases(posts()) {
         let call = valid(route);
         let in_time = Outcome::undisturbed(&call, false).await;
         let late = Outcome::undisturbed(&call, true).await;
@@ -489,7 +490,7 @@ async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
 
 #[tokio::test]
 async fn who_dies_again_and_again_is_taken_over_again_and_again() {
-    for route in posts() {
+    for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
         let (stack, clock, faults) = disturbed().await;
@@ -510,7 +511,7 @@ async fn who_dies_again_and_again_is_taken_over_again_and_again() {
 
 #[tokio::test]
 async fn an_answer_of_the_database_that_gets_lost_is_survived() {
-    for route in posts() {
+    for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
         for lost in 0.. {
@@ -596,7 +597,7 @@ async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
 
 #[tokio::test]
 async fn of_two_at_once_one_is_carried_out() {
-    for route in posts() {
+    for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
         // Nobody has come before them, or one who has died.
@@ -633,14 +634,14 @@ async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_stag
     // It dies after the commit, before its answer is kept: the contacts may be sent now.
     let calls = {
         let (stack, _, watched) = disturbed().await;
-        watched.plan(|_, _| Fault::None);
+        watched.watch();
         stack.answer(&call).await;
         watched.requests().len()
     };
     assert!(dies(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
     let committed = records(&stack).await;
     clock.fetch_add(DAY - 1, Ordering::SeqCst);
-    faults.plan(|_, _| Fault::None);
+    faults.watch();
     let again = stack.answer(&call).await;
     assert!(!faults.requests().iter().any(|action| action == "BatchWriteItem"), "{:?}", faults.requests());
     faults.end();
@@ -677,7 +678,7 @@ async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
 
 #[tokio::test]
 async fn the_table_tells_neither_key_nor_answer() {
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let answer = stack.answer(&valid(route)).await;
         let items = everything(&stack).await;

@@ -163,6 +163,8 @@ async fn ids_in_the_path_take_every_form() {
 #[tokio::test]
 async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere() {
     for route in routes::ALL {
+        // A request that changes nothing leaves the stack to the next one.
+        let stays = if takes_body(route) || route.method == "GET" { Some(stack().await) } else { None };
         for (body, wanted) in [
             (&b"{"[..], r#"["body",1] json_invalid"#),
             (b"{\"a\": nope}", r#"["body",6] json_invalid"#),
@@ -172,7 +174,8 @@ async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere()
             (b"[]", r#"["body"] model_attributes_type"#),
             (b"12", r#"["body"] model_attributes_type"#),
         ] {
-            let stack = stack().await;
+            let fresh = if stays.is_none() { Some(stack().await) } else { None };
+            let stack = stays.as_ref().or(fresh.as_ref()).unwrap();
             let answer = stack.answer(&Call { body: body.to_vec(), ..valid_call(route, 'a', ACME) }).await;
             well_formed(&answer, route);
             if matches!(body, b"" | b"null") && **route == routes::UPSERT_CONTACT {

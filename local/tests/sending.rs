@@ -24,11 +24,8 @@ use shared::values::id::{EndpointId, OrgId};
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 
-use crate::fixture::{NOW, call, data, empty, everything};
+use crate::fixture::{NOW, PATIENT, call, data, empty, everything};
 use crate::openapi::documented_event;
-
-/// Nobody is slow by accident, however busy the machine is: that takes a fifth of an attempt.
-pub const PATIENT: Duration = Duration::from_secs(20);
 
 /// The service with nothing in it, and a receiver that answers 200 until it is told otherwise.
 pub struct World {
@@ -70,7 +67,6 @@ impl World {
             stream: true,
             clock: clock.clone(),
             faults: faults.clone(),
-            attempt: Duration::from_secs(20),
             network: loopback(PATIENT),
             ..empty()
         });
@@ -152,13 +148,24 @@ impl World {
         self.clock.set(self.clock.now().plus_seconds(seconds));
     }
 
-    /// So many minutes pass, with what is done in each.
+    /// So many minutes pass, with what is done in each. Where nothing is due, the ticks would find nothing: of such minutes only the last one has them.
     pub async fn minutes(&self, count: usize) {
-        for _ in 0..count {
+        for left in (0..count).rev() {
             self.pass(60);
-            self.stack.minute().await.unwrap();
-            self.settle().await;
+            if left == 0 || self.is_due() {
+                self.stack.minute().await.unwrap();
+                self.settle().await;
+            }
         }
+    }
+
+    /// Whether something has become due.
+    fn is_due(&self) -> bool {
+        let condition = "attribute_exists(due_pk) AND due_at <= :now";
+        let values = json!({":now": {"S": self.clock.now()}});
+        let request =
+            json!({"TableName": TABLE_NAME, "FilterExpression": condition, "ExpressionAttributeValues": values});
+        self.stack.database.scan(serde_json::from_value(request).unwrap()).unwrap().count > 0
     }
 
     /// What stands in the index of what becomes due, and for when.
@@ -191,27 +198,4 @@ pub fn is_signed_with(request: &Received, secret: &Value) -> bool {
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap());
     let wanted = Webhook::new(secret.as_str().unwrap()).unwrap().sign(id, timestamp, &request.body).unwrap();
     header("webhook-signature").split(' ').any(|signature| signature == wanted)
-}
-
-/// Has a process die at every write that `work` makes, before the write has taken effect and after: each time in a world of its own, at
-/// which `look` looks then.
-pub async fn killed_everywhere<W>(
-    prepare: impl AsyncFn() -> W,
-    of: impl Fn(&W) -> &World,
-    work: impl AsyncFn(&W),
-    look: impl AsyncFn(&W, String),
-) {
-    for writes in 0.. {
-        let prepared = prepare().await;
-        let faults = &of(&prepared).faults;
-        faults.die_after_writes(writes);
-        let died = faults.kill(work(&prepared)).await;
-        let calls = faults.requests().len();
-        faults.end();
-        look(&prepared, format!("after {writes} writes")).await;
-        if !died {
-            assert!(calls > 4, "there was nothing to do");
-            break;
-        }
-    }
 }

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+/// A quarter of what the tests do is to allocate memory, which takes this allocator half as long as that of the C library.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod addresses;
 mod alarms;
 mod campaigns;
@@ -41,6 +45,7 @@ mod sending;
 mod storage;
 mod stored;
 mod stream;
+mod sweep;
 mod template;
 mod unique;
 mod updates;

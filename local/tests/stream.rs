@@ -17,7 +17,8 @@ use shared::values::id::{LinkId, OrgId, TagId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, id, kind, root, streaming, valid_call};
+use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, few_streaming, id, kind, root, streaming, valid_call};
+use crate::sweep::cases;
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)
@@ -82,7 +83,7 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
 #[tokio::test]
 async fn what_fails_half_way_goes_on_where_it_stopped() {
     let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
     let kept = one_more_link(&stack).await;
     stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
@@ -115,8 +116,8 @@ async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
 
 #[tokio::test]
 async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
-    for seed in 0..5 {
-        let stack = Stack::start(streaming()).await.unwrap();
+    for seed in cases(0..5) {
+        let stack = Stack::start(few_streaming()).await.unwrap();
         let random = fastrand::Rng::with_seed(seed);
         let delay = Duration::from_millis(5);
         stack.stream.set_faults(&StreamFaults {

@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use local::database::Data;
 use local::{Settings, Stack};
+use ring::digest::{SHA256, digest};
+use tokio::sync::OnceCell;
 
 use crate::Result;
 use crate::process::{Program, path};
@@ -36,7 +39,19 @@ pub struct Bench {
     pub scratch: PathBuf,
     /// Functions that are not measured this time.
     pub skipped: BTreeSet<String>,
+    /// How often each count of instructions is taken.
+    pub effort: Effort,
     binaries: PathBuf,
+    loaded: OnceCell<PathBuf>,
+}
+
+/// How often each count of instructions is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Once or three times, which is enough to see that a count has not risen.
+    Quick,
+    /// As often as the middle one needs to be the same in every run.
+    Thorough,
 }
 
 impl Bench {
@@ -45,7 +60,9 @@ impl Bench {
         let root = root()?;
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
         std::fs::create_dir_all(&scratch)?;
-        let bench = Self { binaries: root.join("target/lambda"), root, scratch, skipped: BTreeSet::new() };
+        let binaries = root.join("target/lambda");
+        let (skipped, effort, loaded) = (BTreeSet::new(), Effort::Thorough, OnceCell::new());
+        let bench = Self { root, scratch, skipped, effort, binaries, loaded };
         run(&mut lambda_build(&bench.root)?)?;
         Ok(bench)
     }
@@ -66,7 +83,22 @@ impl Bench {
 
     /// A fresh service with the demo set, whose table the binaries use.
     pub async fn stack(&self) -> Result<Stack> {
-        Ok(Stack::start(Settings { stream: false, ..Settings::of(&self.root) }).await?)
+        let settings = || Settings { stream: false, ..Settings::of(&self.root) };
+        let load = async || -> Result<PathBuf> {
+            let file = self.scratch.join(format!("demo-{}.db", std::process::id()));
+            let stack = Stack::start(settings()).await?;
+            stack.database.vacuum_into(&file.display().to_string())?;
+            stack.stop().await;
+            Ok(file)
+        };
+        let loaded = self.loaded.get_or_try_init(load).await?;
+        Ok(Stack::start(Settings { data: Data::CopyOf(loaded.clone()), ..settings() }).await?)
+    }
+
+    /// What tells the binary of a function from another one of it: SHA-256, in hexadecimal digits.
+    pub fn digest(&self, name: &str) -> Result<String> {
+        let digest = digest(&SHA256, &std::fs::read(self.binary(name))?);
+        Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The file of a binary.

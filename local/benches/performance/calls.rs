@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::routes::{self, Route};
 
 use crate::Result;
-use crate::bench::{AT_ONCE, Bench, progress};
+use crate::bench::{AT_ONCE, Bench, Effort, progress};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::{Process, Program};
 use crate::recorder::Recorder;
@@ -20,6 +20,7 @@ pub const SECTION: &str = "A warm call";
 const WARM: usize = 6;
 /// Calls that count, each by itself.
 const COUNTED: usize = 11;
+const QUICK_COUNTED: usize = 3;
 /// Hundredths that authentication, validation, envelope and log line may add to the SDK's own work.
 const MOST: f64 = 15.0;
 /// Registers with the payment provider the first time; it is measured as it is from then on, with a call to the provider on both sides.
@@ -32,7 +33,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for route in routes::ALL.iter().filter(|route| !bench.skipped.contains(route.name)) {
         let (ours, bare) = operation(bench, route.name).await.map_err(|error| format!("{}: {error}", route.name))?;
         let reference = "bare";
-        let row = Row::new(SECTION, route.name, ours, Unit::Instructions);
+        let row = Row::new(SECTION, route.name, ours, Unit::Instructions).of_binary(bench.digest(route.name)?);
         figures.push(row.beside(reference, bare));
         let more = (ours / bare - 1.0) * 100.0;
         let row = Row::new(SECTION, format!("{}: more than {reference}", route.name), more, Unit::Percent);
@@ -44,14 +45,16 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 /// The count of every operation.
 pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
-    let count = async |(number, route): (usize, &&Route)| {
-        progress(&format!("calls of {}", route.name), number, routes::ALL.len());
+    let wanted: Vec<&Route> = routes::ALL.iter().copied().filter(|route| !bench.skipped.contains(route.name)).collect();
+    let all = wanted.len();
+    let count = async |(number, route): (usize, &Route)| {
+        progress(&format!("calls of {}", route.name), number, all);
         let World { stack, program, event, snapshot } = World::of(bench, route.name).await?;
         let count = warm(bench, &program, &event, |heads| snapshot.restore(&stack.database, heads)).await?;
         stack.stop().await;
         Ok((route.name.to_owned(), count))
     };
-    stream::iter(routes::ALL.iter().enumerate()).map(count).buffered(AT_ONCE).try_collect().await
+    stream::iter(wanted.into_iter().enumerate()).map(count).buffered(AT_ONCE).try_collect().await
 }
 
 /// What an operation is called in.
@@ -111,7 +114,8 @@ pub async fn warm(bench: &Bench, program: &Program, event: &str, restore: impl F
     restore(false)?;
     let mut process = program.clone().counted(&bench.scratch).start().await?;
     let mut counts = Vec::new();
-    for call in 0..WARM + COUNTED {
+    let counted = if bench.effort == Effort::Quick { QUICK_COUNTED } else { COUNTED };
+    for call in 0..WARM + counted {
         invoke(&mut process, event).await?;
         restore(true)?;
         // What the last of the others took, and the start, is not kept.

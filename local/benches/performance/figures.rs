@@ -34,6 +34,9 @@ pub struct Row {
     pub must: Option<Must>,
     /// Whether the figure is the same in every run of one build, so that a rise can be told from noise.
     pub exact: bool,
+    /// The digest of the binary that it was counted of: the same binary is not counted again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
 }
 
 /// What a figure counts.
@@ -111,6 +114,11 @@ impl Figures {
         Self { rows, series: self.series.clone() }
     }
 
+    /// The figure of `subject` in `section`.
+    pub fn row(&mut self, section: &str, subject: &str) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.section == section && row.subject == subject)
+    }
+
     /// The subjects of a section.
     pub fn subjects(&self, section: &str) -> BTreeSet<String> {
         let rows = self.rows.iter().filter(|row| row.section == section);
@@ -138,7 +146,14 @@ impl Row {
             reference: None,
             must: None,
             exact,
+            binary: None,
         }
+    }
+
+    /// The same, counted of the binary with this digest.
+    #[must_use]
+    pub fn of_binary(self, digest: String) -> Self {
+        Self { binary: Some(digest), ..self }
     }
 
     /// The same beside a reference.

@@ -54,8 +54,11 @@ struct Arguments {
     /// Only count the instructions of our own binaries, compare them with docs/performance.json, and fail where one rose by more than 3 %
     #[arg(long, conflicts_with = "measures")]
     check: bool,
-    /// Measure nothing: write page and charts from docs/performance.json
+    /// Only count the instructions of the functions whose binary has changed since, and write the counts down
     #[arg(long, conflicts_with_all = ["measures", "check", "new"])]
+    count: bool,
+    /// Measure nothing: write page and charts from docs/performance.json
+    #[arg(long, conflicts_with_all = ["measures", "check", "count", "new"])]
     render: bool,
     /// What `cargo bench` says to every benchmark
     #[arg(long, hide = true)]
@@ -115,6 +118,11 @@ async fn main() -> Result<ExitCode> {
     let mut bench = Bench::build()?;
     if arguments.check {
         return ratchet::check(&mut bench).await;
+    }
+    if arguments.count {
+        let counted = ratchet::write(&mut bench).await?;
+        page::write(&bench.root, &Kept::read(&bench.root)?)?;
+        return Ok(counted);
     }
     if arguments.new {
         bench.build_references()?;

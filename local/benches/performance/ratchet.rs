@@ -1,10 +1,11 @@
-//! Instruction counts may fall, and not rise unseen: `docs/performance.json` has them, and `--check` compares.
+//! Instruction counts may fall, and not rise unseen: `docs/performance.json` has them, and `--check` compares. It leaves out the functions whose binary
+//! is the one that was counted; `--count` counts the others thoroughly, and writes down their counts and digests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 use std::process::ExitCode;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Effort};
 use crate::figures::thousands;
 use crate::figures::{Figures, Row, Unit};
 use crate::kept::Kept;
@@ -35,8 +36,11 @@ struct Change {
 /// Counts, and tells what differs from what was written down; fails where a count has risen, or is no longer taken.
 pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
     let kept = Kept::read(&bench.root)?;
+    let unchanged = leave_out_unchanged(bench, &kept.figures)?;
     let was = Counts::of(bench, kept.processor(), &kept.figures)?;
+    bench.effort = Effort::Quick;
     let mut is = count(bench).await?;
+    bench.effort = Effort::Thorough;
     let failing: Vec<Change> = changes(&was, &is).into_iter().filter(Change::fails).collect();
     if !failing.is_empty() {
         // What a busy machine does to a count, a call made again for one, only ever adds to it.
@@ -45,9 +49,10 @@ pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
             eprintln!("{change}");
         }
         let names = bench.functions()?.into_iter().map(|function| function.name);
-        bench.skipped = names.filter(|name| !failing.iter().any(|change| change.is_of(name))).collect();
+        let others = names.filter(|name| !failing.iter().any(|change| change.is_of(name))).collect();
+        let unchanged = std::mem::replace(&mut bench.skipped, others);
         is.keep_lesser(&count(bench).await?);
-        bench.skipped.clear();
+        bench.skipped = unchanged;
     }
     if was.cpu != is.cpu {
         println!("counted on {}, compared with counts of {}: the C library and ring may differ", is.cpu, was.cpu);
@@ -59,10 +64,56 @@ pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
     let failed = changes.iter().filter(|change| change.fails()).count();
     let compared: usize = is.instructions.values().map(BTreeMap::len).sum();
     println!("{compared} counts, {} not as they were, of which {failed} must not be so", changes.len());
+    println!("{unchanged} functions left out: their binaries are the ones that were counted");
     if failed > 0 {
-        println!("where it is meant: `cargo performance` writes docs/performance.json anew");
+        println!("where it is meant: `cargo performance --count` writes these counts down");
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Counts the functions whose binary has changed since it was counted, and writes down what they take now.
+pub async fn write(bench: &mut Bench) -> Result<ExitCode> {
+    let mut kept = Kept::read(&bench.root)?;
+    let unchanged = leave_out_unchanged(bench, &kept.figures)?;
+    let (mut written, mut missing) = (0, Vec::new());
+    for (section, counts) in count(bench).await?.instructions {
+        for (name, count) in counts {
+            let Some(row) = kept.figures.row(&section, &name) else {
+                missing.push(format!("{section}: {name}"));
+                continue;
+            };
+            #[expect(clippy::cast_precision_loss, reason = "counts of instructions are far below 2^53")]
+            let value = count as f64;
+            (row.value, row.binary) = (value, Some(bench.digest(&name)?));
+            written += 1;
+        }
+    }
+    kept.write(&bench.root)?;
+    println!("{written} counts written, {unchanged} functions left out: their binaries are the ones that were counted");
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("not measured yet, `cargo performance --new` does that: {}", missing.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+/// Leaves out the functions whose binary is the one that was counted; how many these are.
+fn leave_out_unchanged(bench: &mut Bench, kept: &Figures) -> Result<usize> {
+    let mut unchanged = BTreeSet::new();
+    for function in bench.functions()? {
+        let digest = bench.digest(&function.name)?;
+        let mut rows = kept.rows.iter().filter(|row| is_counted(row) && row.subject == function.name).peekable();
+        if rows.peek().is_some() && rows.all(|row| row.binary.as_ref() == Some(&digest)) {
+            unchanged.insert(function.name);
+        }
+    }
+    bench.skipped = unchanged;
+    Ok(bench.skipped.len())
+}
+
+/// Whether a row has a count that is compared.
+fn is_counted(row: &Row) -> bool {
+    row.exact && row.unit == Unit::Instructions && SECTIONS.contains(&&*row.section)
 }
 
 async fn count(bench: &Bench) -> Result<Counts> {
@@ -81,8 +132,7 @@ impl Counts {
         let functions = bench.functions()?;
         let mut instructions: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for row in &figures.rows {
-            let kept = row.exact && row.unit == Unit::Instructions && SECTIONS.contains(&&*row.section);
-            if kept && functions.iter().any(|function| function.name == row.subject) {
+            if is_counted(row) && functions.iter().any(|function| function.name == row.subject) {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
                 let count = row.value.round() as u64;
                 instructions.entry(row.section.clone().into_owned()).or_default().insert(row.subject.clone(), count);

@@ -3,7 +3,7 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::Result;
-use crate::bench::{AT_ONCE, Bench, Function, progress};
+use crate::bench::{AT_ONCE, Bench, Effort, Function, progress};
 use crate::figures::{Figures, Must, Row, Unit, figure, median};
 use crate::process::Program;
 
@@ -13,6 +13,7 @@ pub const SECTION: &str = "Process start to first poll";
 const MOST: f64 = 4_000_000.0;
 /// Counted starts of each: on a busy machine some take a tenth more.
 const RUNS: usize = 3;
+const QUICK_RUNS: usize = 1;
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let stack = bench.stack().await?;
@@ -20,7 +21,9 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let naive = instructions(bench, &bench.naive(&stack)).await?;
     stack.stop().await;
     for (name, count) in ours(bench).await? {
+        let digest = bench.digest(&name)?;
         let row = Row::new(SECTION, name, count, Unit::Instructions).beside("hello, which has no SDK", hello);
+        let row = row.of_binary(digest);
         figures.push(row.must(Must::AtMost(MOST)));
     }
     figures.push(Row::new(SECTION, "hello", hello, Unit::Instructions));
@@ -43,7 +46,8 @@ pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
 
 async fn instructions(bench: &Bench, program: &Program) -> Result<f64> {
     let mut counts = Vec::new();
-    for _ in 0..RUNS {
+    let runs = if bench.effort == Effort::Quick { QUICK_RUNS } else { RUNS };
+    for _ in 0..runs {
         counts.push(figure(program.clone().counted(&bench.scratch).start().await?.end().await?));
     }
     Ok(median(counts))

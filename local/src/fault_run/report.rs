@@ -7,8 +7,6 @@ use crate::fault_run::check::Check;
 
 /// The most failures that are shown.
 const SHOWN: usize = 5;
-/// How much longer healthy endpoints may wait when there are faults.
-const SLOWER: f64 = 2.0;
 
 /// The endpoints of one manner.
 #[derive(Debug, Default)]
@@ -45,14 +43,9 @@ pub struct FaultRunReport {
 }
 
 impl FaultRunReport {
-    /// Whether every check passed, without the check of time.
+    /// Whether every check passed. None of them depends on how fast the machine is.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
-    }
-
-    /// Whether healthy endpoints waited no longer than allowed, if this was measured.
-    pub fn is_prompt(&self) -> bool {
-        self.slowest.is_none_or(|(clean, faulty)| faulty.as_secs_f64() <= clean.as_secs_f64() * SLOWER)
     }
 }
 
@@ -98,13 +91,13 @@ impl Display for FaultRunReport {
             }
         }
         if let Some((clean, faulty)) = self.slowest {
-            let word = if self.is_prompt() { "ok" } else { "FAILED" };
             let times = faulty.as_secs_f64() / clean.as_secs_f64();
             let (clean, faulty) = (clean.as_millis(), faulty.as_millis());
             writeln!(
                 formatter,
-                "{word:17}the slowest hundredth of healthy endpoints' events took {faulty} ms, {times:.1} times the {clean} ms \
-                 without faults"
+                "{:17}the slowest hundredth of healthy endpoints' events took {faulty} ms, {times:.1} times the {clean} ms \
+                 without faults; both depend on this machine",
+                ""
             )?;
         }
         Ok(())

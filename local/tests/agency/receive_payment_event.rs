@@ -24,6 +24,7 @@ use crate::fixture::{
     post, root, settings, stack, stack_with_clock, streaming,
 };
 use crate::records::{NOBODYS, changes, items, key, nothing};
+use crate::sweep::cases;
 
 const DAY: i64 = 86_400;
 
@@ -240,7 +241,7 @@ fn permutations(rest: &[usize]) -> Vec<Vec<usize>> {
 async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
     let stack = stack().await;
     let plan = new_plan(&stack, "pro").await;
-    for (number, order) in permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate() {
+    for (number, order) in cases(permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate()) {
         let (user, ending) = (new_user(&stack).await, number.to_string());
         let first =
             NewPaymentEvent { kind: "customer.subscription.created".into(), ..subscription("trialing", &ending, 90) };
@@ -274,7 +275,7 @@ async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
 #[tokio::test]
 async fn a_user_with_another_customer_keeps_nothing_of_the_former_one() {
     let stack = stack().await;
-    for (number, order) in permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate() {
+    for (number, order) in cases(permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate()) {
         let (user, former, present) = (new_user(&stack).await, format!("{number}_a"), format!("{number}_b"));
         let events = [
             checkout(&user, &former, 100),
@@ -389,7 +390,9 @@ async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_a
     let stack = stack().await;
     new_plan(&stack, "pro").await;
     let mut linked = 0;
-    for set in 0..SETS {
+    let sets = cases(0..SETS);
+    for set in &sets {
+        let set = *set;
         let mut random = fastrand::Rng::with_seed(set);
         let events: Vec<_> = (0..random.usize(3..10)).map(|_| RandomEvent::new(&mut random)).collect();
         let mut order: Vec<usize> = (0..events.len()).collect();
@@ -422,7 +425,8 @@ async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_a
             random.shuffle(&mut order);
         }
     }
-    assert!(linked > 100, "{linked}");
+    // Of a tenth of them there may be none in which somebody becomes a customer.
+    assert!(linked > 100 || sets.len() < 60, "{linked}");
 }
 
 #[tokio::test]

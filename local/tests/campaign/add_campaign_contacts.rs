@@ -9,7 +9,8 @@ use shared::values::id::ContactId;
 use crate::campaigns::{Sender, all, created};
 use crate::fixture::json;
 use crate::records::NOBODYS;
-use crate::sending::{events, killed_everywhere};
+use crate::sending::events;
+use crate::sweep::crashes_everywhere;
 
 const HOUR: i64 = 3600;
 
@@ -152,6 +153,6 @@ async fn wherever_a_process_dies_a_repeat_adds_the_rest_and_each_is_sent_once() 
                 "{what}"
             );
         };
-        killed_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
+        crashes_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
     }
 }

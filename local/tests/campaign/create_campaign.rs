@@ -8,7 +8,8 @@ use shared::values::time::Timestamp;
 use crate::campaigns::{Sender, all, created, event};
 use crate::fixture::{ACME, data, id, json, kind, post, stack};
 use crate::records::{changes, detail, issue, items, nothing, wrong};
-use crate::sending::{World, events, killed_everywhere};
+use crate::sending::{World, events};
+use crate::sweep::crashes_everywhere;
 
 const PATH: &str = "/api/v1/campaign/create";
 const HOUR: i64 = 3600;
@@ -165,9 +166,8 @@ async fn it_is_sent_once_when_its_time_comes() {
         let sender = Sender::of(World::start().await, kind, true, 12).await;
         let made = created(&sender, json!({"type": if kind.calls() { "outbound_call" } else { "message" }})).await;
         let id = made["id"].as_str().unwrap();
-        for _ in 0..59 {
-            sender.minute(&[id]).await;
-        }
+        sender.world.pass(HOUR - 120);
+        sender.minute(&[id]).await;
         assert_eq!((sender.received().len(), sender.campaign(id).await.0["status"].clone()), (0, json!("to_be_run")));
         sender.until_the_end(id).await;
         let (campaign, _) = sender.campaign(id).await;
@@ -176,7 +176,8 @@ async fn it_is_sent_once_when_its_time_comes() {
         let told = event(&sender.received()[0])["data"].clone();
         let message = if kind.calls() { Value::Null } else { json!("See you!") };
         assert_eq!((&told["campaign_id"], &told["message"]), (&json!(id), &message));
-        sender.world.minutes(120).await;
+        sender.world.pass(HOUR);
+        sender.world.minutes(3).await;
         assert_eq!(sender.received().len(), 12);
     }
 }
@@ -275,14 +276,12 @@ async fn wherever_a_process_dies_each_contact_is_sent_once() {
         sender.world.settle().await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
-        for _ in 0..8 {
-            sender.minute(&[id]).await;
-        }
+        sender.while_due_within(HOUR / 2, id).await;
         let (campaign, _) = sender.campaign(id).await;
         assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{what}");
         assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{what}");
     };
-    killed_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+    crashes_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
 }
 
 #[tokio::test]

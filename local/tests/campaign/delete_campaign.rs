@@ -16,7 +16,8 @@ use shared::values::id::CampaignContactId;
 
 use crate::campaigns::{Sender, event};
 use crate::fixture::{data, everything};
-use crate::sending::{World, id_of, killed_everywhere};
+use crate::sending::{World, id_of};
+use crate::sweep::crashes_everywhere;
 
 /// By conversation, the texts that it shows, each with its length.
 pub type Transcripts = BTreeMap<String, Vec<(String, u64)>>;
@@ -278,5 +279,5 @@ async fn wherever_the_process_dies_that_takes_a_contact_out_what_was_said_to_it_
         sender.world.settle().await;
         assert_eq!(&sender.transcripts().await, said, "{what}");
     };
-    killed_everywhere(prepare, |(sender, ..)| &sender.world, delete, look).await;
+    crashes_everywhere(prepare, |(sender, ..)| &sender.world, delete, look).await;
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::campaigns::{Sender, all};
 use crate::fixture::{ACME, call, id, kind, stack};
 use crate::records::{NOBODYS, detail, not_found};
-use crate::sending::{events, killed_everywhere};
+use crate::sending::events;
+use crate::sweep::crashes_everywhere;
 
 const DAY: i64 = 86_400;
 
@@ -129,7 +130,7 @@ async fn others_of_the_same_connector_are_not_held_up() {
 #[tokio::test]
 async fn what_is_paused_while_it_is_sent_stops_there() {
     for connected in [false, true] {
-        let sender = Sender::new(connected, 100).await;
+        let sender = Sender::new(connected, 40).await;
         let (world, id) = (&sender.world, sender.run(json!({})).await);
         let paused = sender.while_it_is_sent(&id, async || sender.control(&id, "pause").await).await;
         assert_eq!(paused.0, 200);
@@ -140,8 +141,8 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
         assert_eq!((sender.received().len(), sender.outcome(&id).await), (received, outcome));
         sender.control(&id, "resume").await;
         sender.until_the_end(&id).await;
-        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all("sent", 100), 100));
-        assert_eq!(events(&sender.received()).len(), if connected { 100 } else { 0 });
+        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all("sent", 40), 40));
+        assert_eq!(events(&sender.received()).len(), if connected { 40 } else { 0 });
     }
 }
 
@@ -180,14 +181,14 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
         assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
     };
-    Box::pin(killed_everywhere(&waiting, |(sender, _)| &sender.world, pause, once)).await;
+    Box::pin(crashes_everywhere(&waiting, |(sender, _)| &sender.world, pause, once)).await;
     let paused = async || {
         let campaign = waiting().await;
         pause(&campaign).await;
         assert_eq!(campaign.0.received(), []);
         campaign
     };
-    Box::pin(killed_everywhere(paused, |(sender, _)| &sender.world, resume, once)).await;
+    Box::pin(crashes_everywhere(paused, |(sender, _)| &sender.world, resume, once)).await;
 }
 
 #[tokio::test]

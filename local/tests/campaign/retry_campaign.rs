@@ -9,7 +9,8 @@ use shared::records::widget::WidgetType;
 
 use crate::campaigns::{Sender, all};
 use crate::fixture::data;
-use crate::sending::{World, events, id_of, killed_everywhere};
+use crate::sending::{World, events, id_of};
+use crate::sweep::crashes_everywhere;
 
 /// A campaign to so many contacts, all of which have failed.
 async fn failed(contacts: usize, body: Value) -> (Sender, String) {
@@ -145,12 +146,10 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
         if sender.outcome(id).await == all("failed", 2) {
             assert_eq!(sender.control(id, "retry").await.0, 200, "{what}");
         }
-        for _ in 0..8 {
-            sender.minute(&[id]).await;
-        }
+        sender.until_the_end(id).await;
         assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
         let events = events(&sender.received()).len();
         assert_eq!((events, sender.conversations().await.len()), (2, 4), "{what}");
     };
-    killed_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+    crashes_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
 }

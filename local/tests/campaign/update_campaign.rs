@@ -13,7 +13,8 @@ use super::add_campaign_contacts::{empty, texts};
 use crate::campaigns::{Sender, all, created, event};
 use crate::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::records::{NOBODYS, detail, not_found, wrong};
-use crate::sending::{events, killed_everywhere};
+use crate::sending::events;
+use crate::sweep::crashes_everywhere;
 
 const HOUR: i64 = 3600;
 
@@ -148,7 +149,8 @@ async fn a_status_stops_and_continues_it_at_any_time() {
         for refused in [json!({"status": "paused"}), json!({"name": "Late"})] {
             assert_eq!(sender.update(&id, &refused).await, (409, json!(["campaign_id", "campaign_cancelled"])));
         }
-        sender.world.minutes(120).await;
+        sender.world.pass(7200);
+        sender.world.minutes(2).await;
         assert_eq!((sender.received().len(), sender.world.due().await.len()), (2 * executions, 0));
     }
 }
@@ -339,7 +341,7 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
                 "{what}"
             );
         };
-        killed_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
+        crashes_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
     }
 }
 

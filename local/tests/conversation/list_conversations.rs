@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::fixture::{ACME, NOW, acme, call, data, everything, id, kind, post, put_items, stack, streaming};
 use crate::records::{DEMO_TIME, List, NO_UUID, NOBODYS, detail, is_a_list, issue};
+use crate::sweep::cases;
 
 const LIST: List = List { path: "/api/v1/conversation", at: "/data", kind: kind::CONVERSATION, first: 0, total: 2 };
 
@@ -163,7 +164,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[tokio::test]
 async fn every_choice_is_what_a_filter_of_a_vec_is() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..4 {
+    for _ in cases(0..4) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
         println!("{steps:?}");
         let stack = Stack::start(streaming()).await.unwrap();

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::fixture::{ACME, acme, call, data, failure, id, kind, send, stack, stack_of_today, streaming, valid_call};
 use crate::records::{ACME_ORG, DEMO_TIME, deletes};
+use crate::sweep::cases;
 
 /// Seconds after which a file gets no bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;
@@ -133,7 +134,7 @@ async fn a_bucket_that_fails_is_asked_again_until_the_bytes_are_gone() {
 
 #[tokio::test]
 async fn however_the_stream_delivers_and_whoever_removes_the_rows_the_bytes_are_gone() {
-    for seed in 0..3 {
+    for seed in cases(0..3) {
         let (stack, clock) = stack_of_today(streaming()).await;
         let random = fastrand::Rng::with_seed(seed);
         let delay = std::time::Duration::from_millis(5);

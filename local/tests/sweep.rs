@@ -1,0 +1,85 @@
+//! Sweeps: tests of many cases, such as a crash at every write. `cargo test` takes a random tenth of the cases and prints its seed.
+//!
+//! The variable `SWEEP` chooses: `all` takes all cases, as CI does, and a seed takes the tenth that a failed test has printed.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+
+use crate::sending::World;
+
+/// The cases that a sweep takes.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    All,
+    /// A random tenth, by this seed.
+    Tenth(u64),
+}
+
+impl Part {
+    /// As the variable `SWEEP` has it.
+    #[expect(clippy::disallowed_methods, reason = "this variable is for tests, not for the service")]
+    fn chosen() -> Self {
+        match std::env::var("SWEEP") {
+            Ok(all) if all == "all" => Self::All,
+            Ok(seed) => Self::Tenth(seed.parse().unwrap_or_else(|_| panic!("SWEEP is `all` or a seed, not `{seed}`"))),
+            Err(_) => Self::Tenth(fastrand::u64(0..1_000_000)),
+        }
+    }
+
+    fn of<T>(self, all: Vec<T>) -> Vec<T> {
+        let Self::Tenth(seed) = self else { return all };
+        let chosen = Rng::with_seed(seed).choose_multiple(0..all.len(), all.len().div_ceil(10));
+        all.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, one)| one).collect()
+    }
+}
+
+/// The cases of `all` that this run takes, in their order. A test that fails shows what this prints.
+pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let (chosen, all) = (Part::chosen(), all.into_iter().collect::<Vec<_>>());
+    let count = all.len();
+    let taken = chosen.of(all);
+    if let Part::Tenth(seed) = chosen {
+        println!("SWEEP={seed}: {} of {count} cases", taken.len());
+    }
+    taken
+}
+
+/// Has a process crash at every write that `work` makes, before the write has taken effect and after: each time in a world of its own, at which
+/// `look` looks then. At first nothing crashes: this tells how many writes there are.
+pub async fn crashes_everywhere<W>(
+    prepare: impl AsyncFn() -> W,
+    of: impl Fn(&W) -> &World,
+    work: impl AsyncFn(&W),
+    look: impl AsyncFn(&W, String),
+) {
+    let undisturbed = prepare().await;
+    let faults = &of(&undisturbed).faults;
+    faults.watch();
+    work(&undisturbed).await;
+    let writes = faults.writes();
+    faults.end();
+    look(&undisturbed, "undisturbed".to_owned()).await;
+    assert!(writes > 0, "there was nothing to do");
+    // With the last one every write has taken effect, but its answer is lost.
+    for after in cases(0..=writes) {
+        let prepared = prepare().await;
+        let faults = &of(&prepared).faults;
+        faults.die_after_writes(after);
+        let died = faults.kill(work(&prepared)).await;
+        faults.end();
+        assert!(died, "nothing crashed after {after} of {writes} writes");
+        look(&prepared, format!("after {after} of {writes} writes")).await;
+    }
+}
+
+#[test]
+fn a_seed_takes_the_same_tenth_each_time_and_all_seeds_take_everything() {
+    let all: Vec<usize> = (0..95).collect();
+    assert_eq!(Part::All.of(all.clone()), all);
+    let of = |seed| Part::Tenth(seed).of(all.clone());
+    assert_eq!((of(7).len(), of(7)), (10, of(7)));
+    let together: BTreeSet<usize> = (0..200).flat_map(of).collect();
+    assert_eq!(together.into_iter().collect::<Vec<_>>(), all);
+    assert_eq!(Part::Tenth(7).of(vec!["the only one"]), ["the only one"]);
+}
