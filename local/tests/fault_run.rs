@@ -1,4 +1,4 @@
-//! The fault run in short: the same acts and the same checks as `cargo run --package local --bin faults`, of which nothing is timed.
+//! The fault run in short: the same acts and the same checks as `cargo faults`, of which nothing is timed.
 //!
 //! It is a program of its own, so that it does not share the machine with all the other tests.
 

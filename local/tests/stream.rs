@@ -115,6 +115,21 @@ async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
+async fn a_database_that_is_unavailable_for_minutes_uses_up_no_attempts() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
+    let kept = one_more_link(&stack).await;
+    stack.settle().await.unwrap();
+    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
+    // Eleven attempts of the event source would be used up by thirty-three of these.
+    faults.plan(|_, number| if number < 100 { Fault::Throttle } else { Fault::None });
+    stack.settle().await.unwrap();
+    faults.end();
+    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+    assert_eq!(links(&stack, ACME).await["items"], json!(kept));
+}
+
+#[tokio::test]
 async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
     for seed in cases(0..5) {
         let stack = Stack::start(few_streaming()).await.unwrap();

@@ -7,6 +7,7 @@ pub struct RecordChanged;
 
 impl StreamConsumer for RecordChanged {
     const NAME: &'static str = "record-changed";
+    const PATIENCE: i64 = 120;
 
     async fn handle(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
         reactions::react(cx, batch).await

@@ -1,4 +1,4 @@
-//! `cargo run --package local --bin faults`: closes conversations and sends campaigns while everything goes wrong that may.
+//! `cargo faults`: closes conversations and sends campaigns while everything goes wrong that may.
 
 use std::path::Path;
 use std::process::ExitCode;

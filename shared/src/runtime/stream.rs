@@ -15,6 +15,9 @@ use crate::values::time::Timestamp;
 pub trait StreamConsumer: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
+    /// Seconds for which an invocation tries again while the database is unavailable, before it uses up one of the attempts of the event source. They end
+    /// well before the timeout of the function.
+    const PATIENCE: i64 = 0;
 
     /// The handler. The changes are in the order of the stream.
     fn handle(cx: &EventContext<'_>, batch: &[Change]) -> impl Future<Output = Handled> + Send;
@@ -24,6 +27,10 @@ pub trait StreamConsumer: 'static {
         std::future::ready(Ok(()))
     }
 }
+
+/// Seconds until an invocation tries again, at first and later.
+const FIRST_PAUSE: i64 = 1;
+const LONGEST_PAUSE: i64 = 30;
 
 /// Whether a batch was handled as a whole.
 pub type Handled = Result<(), Unhandled>;
@@ -178,6 +185,7 @@ pub struct ItemFailure {
 pub struct Consumer {
     /// Kebab-case name.
     pub name: &'static str,
+    patience: i64,
     handle: Handle,
     tick: crate::runtime::schedule::Tick,
 }
@@ -187,16 +195,35 @@ type Handle = for<'a> fn(&'a EventContext<'a>, &'a [Change]) -> Pin<Box<dyn Futu
 impl Consumer {
     /// `C`, without its type.
     pub const fn of<C: StreamConsumer>() -> Self {
-        Self { name: C::NAME, handle: |cx, batch| Box::pin(C::handle(cx, batch)), tick: |cx| Box::pin(C::tick(cx)) }
+        Self {
+            name: C::NAME,
+            patience: C::PATIENCE,
+            handle: |cx, batch| Box::pin(C::handle(cx, batch)),
+            tick: |cx| Box::pin(C::tick(cx)),
+        }
     }
 
-    /// Handles a batch and says what to repeat.
+    /// Handles a batch and says what to repeat. An answer that asks for a repeat uses up one of a few attempts, which are for changes that cannot be
+    /// handled: while the database is unavailable, the invocation itself tries again.
     pub async fn handle(&self, cx: &EventContext<'_>, event: &StreamEvent) -> BatchOutcome {
-        let Err(Unhandled { at, cause }) = (self.handle)(cx, &event.records).await else {
-            tracing::info!(consumer = self.name, changes = event.records.len(), "batch");
-            return BatchOutcome::default();
+        let clock = &cx.service.clock;
+        let (until, mut pause, mut handled) = (clock.now().plus_seconds(self.patience), FIRST_PAUSE, 0);
+        let cause = loop {
+            let left = event.records.get(handled..).unwrap_or_default();
+            let Err(Unhandled { at, cause }) = (self.handle)(cx, left).await else {
+                tracing::info!(consumer = self.name, changes = event.records.len(), "batch");
+                return BatchOutcome::default();
+            };
+            handled += at;
+            let again = clock.now().plus_seconds(pause);
+            if !matches!(cause, Error::Unavailable(_)) || again > until {
+                break cause;
+            }
+            tracing::info!(consumer = self.name, %cause, pause, "the database is unavailable");
+            clock.sleep_until(again).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
         };
-        let first = event.records.get(at).or(event.records.first());
+        let first = event.records.get(handled).or(event.records.first());
         let item_identifier = first.map(|change| change.dynamodb.sequence_number.clone()).unwrap_or_default();
         tracing::error!(consumer = self.name, sequence_number = item_identifier, %cause, "change");
         BatchOutcome { batch_item_failures: vec![ItemFailure { item_identifier }] }
