@@ -2,6 +2,7 @@
 //!
 //! Whoever is in another process uses the address at which [`database::serve`](crate::database::serve) answers.
 
+use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -11,9 +12,15 @@ use dynoxide::Database;
 use dynoxide::errors::{DynoxideError, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use shared::runtime::http_client;
 use tokio::task::yield_now;
 
-/// What sends the SDK's requests to `database`.
+/// The HTTP client with which the SDK reaches `database`.
+pub fn http_client(database: &Database) -> SharedHttpClient {
+    http_client::client(connector(database))
+}
+
+/// What sends the requests of that client.
 pub fn connector(database: &Database) -> SharedHttpConnector {
     SharedHttpConnector::new(EmbeddedConnector(database.clone()))
 }

@@ -234,8 +234,7 @@ impl Stack {
             ssl_cert_file: None,
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
         };
-        let direct = http_client::client(embedded::connector(&database));
-        let client = database::client(&dynamodb_url, direct, Duration::from_secs(30));
+        let client = database::client(&dynamodb_url, embedded::http_client(&database), Duration::from_secs(30));
         let mut tasks = vec![
             database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),
             bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,

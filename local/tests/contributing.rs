@@ -124,6 +124,8 @@ impl Copy {
     fn cargo(&self, update: bool, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(&self.0).args(arguments).env("CARGO_TARGET_DIR", target());
+        // The copy is compiled three times, each time a little more of it.
+        command.env("CARGO_INCREMENTAL", "1");
         // Those of this test's own run would change what is compiled.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_")) {
             command.env_remove(name);
