@@ -53,23 +53,24 @@ pub async fn crashes_everywhere<W>(
     work: impl AsyncFn(&W),
     look: impl AsyncFn(&W, String),
 ) {
-    let undisturbed = prepare().await;
+    // Boxed, as are the futures below: whoever sweeps would otherwise carry the memory of a world.
+    let undisturbed = Box::pin(prepare()).await;
     let faults = &of(&undisturbed).faults;
     faults.watch();
-    work(&undisturbed).await;
+    Box::pin(work(&undisturbed)).await;
     let writes = faults.writes();
     faults.end();
-    look(&undisturbed, "undisturbed".to_owned()).await;
+    Box::pin(look(&undisturbed, "undisturbed".to_owned())).await;
     assert!(writes > 0, "there was nothing to do");
     // With the last one every write has taken effect, but its answer is lost.
     for after in cases(0..=writes) {
-        let prepared = prepare().await;
+        let prepared = Box::pin(prepare()).await;
         let faults = &of(&prepared).faults;
         faults.die_after_writes(after);
-        let died = faults.kill(work(&prepared)).await;
+        let died = faults.kill(Box::pin(work(&prepared))).await;
         faults.end();
         assert!(died, "nothing crashed after {after} of {writes} writes");
-        look(&prepared, format!("after {after} of {writes} writes")).await;
+        Box::pin(look(&prepared, format!("after {after} of {writes} writes"))).await;
     }
 }
 

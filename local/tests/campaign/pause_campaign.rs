@@ -181,14 +181,14 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
         assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
     };
-    Box::pin(crashes_everywhere(&waiting, |(sender, _)| &sender.world, pause, once)).await;
+    crashes_everywhere(&waiting, |(sender, _)| &sender.world, pause, once).await;
     let paused = async || {
         let campaign = waiting().await;
         pause(&campaign).await;
         assert_eq!(campaign.0.received(), []);
         campaign
     };
-    Box::pin(crashes_everywhere(paused, |(sender, _)| &sender.world, resume, once)).await;
+    crashes_everywhere(paused, |(sender, _)| &sender.world, resume, once).await;
 }
 
 #[tokio::test]
