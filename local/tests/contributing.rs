@@ -206,7 +206,10 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
         ],
     ];
     let told: Vec<_> = generators.iter().map(|writing| copy.cargo(true, &[&tests[..], writing].concat()).1).collect();
-    let (builds, last) = copy.cargo(false, &["build", "--package", "note"]);
+    // Beside `local` the dependencies have the features with which they are compiled already.
+    let binaries = OPERATIONS.iter().flat_map(|(_, name, ..)| ["--bin", name]);
+    let build = ["build", "--package", "local", "--package", "note"].into_iter().chain(binaries);
+    let (builds, last) = copy.cargo(false, &build.collect::<Vec<_>>());
     assert!(builds, "{last}\n{}", told.concat());
     for name in OPERATIONS.map(|(_, name, ..)| name) {
         assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {}", told.concat());
