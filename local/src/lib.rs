@@ -53,7 +53,7 @@ use shared::records::api_key::Limits;
 use shared::request::authentication::KeyCache;
 use shared::request::context::{Clock, Ids, Service};
 use shared::request::limit::Limiter;
-use shared::runtime::config::Config;
+use shared::runtime::config::{Config, TABLE_ATTEMPT};
 use shared::runtime::http_client;
 use shared::table::store::Store;
 use tokio::net::TcpListener;
@@ -144,7 +144,7 @@ impl Settings {
             clock: Clock::System,
             ids: Ids::Random,
             faults: Faults::default(),
-            attempt: Duration::from_secs(1),
+            attempt: TABLE_ATTEMPT,
             sends_per_second: 10,
             // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
             key_limits: Limits::new(10_000, 1_000_000),
@@ -232,6 +232,7 @@ impl Stack {
             cors_allow_origin: settings.cors_allow_origin.clone(),
             api_base_url: Some(url.clone()),
             ssl_cert_file: None,
+            table_attempt: settings.attempt,
             demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
         };
         let client = database::client(&dynamodb_url, embedded::http_client(&database), Duration::from_secs(30));

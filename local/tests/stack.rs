@@ -17,6 +17,7 @@ mod console;
 mod contract;
 mod cost;
 mod dates;
+mod deletes;
 mod demo;
 mod document;
 mod events;
@@ -38,6 +39,7 @@ mod mcp;
 mod openapi;
 mod operations;
 mod outbox;
+mod pages;
 mod permissions;
 mod records;
 mod replay;
@@ -110,18 +112,9 @@ mod delivery {
     mod list_deliveries;
     mod redeliver;
 }
-mod form {
-    mod delete_form;
-}
-mod intent {
-    mod delete_intent;
-}
 mod link {
     mod create_link_tag_entity;
     mod read_link_tag_entity_list;
-}
-mod tag {
-    mod delete_tag;
 }
 mod user {
     mod get_agent_list;

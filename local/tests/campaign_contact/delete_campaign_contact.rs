@@ -4,7 +4,7 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 
 use crate::campaigns::Sender;
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::fixture::{ACME, call, data, id, kind, post, stack};
 use crate::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
 use crate::sending::id_of;
 
@@ -60,18 +60,6 @@ async fn a_contact_of_a_cancelled_campaign_goes_as_it_is_seen() {
     assert_eq!(gone["status"], "cancelled");
     let left = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
     assert_eq!(left["counts"], json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 2}));
-}
-
-#[tokio::test]
-async fn of_several_at_once_one_removes_it() {
-    let stack = stack().await;
-    let delete = call("DELETE", &format!("/api/v1/campaign_contact/{}", id('a', kind::CAMPAIGN, 1)), ACME);
-    let answers = futures_util::future::join_all((0..5).map(|_| stack.answer(&delete))).await;
-    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
-    statuses.sort_unstable();
-    assert_eq!(statuses, [200, 404, 404, 404, 404]);
-    let left = call("GET", &format!("/api/v1/campaign/get/{}", id('a', kind::CAMPAIGN, 0)), ACME);
-    assert_eq!(json(&stack.answer(&left).await)["data"]["counts"]["queued"], 2);
 }
 
 #[tokio::test]

@@ -21,12 +21,8 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{ACME, NOW, acme, call, data, everything, id, kind, post, put_items, stack, streaming};
-use crate::records::{DEMO_TIME, List, NO_UUID, NOBODYS, detail, is_a_list, issue};
+use crate::records::{DEMO_TIME, NO_UUID, NOBODYS, detail, issue, list_begins_with};
 use crate::sweep::cases;
-
-const LIST: List = List { path: "/api/v1/conversation", at: "/data", kind: kind::CONVERSATION, first: 0, total: 2 };
-
-is_a_list!(LIST);
 
 /// The demo set's first conversation, which is closed, or its second.
 pub fn demo(number: u32) -> Value {
@@ -48,12 +44,7 @@ pub fn demo(number: u32) -> Value {
 
 #[tokio::test]
 async fn a_conversation_is_listed_without_what_was_said() {
-    LIST.begins_with(demo(0)).await;
-}
-
-#[tokio::test]
-async fn an_empty_list_has_no_pages() {
-    LIST.is_empty_where_nothing_has_been_made().await;
+    list_begins_with("/api/v1/conversation", demo(0)).await;
 }
 
 async fn list(stack: &Stack, query: &str) -> Answer {

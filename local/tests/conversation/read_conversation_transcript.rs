@@ -3,23 +3,16 @@
 use serde_json::json;
 
 use super::read_conversation::message;
-use crate::fixture::{ACME, call, kind, stack};
-use crate::records::{List, NOBODYS, detail, is_a_list, not_found};
-
-/// The transcript of the demo set's closed conversation.
-const LIST: List = List {
-    path: "/api/v1/conversation/01900000-0000-7000-8000-a00f00000000/transcript",
-    at: "/data",
-    kind: kind::MESSAGE,
-    first: 0,
-    total: 2,
-};
-
-is_a_list!(LIST);
+use crate::fixture::{ACME, call, stack};
+use crate::records::{NOBODYS, detail, list_begins_with, not_found};
 
 #[tokio::test]
 async fn what_was_said_first_stands_first() {
-    LIST.begins_with(message(0, "bot", "Hello, how can we help?")).await;
+    list_begins_with(
+        "/api/v1/conversation/01900000-0000-7000-8000-a00f00000000/transcript",
+        message(0, "bot", "Hello, how can we help?"),
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -2,28 +2,21 @@
 
 use serde_json::json;
 
-use crate::fixture::kind;
-use crate::records::{List, is_a_list};
-
-const LIST: List = List { path: "/api/v1/link_tag_entity/list", at: "/data", kind: kind::LINK, first: 0, total: 250 };
-
-is_a_list!(LIST);
+use crate::records::list_begins_with;
 
 #[tokio::test]
 async fn a_link_has_all_fields_of_the_specification() {
-    LIST.begins_with(json!({
-        "id": "01900000-0000-7000-8000-a00d00000000",
-        "entity_id": "widget-0",
-        "entity_type": "widget",
-        "tag_id": "01900000-0000-7000-8000-a00100000001",
-        "created_at": "2026-01-01T00:00:00.000Z",
-        "updated_at": "2026-01-01T00:00:00.000Z",
-        "created_by_id": "01900000-0000-7000-8000-a00c00000000",
-    }))
+    list_begins_with(
+        "/api/v1/link_tag_entity/list",
+        json!({
+            "id": "01900000-0000-7000-8000-a00d00000000",
+            "entity_id": "widget-0",
+            "entity_type": "widget",
+            "tag_id": "01900000-0000-7000-8000-a00100000001",
+            "created_at": "2026-01-01T00:00:00.000Z",
+            "updated_at": "2026-01-01T00:00:00.000Z",
+            "created_by_id": "01900000-0000-7000-8000-a00c00000000",
+        }),
+    )
     .await;
-}
-
-#[tokio::test]
-async fn an_empty_list_has_no_pages() {
-    LIST.is_empty_where_nothing_has_been_made().await;
 }

@@ -2,51 +2,44 @@
 
 use serde_json::json;
 
-use crate::fixture::kind;
-use crate::records::{DEMO_TIME, List, is_a_list};
-
-const LIST: List = List { path: "/api/v1/user/get_agent_list/", at: "/data", kind: kind::USER, first: 0, total: 120 };
-
-is_a_list!(LIST);
+use crate::records::{DEMO_TIME, list_begins_with};
 
 #[tokio::test]
 async fn a_user_has_all_fields_of_the_specification() {
-    LIST.begins_with(json!({
-        "id": "01900000-0000-7000-8000-a00c00000000",
-        "first_name": "User",
-        "last_name": "0",
-        "email": "user0@acme.example",
-        "is_active": true,
-        "is_superuser": false,
-        "birthdate": null,
-        "is_enterprise": false,
-        "role_id": null,
-        "phone": null,
-        "state": null,
-        "country": "NL",
-        "address": null,
-        "active_billing_plan_id": null,
-        "next_billing_plan_id": null,
-        "payment_customer_id": null,
-        "payment_subscription_id": null,
-        "payment_subscription_status": null,
-        "payment_has_payment_method": false,
-        "is_trial": false,
-        "used_trial": true,
-        "is_paying": true,
-        "payment_last_payment_date": null,
-        "billing_updated_at": null,
-        "last_credits_refresh": null,
-        "next_credits_refresh": null,
-        "follower_count": 0,
-        "following_count": 0,
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-    }))
+    list_begins_with(
+        "/api/v1/user/get_agent_list/",
+        json!({
+            "id": "01900000-0000-7000-8000-a00c00000000",
+            "first_name": "User",
+            "last_name": "0",
+            "email": "user0@acme.example",
+            "is_active": true,
+            "is_superuser": false,
+            "birthdate": null,
+            "is_enterprise": false,
+            "role_id": null,
+            "phone": null,
+            "state": null,
+            "country": "NL",
+            "address": null,
+            "active_billing_plan_id": null,
+            "next_billing_plan_id": null,
+            "payment_customer_id": null,
+            "payment_subscription_id": null,
+            "payment_subscription_status": null,
+            "payment_has_payment_method": false,
+            "is_trial": false,
+            "used_trial": true,
+            "is_paying": true,
+            "payment_last_payment_date": null,
+            "billing_updated_at": null,
+            "last_credits_refresh": null,
+            "next_credits_refresh": null,
+            "follower_count": 0,
+            "following_count": 0,
+            "created_at": DEMO_TIME,
+            "updated_at": DEMO_TIME,
+        }),
+    )
     .await;
-}
-
-#[tokio::test]
-async fn an_empty_list_has_no_pages() {
-    LIST.is_empty_where_nothing_has_been_made().await;
 }

@@ -2,17 +2,8 @@
 
 use serde_json::Value;
 
-use super::read_webhook;
 use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{deletes, detail, not_found};
-
-#[tokio::test]
-async fn each_goes_as_it_was_and_leaves_a_hole() {
-    for number in 0..2 {
-        let path = format!("/api/v1/outbound_webhook/{}", id('a', kind::WEBHOOK, number));
-        deletes(&path, read_webhook::demo(number), "WEBHOOK", number, "webhook_id").await;
-    }
-}
+use crate::records::{detail, not_found};
 
 #[tokio::test]
 async fn it_leaves_the_list_and_its_place_is_not_given_again() {
@@ -53,16 +44,4 @@ async fn nothing_can_be_done_with_it_any_more() {
         call.body = b"{}".to_vec();
         assert_eq!(detail(&stack.answer(&call).await), not_found("webhook_id"), "{method} {rest}");
     }
-}
-
-#[tokio::test]
-async fn of_several_at_once_one_removes_it() {
-    let stack = stack().await;
-    let delete = call("DELETE", &format!("/api/v1/outbound_webhook/{}", id('a', kind::WEBHOOK, 1)), ACME);
-    let answers = futures_util::future::join_all((0..5).map(|_| stack.answer(&delete))).await;
-    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
-    statuses.sort_unstable();
-    assert_eq!(statuses, [200, 404, 404, 404, 404]);
-    let list = data(&stack.answer(&call("GET", "/api/v1/outbound_webhook/list", ACME)).await);
-    assert_eq!(list["total"], 1);
 }

@@ -1,10 +1,14 @@
 //! Reads every environment variable of the functions, once, at their start.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
 use crate::records::api_key::Limits;
+
+/// The time limit of an attempt to reach the table, if none is set.
+pub const TABLE_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// The configuration.
 #[derive(Debug, Clone)]
@@ -25,6 +29,8 @@ pub struct Config {
     pub api_base_url: Option<String>,
     /// `SSL_CERT_FILE`: a file with the certificates of private authorities, as PEM, which vouch for receivers of events as the public ones do.
     pub ssl_cert_file: Option<PathBuf>,
+    /// `TABLE_ATTEMPT_SECONDS`: the time limit of an attempt to reach the table. If it is not set, [`TABLE_ATTEMPT`].
+    pub table_attempt: Duration,
     /// The key that the page of the API begins with. Only `cargo local` sets it; no variable of the environment does.
     pub demo_key: Option<String>,
 }
@@ -87,6 +93,7 @@ impl Config {
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
             ssl_cert_file: variable("SSL_CERT_FILE").map(PathBuf::from),
+            table_attempt: seconds("TABLE_ATTEMPT_SECONDS")?.unwrap_or(TABLE_ATTEMPT),
             demo_key: None,
         })
     }
@@ -98,6 +105,10 @@ fn required(name: &'static str) -> Result<String, Unset> {
 
 fn number(name: &'static str) -> Result<u32, Unset> {
     required(name)?.parse().map_err(|_| Unset(name))
+}
+
+fn seconds(name: &'static str) -> Result<Option<Duration>, Unset> {
+    variable(name).map(|_| Ok(Duration::from_secs(number(name)?.into()))).transpose()
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::records::api_key::Limits;
     use crate::routes;
+    use crate::runtime::config::TABLE_ATTEMPT;
 
     static MADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -146,6 +147,7 @@ mod tests {
             sends_per_second: 1,
             key_limits: Limits::new(1, 1),
             cors_allow_origin: None,
+            table_attempt: TABLE_ATTEMPT,
             api_base_url: None,
             ssl_cert_file: None,
             demo_key: None,

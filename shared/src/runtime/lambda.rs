@@ -158,7 +158,7 @@ where
 async fn service(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let connector = http_client::connector(http_client::amazon_roots()?);
-    let sdk = sdk_config(http_client::client(connector.clone())).await;
+    let sdk = sdk_config(http_client::client(connector.clone()), config.table_attempt).await;
     let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone());
     // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. Where this fails, the first
     // request opens it and reports its own failure.
@@ -181,13 +181,11 @@ async fn service(network: Network) -> Result<Service, Fatal> {
 /// The time limit of an attempt to reach the bucket: the largest object that a function sends has a megabyte.
 const BUCKET_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions.
-pub async fn sdk_config(http_client: SharedHttpClient) -> SdkConfig {
+/// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions: `attempt` for
+/// one attempt, and three times as long for all of them together.
+pub async fn sdk_config(http_client: SharedHttpClient, attempt: Duration) -> SdkConfig {
     // The time limit of an attempt includes connecting.
-    let timeouts = TimeoutConfig::builder()
-        .operation_attempt_timeout(Duration::from_secs(1))
-        .operation_timeout(Duration::from_secs(3))
-        .build();
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(3 * attempt).build();
     let config = aws_config::defaults(BehaviorVersion::v2026_01_12())
         .http_client(http_client)
         .timeout_config(timeouts)

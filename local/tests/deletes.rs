@@ -1,0 +1,46 @@
+//! What holds for every delete of a record: it is asked of every route with DELETE.
+
+use futures_util::future::join_all;
+use shared::routes::{self, Route};
+
+use crate::fixture::{ACME, call, data, id, kind, stack, valid_call};
+use crate::records::deletes;
+
+fn all() -> impl Iterator<Item = &'static Route> {
+    routes::ALL.iter().copied().filter(|route| route.method == "DELETE")
+}
+
+#[tokio::test]
+async fn a_plain_record_goes_as_it_was_and_leaves_a_hole() {
+    for (path, kind, ordinal, list, parameter) in [
+        // Its attributes are free-form.
+        ("tag", kind::TAG, 1, "TAG", "tag_id"),
+        ("tag", kind::TAG, 2, "TAG", "tag_id"),
+        ("intent", kind::INTENT, 1, "INTENT", "intent_id"),
+        ("form", kind::FORM, 1, "FORM", "form_id"),
+        ("outbound_webhook", kind::WEBHOOK, 0, "WEBHOOK", "webhook_id"),
+        ("outbound_webhook", kind::WEBHOOK, 1, "WEBHOOK", "webhook_id"),
+    ] {
+        let path = format!("/api/v1/{path}/{}", id('a', kind, ordinal));
+        let record = data(&stack().await.answer(&call("GET", &path, ACME)).await);
+        deletes(&path, record, list, ordinal, parameter).await;
+    }
+}
+
+#[tokio::test]
+async fn of_several_at_once_one_removes_it() {
+    for route in all() {
+        let (stack, delete) = (stack().await, valid_call(route, 'a', ACME));
+        let total = async || {
+            let path = format!("{}/list", route.path.rsplit_once('/')?.0);
+            let list = routes::ALL.iter().find(|list| list.path == path)?;
+            Some(data(&stack.answer(&valid_call(list, 'a', ACME)).await)["total"].as_u64().unwrap())
+        };
+        let before = total().await;
+        let answers = join_all((0..5).map(|_| stack.answer(&delete))).await;
+        let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 404, 404, 404, 404], "{}", route.name);
+        assert_eq!(total().await, before.map(|before| before - 1), "{}", route.name);
+    }
+}
