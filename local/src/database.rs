@@ -33,7 +33,7 @@ pub enum Data {
     Memory,
     /// In this file.
     File(PathBuf),
-    /// In memory, beginning with a copy of this file.
+    /// In memory, beginning with a copy of this file, which [`snapshot`] has written.
     CopyOf(PathBuf),
 }
 
@@ -88,6 +88,19 @@ fn copy_of(name: &str) -> Result<Database, DynoxideError> {
     let copy = Database::memory()?;
     copy.restore_from(name)?;
     Ok(copy)
+}
+
+/// Writes the table to `file`, for [`Data::CopyOf`]. Its stream is left out: the changes in it count as handled.
+///
+/// # Errors
+/// [`Trouble`] with the file.
+pub fn snapshot(database: &Database, file: &Path) -> Result<(), Trouble> {
+    let name = file.to_string_lossy();
+    let write = || {
+        database.vacuum_into(&name)?;
+        Storage::new(&name)?.conn().execute_batch("DELETE FROM _stream_records; VACUUM").map_err(DynoxideError::from)
+    };
+    write().map_err(|error| Trouble(format!("{name}: {error}")))
 }
 
 /// Serves `database` on `listener` until `stop` resolves.

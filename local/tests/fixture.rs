@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
-use local::database::{Data, TABLE_NAME};
+use local::database::{Data, TABLE_NAME, snapshot};
 use local::functions::describe;
 use local::gateway::{Answer, Call, Look};
 use local::payment_provider::signature;
@@ -55,8 +55,7 @@ pub fn root() -> PathBuf {
 
 /// Fixed clock, counted ids, and the table as the demo set leaves it.
 pub fn settings() -> Settings {
-    static LOADED: LazyLock<PathBuf> =
-        LazyLock::new(|| loaded("demo.db", Settings { stream: false, ..Settings::of(&root()) }));
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo.db", demo(false)));
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
@@ -68,8 +67,7 @@ pub fn few() -> Settings {
 
 /// The same, with the table's stream.
 pub fn streaming() -> Settings {
-    static LOADED: LazyLock<PathBuf> =
-        LazyLock::new(|| loaded("demo-with-stream.db", Settings { stream: true, ..Settings::of(&root()) }));
+    static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo-with-stream.db", demo(true)));
     Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
 }
 
@@ -81,20 +79,25 @@ pub fn few_streaming() -> Settings {
 
 /// The demo set with so many rows where it has a hundred or more.
 fn few_of(rows: usize, stream: bool) -> Settings {
-    let demo = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
+    let set = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
     let few = scratch(&format!("few-{rows}.yaml"));
     let repeat = format!("repeat: {rows}");
-    std::fs::write(&few, demo.replace("repeat: 120", &repeat).replace("repeat: 250", &repeat)).unwrap();
-    Settings { demo: Some(few), stream, ..Settings::of(&root()) }
+    std::fs::write(&few, set.replace("repeat: 120", &repeat).replace("repeat: 250", &repeat)).unwrap();
+    Settings { demo: Some(few), ..demo(stream) }
 }
 
-/// A file with the demo set. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of others that were
-/// made before.
+fn demo(stream: bool) -> Settings {
+    Settings { demo: Settings::of(&root()).demo, stream, ..empty() }
+}
+
+/// A file with the demo set and all that follows from it. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of
+/// others that were made before.
 fn loaded(name: &str, settings: Settings) -> PathBuf {
     let file = scratch(name);
     let load = async {
         let stack = Stack::start(settings).await.unwrap();
-        stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
+        stack.settle().await.unwrap();
+        snapshot(&stack.database, &file).unwrap();
     };
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     std::thread::scope(|scope| scope.spawn(|| runtime().block_on(load)).join().unwrap());

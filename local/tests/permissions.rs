@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use local::database::{Data, TABLE_NAME};
+use local::database::{Data, TABLE_NAME, snapshot};
 use local::faults::Faults;
 use local::gateway::{Answer, Call, Routed, endpoint};
 use local::template::{Permission, Template};
@@ -48,7 +48,7 @@ async fn dead() -> PathBuf {
     const DAYS: i64 = 3;
     let (stack, file) = (Stack::start(settings()).await.unwrap(), scratch("dead.db"));
     die_in_every_list(&stack, DAYS * 24 * 60).await;
-    stack.database.vacuum_into(file.to_str().unwrap()).unwrap();
+    snapshot(&stack.database, &file).unwrap();
     file
 }
 

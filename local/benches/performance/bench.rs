@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use local::database::Data;
+use local::database::{Data, snapshot};
 use local::{Settings, Stack};
 use ring::digest::{SHA256, digest};
 use tokio::sync::OnceCell;
@@ -87,7 +87,7 @@ impl Bench {
         let load = async || -> Result<PathBuf> {
             let file = self.scratch.join(format!("demo-{}.db", std::process::id()));
             let stack = Stack::start(settings()).await?;
-            stack.database.vacuum_into(&file.display().to_string())?;
+            snapshot(&stack.database, &file)?;
             stack.stop().await;
             Ok(file)
         };
