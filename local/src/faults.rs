@@ -50,7 +50,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether it can befall `action`: only writes conflict, batches aside, only transactions are cancelled, and only batches are left
+    /// Whether it can befall `action`, and is left out where it cannot: only writes conflict, batches aside, only transactions are cancelled, and only batches are left
     /// unprocessed.
     pub fn befalls(self, action: &str) -> bool {
         match self {
@@ -173,7 +173,8 @@ impl Faults {
             state.permissions.extend(permissions(action, body));
             let number = state.requests.len();
             state.requests.push(action.to_owned());
-            state.plan.as_mut().map_or(Fault::None, |plan| plan(action, number))
+            let planned = state.plan.as_mut().map(|plan| plan(action, number));
+            planned.filter(|fault| fault.befalls(action)).unwrap_or(Fault::None)
         })
     }
 

@@ -292,7 +292,7 @@ async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
         data(&stack.answer(&call("DELETE", path, ACME)).await);
     }
     let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-    stack.stream.set_faults(&StreamFaults { redelivered: 0.2, split: 0.2, delayed: 0.2, delay, killed: 0.05, random });
+    stack.stream.set_faults(&StreamFaults { redelivered: 0.3, split: 0.3, delayed: 0.3, delay, killed: 0.1, random });
     faults.plan(move |_, number| match (number + seed) % 40 {
         0 => Fault::Throttle,
         1 => Fault::Conflict,

@@ -320,7 +320,7 @@ impl World {
                 roll -= probability;
                 roll < 0.0
             });
-            fault.map(|(_, fault)| *fault).filter(|fault| fault.befalls(action)).unwrap_or(Fault::None)
+            fault.map_or(Fault::None, |(_, fault)| *fault)
         });
     }
 
