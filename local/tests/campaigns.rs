@@ -437,7 +437,7 @@ pub fn within_the_rate(start: i64, moments: impl Iterator<Item = i64>, rate: usi
 
 #[tokio::test]
 async fn however_many_are_at_work_a_widget_s_rate_is_kept() {
-    const EACH: usize = 40;
+    const EACH: usize = 25;
     for connected in [false, true] {
         let sender = Sender::new(connected, EACH).await;
         let (world, start) = (&sender.world, sender.world.clock.now());

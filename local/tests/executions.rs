@@ -86,11 +86,11 @@ async fn a_pause_over_the_time_of_an_execution_delays_it() {
 #[tokio::test]
 async fn what_a_window_cuts_off_does_not_take_the_place_of_the_next_execution() {
     // It is 12:00, and begins at 13:00.
-    let window = json!({"interval": 1440, "time_window_start": "13:00", "time_window_end": "13:06"});
-    let (sender, id) = begun(200, window).await;
+    let window = json!({"interval": 1440, "time_window_start": "13:00", "time_window_end": "13:03"});
+    let (sender, id) = begun(100, window).await;
     sender.world.minutes(10).await;
     let first = sender.sent(&id).await;
-    assert!(first < 200, "{first}");
+    assert!(first < 100, "{first}");
     let late = json!({"email": "late@example.com"});
     let late = sender.world.post(&sender.org, "/api/v1/contact/upsert", late).await;
     let added = sender.add(&id, &[serde_json::from_value(late["id"].clone()).unwrap()]).await.1;
@@ -98,14 +98,14 @@ async fn what_a_window_cuts_off_does_not_take_the_place_of_the_next_execution() 
     assert_eq!(added["data"]["next_run_at"], json!(due));
     sender.world.clock.set(due);
     sender.world.minutes(5).await;
-    assert_eq!(sender.outcome(&id).await, all("sent", 201));
+    assert_eq!(sender.outcome(&id).await, all("sent", 101));
     assert_eq!(sender.next_run(&id).await, due.plus_seconds(DAY));
 }
 
 #[tokio::test]
 async fn nothing_goes_on_while_it_is_disabled_or_before_its_time() {
     for later in [false, true] {
-        let (sender, id) = begun(120, json!({"interval": 1440})).await;
+        let (sender, id) = begun(65, json!({"interval": 1440})).await;
         assert_eq!(sender.control(&id, "pause").await.0, 200);
         sender.world.minutes(1).await;
         let sent = sender.sent(&id).await;
@@ -123,8 +123,8 @@ async fn nothing_goes_on_while_it_is_disabled_or_before_its_time() {
             assert_eq!(sender.update(&id, &json!({"enabled": true})).await.1["status"], "queued");
         }
         sender.world.minutes(5).await;
-        assert_eq!(sender.outcome(&id).await, all("sent", 120));
-        assert_eq!(sender.conversations().await.len(), 120);
+        assert_eq!(sender.outcome(&id).await, all("sent", 65));
+        assert_eq!(sender.conversations().await.len(), 65);
     }
 }
 

@@ -25,7 +25,7 @@ async fn stack(faults: &Faults) -> Stack {
 
 #[tokio::test]
 async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         let faults = Faults::default();
         let stack = stack(&faults).await;
         let before = everything(&stack).await;

@@ -181,7 +181,7 @@ fn reused(answer: &Answer, what: &str) {
 
 #[tokio::test]
 async fn a_repeat_gets_the_first_answer_and_has_no_effect() {
-    for route in posts() {
+    for route in cases(posts()) {
         let (stack, clock, _) = disturbed().await;
         let before = records(&stack).await;
         let first = stack.answer(&valid(route)).await;
@@ -268,7 +268,7 @@ async fn the_largest_answer_to_a_creation_is_kept() {
 
 #[tokio::test]
 async fn a_key_goes_with_one_request() {
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let first = valid(route);
         let answer = stack.answer(&first).await;
@@ -369,7 +369,7 @@ async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
 
 #[tokio::test]
 async fn what_is_refused_before_the_handler_leaves_the_key_free() {
-    for route in posts() {
+    for route in cases(posts()) {
         let stack = stack().await;
         let good = valid(route);
         let path = crate::fixture::path(route, |_| "x".into());
@@ -565,7 +565,7 @@ async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
 
 #[tokio::test]
 async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
-    for route in posts() {
+    for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
         let (stack, clock, faults) = disturbed().await;

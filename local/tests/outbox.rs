@@ -528,8 +528,8 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
 #[tokio::test]
 async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other() {
     const ATTEMPT: Duration = Duration::from_secs(2);
-    const BEHIND: usize = 40;
-    const OTHERS: usize = 10;
+    const BEHIND: usize = 20;
+    const OTHERS: usize = 5;
     let slow = Behaviour::Slow(ATTEMPT / 4, 200);
     join_all([Behaviour::Answer(500), Behaviour::DropConnection, Behaviour::Never, slow].map(async |trouble| {
         let what = format!("{trouble:?}");

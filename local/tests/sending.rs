@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use local::database::TABLE_NAME;
 use local::faults::Faults;
 use local::gateway::{Answer, Call};
@@ -24,7 +23,7 @@ use shared::values::id::{EndpointId, OrgId};
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 
-use crate::fixture::{NOW, PATIENT, call, data, empty, everything};
+use crate::fixture::{NOW, PATIENT, call, data, empty};
 use crate::openapi::documented_event;
 
 /// The service with nothing in it, and a receiver that answers 200 until it is told otherwise.
@@ -161,21 +160,39 @@ impl World {
 
     /// Whether something has become due.
     fn is_due(&self) -> bool {
-        let condition = "attribute_exists(due_pk) AND due_at <= :now";
-        let values = json!({":now": {"S": self.clock.now()}});
-        let request =
-            json!({"TableName": TABLE_NAME, "FilterExpression": condition, "ExpressionAttributeValues": values});
-        self.stack.database.scan(serde_json::from_value(request).unwrap()).unwrap().count > 0
+        let (condition, values) = ("due_at <= :now", json!({":now": {"S": self.clock.now()}}));
+        !self.find(Some("Due"), condition, &values).is_empty()
     }
 
     /// What stands in the index of what becomes due, and for when.
     pub async fn due(&self) -> BTreeMap<String, String> {
-        let text = |value: &AttributeValue| value.as_s().unwrap().clone();
         // Where the index has shown nothing more, the deliveries themselves are looked at once more, which is no work.
-        let looked = |item: &BTreeMap<String, AttributeValue>| item.get("looked") == Some(&AttributeValue::Bool(true));
-        let all = everything(&self.stack).await.into_iter();
-        let due = all.filter(|item| item.contains_key("due_pk") && !looked(item));
-        due.map(|item| (format!("{} {}", text(&item["pk"]), text(&item["sk"])), text(&item["due_at"]))).collect()
+        let condition = "attribute_exists(due_pk) AND (attribute_not_exists(looked) OR looked <> :looked)";
+        let due = self.find(None, condition, &json!({":looked": {"BOOL": true}}));
+        let of = |item: &Value, name: &str| item[name]["S"].as_str().unwrap().to_owned();
+        due.iter().map(|item| (format!("{} {}", of(item, "pk"), of(item, "sk")), of(item, "due_at"))).collect()
+    }
+
+    /// The items of the table, or of an index of it, of which `condition` holds, as JSON of DynamoDB.
+    fn find(&self, index: Option<&str>, condition: &str, values: &Value) -> Vec<Value> {
+        let (mut found, mut next) = (Vec::new(), Value::Null);
+        loop {
+            let mut request = json!({
+                "TableName": TABLE_NAME,
+                "IndexName": index,
+                "FilterExpression": condition,
+                "ExpressionAttributeValues": values,
+            });
+            if !next.is_null() {
+                request["ExclusiveStartKey"] = next;
+            }
+            let page = json!(self.stack.database.scan(serde_json::from_value(request).unwrap()).unwrap());
+            found.extend(page["Items"].as_array().unwrap().iter().cloned());
+            next = page["LastEvaluatedKey"].clone();
+            if next.is_null() {
+                return found;
+            }
+        }
     }
 }
 

@@ -109,16 +109,16 @@ async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_non
     for route in plain_updates() {
         for (name, schema) in fields(route) {
             let stack = stack().await;
-            let (record, before) = (read(&stack, route).await, items(&stack).await);
-            let answer = update(&stack, route, &json!({&name: null})).await;
             if let Some(default) = default_of(&schema) {
-                let mut wanted = touched(record);
+                let mut wanted = touched(read(&stack, route).await);
                 wanted[&name] = default;
+                let answer = update(&stack, route, &json!({&name: null})).await;
                 assert_eq!(data(&answer), wanted, "{} {name}", route.name);
                 seen[0] += 1;
                 continue;
             }
-            let (status, issues) = failure(&answer);
+            let before = items(&stack).await;
+            let (status, issues) = failure(&update(&stack, route, &json!({&name: null})).await);
             assert_eq!((status, issues.len()), (422, 1), "{} {name}", route.name);
             assert!(issues[0].starts_with(&format!("[\"body\",\"{name}\"] ")), "{} {issues:?}", route.name);
             assert_eq!(changes(&stack, &before).await, nothing(), "{} {name}", route.name);

@@ -314,7 +314,7 @@ impl World {
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
         self.faults.set_latency(options.latency);
         let kinds = options.database.clone();
-        self.faults.plan(move |action, _| {
+        self.faults.plan(move |_, _| {
             let mut roll = random.f64();
             let fault = kinds.iter().find(|(probability, _)| {
                 roll -= probability;

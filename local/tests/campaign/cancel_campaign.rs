@@ -16,9 +16,7 @@ use shared::values::time::Timestamp;
 
 use super::read_campaign;
 use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
-use crate::records::{
-    FRESH, NOBODYS, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, nothing, row,
-};
+use crate::records::{FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, row};
 
 async fn cancel(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await
@@ -116,16 +114,6 @@ async fn of_several_at_once_one_cancels_it() {
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((won.len(), lost.len()), (1, 7));
     assert!(lost.iter().all(|answer| detail(answer) == already()));
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    let before = items(&stack).await;
-    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
-        assert_eq!(detail(&cancel(&stack, other).await), not_found("campaign_id"), "{other}");
-    }
-    assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use shared::values::id::CampaignContactId;
 use crate::campaigns::{Sender, event};
 use crate::fixture::{data, everything};
 use crate::sending::{World, id_of};
-use crate::sweep::crashes_everywhere;
+use crate::sweep::{cases, crashes_everywhere};
 
 /// By conversation, the texts that it shows, each with its length.
 pub type Transcripts = BTreeMap<String, Vec<(String, u64)>>;
@@ -221,7 +221,7 @@ const MANY: usize = 270;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_meanwhile_what_it_said_stays_said() {
-    for (seed, connected, contacts) in [(0, false, MANY), (1, true, 6)] {
+    for (seed, connected, contacts) in cases([(0, false, MANY), (1, true, 6)]) {
         let (sender, id, said) = said_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
         let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));

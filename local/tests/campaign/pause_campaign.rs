@@ -6,8 +6,6 @@ use local::receiver::Behaviour;
 use serde_json::json;
 
 use crate::campaigns::{Sender, all};
-use crate::fixture::{ACME, call, id, kind, stack};
-use crate::records::{NOBODYS, detail, not_found};
 use crate::sending::events;
 use crate::sweep::crashes_everywhere;
 
@@ -189,15 +187,4 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         campaign
     };
     crashes_everywhere(paused, |(sender, _)| &sender.world, resume, once).await;
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for verb in ["pause", "resume", "retry"] {
-        for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
-            let answer = stack.answer(&call("POST", &format!("/api/v1/campaign/{other}/{verb}"), ACME)).await;
-            assert_eq!(detail(&answer), not_found("campaign_id"), "{verb} {other}");
-        }
-    }
 }

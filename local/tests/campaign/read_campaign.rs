@@ -5,7 +5,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, stack};
-use crate::records::{DEMO_TIME, NOBODYS, campaign_to, detail, not_found};
+use crate::records::{DEMO_TIME, campaign_to};
 
 async fn read(stack: &Stack, id: &str) -> Answer {
     stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await
@@ -55,13 +55,4 @@ async fn one_that_has_nothing_left_to_send_is_completed() {
     }
     let read = data(&read(&stack, &campaign).await);
     assert_eq!((&read["status"], &read["counts"]["queued"]), (&json!("completed"), &json!(0)));
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    // A campaign contact's id begins as its campaign's does.
-    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
-        assert_eq!(detail(&read(&stack, other).await), not_found("campaign_id"), "{other}");
-    }
 }

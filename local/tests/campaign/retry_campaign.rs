@@ -55,21 +55,21 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
 #[tokio::test]
 async fn only_what_failed_is_sent_and_the_others_take_no_time() {
     let change = |settings| Settings { sends_per_second: 1, ..settings };
-    let sender = Sender::of(World::with(change).await, WidgetType::Chat, true, 120).await;
-    let replies = [(117, 200), (3, 410), (1, 200)].into_iter().flat_map(|(count, status)| vec![status; count]);
+    let sender = Sender::of(World::with(change).await, WidgetType::Chat, true, 105).await;
+    let replies = [(102, 200), (3, 410), (1, 200)].into_iter().flat_map(|(count, status)| vec![status; count]);
     sender.world.receiver.behave("/connector", Behaviour::Sequence(replies.map(Behaviour::Answer).collect()));
     let id = sender.run(json!({})).await;
     sender.until_the_end(&id).await;
-    let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 117)]);
+    let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 102)]);
     assert_eq!(sender.outcome(&id).await, counts);
     sender.world.receiver.forget();
     let retried = sender.control(&id, "retry").await.1;
-    assert_eq!(retried["counts"], json!({"queued": 3, "sent": 117, "failed": 0, "cancelled": 0}));
-    // At this rate all of them would take three minutes.
+    assert_eq!(retried["counts"], json!({"queued": 3, "sent": 102, "failed": 0, "cancelled": 0}));
+    // At this rate all of them would take three ticks.
     for _ in 0..2 {
         sender.minute(&[&id]).await;
     }
-    assert_eq!((sender.outcome(&id).await, sender.received().len()), (all("sent", 120), 3));
+    assert_eq!((sender.outcome(&id).await, sender.received().len()), (all("sent", 105), 3));
     // Nothing is left to retry.
     let before = sender.campaign(&id).await.0;
     assert_eq!(sender.control(&id, "retry").await, (200, before.clone()));

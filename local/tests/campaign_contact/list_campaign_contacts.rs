@@ -6,7 +6,7 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, add_contacts, call, data, id, kind, settings, stack};
-use crate::records::{DEMO_TIME, NOBODYS, campaign_to, detail, list_begins_with, not_found};
+use crate::records::{DEMO_TIME, campaign_to, list_begins_with};
 
 #[tokio::test]
 async fn a_contact_says_what_became_of_it() {
@@ -69,13 +69,4 @@ async fn an_empty_campaign_has_no_pages() {
         stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{id}"), ACME)).await;
     }
     has_every_page(&stack, &campaign, &[], &[1, 100]).await;
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::CAMPAIGN, 1), &id('b', kind::CAMPAIGN, 0)] {
-        let path = format!("/api/v1/campaign/contact/list/{other}");
-        assert_eq!(detail(&stack.answer(&call("GET", &path, ACME)).await), not_found("campaign_id"), "{other}");
-    }
 }

@@ -7,9 +7,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{
-    FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, not_found, nothing, row,
-};
+use crate::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
 
 /// Conversations of the demo set. The open one has a message.
 const CLOSED: u32 = 0;
@@ -116,16 +114,6 @@ async fn every_issue_is_told_and_before_what_is_not_there_or_closed() {
         ]);
         let body = json!({"text": null, "message_type": "video", "sender_type": wrong});
         assert_eq!(detail(&say(&stack, 99, &body).await), (422, wanted), "{wrong}");
-    }
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    let body = json!({"sender_type": "user", "text": "Hi"}).to_string();
-    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
-        let answer = stack.answer(&post(&path(other), ACME, body.clone())).await;
-        assert_eq!(detail(&answer), not_found("conversation_id"), "{other}");
     }
 }
 

@@ -5,9 +5,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack, stack_with_clock, streaming};
-use crate::records::{
-    DEMO_TIME, FRESH, Items, NOBODYS, TEST_TIME, changes, conflict, detail, items, key, not_found, nothing, row,
-};
+use crate::records::{DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row};
 
 /// Conversations of the demo set.
 const CLOSED: u32 = 0;
@@ -105,12 +103,4 @@ async fn what_is_said_while_it_closes_is_in_it_or_is_refused() {
     let read = data(&stack.answer(&call("GET", &path, ACME)).await);
     assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(heard + 1), &json!(heard + 1)));
     assert_eq!(read["transcript"]["items"].as_array().unwrap().len(), heard + 1);
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
-        assert_eq!(detail(&close(&stack, other).await), not_found("conversation_id"), "{other}");
-    }
 }

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::list_conversations::demo;
 use crate::fixture::{ACME, call, data, id, kind, stack};
-use crate::records::{NOBODYS, detail, not_found};
 
 #[tokio::test]
 async fn a_contact_has_its_own_conversations() {
@@ -13,14 +12,5 @@ async fn a_contact_has_its_own_conversations() {
         let path = format!("/api/v1/conversation/by-contact/{}", id('a', kind::CONTACT, contact));
         let page = data(&stack.answer(&call("GET", &path, ACME)).await);
         assert_eq!((&page["total"], &page["items"]), (&json!(wanted.len()), &json!(wanted)), "{contact}");
-    }
-}
-
-#[tokio::test]
-async fn an_unknown_contact_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('b', kind::CONTACT, 0), &id('a', kind::CONTACT, 99)] {
-        let answer = stack.answer(&call("GET", &format!("/api/v1/conversation/by-contact/{other}"), ACME)).await;
-        assert_eq!(detail(&answer), not_found("contact_id"), "{other}");
     }
 }

@@ -8,7 +8,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
-use crate::records::{DEMO_TIME, NOBODYS, detail, not_found};
+use crate::records::DEMO_TIME;
 
 /// A message of the demo set's closed conversation.
 pub fn message(number: u32, sender: &str, text: &str) -> Value {
@@ -68,14 +68,5 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_their_order() {
             assert_eq!(json!(items.collect::<Vec<_>>()), json!(wanted), "page {page} of {size}");
             assert_eq!((&transcript["total"], &transcript["pages"]), (&json!(SAID), &json!(pages)));
         }
-    }
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::CONVERSATION, 2), &id('b', kind::CONVERSATION, 1)] {
-        let answer = stack.answer(&call("GET", &format!("/api/v1/conversation/{other}"), ACME)).await;
-        assert_eq!(detail(&answer), not_found("conversation_id"), "{other}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, id, json, kind, stack};
-use crate::records::{DEMO_TIME, NOBODYS, detail, not_found};
+use crate::records::DEMO_TIME;
 
 /// The demo set's first webhook, which is disabled, or its second.
 pub fn demo(number: u32) -> Value {
@@ -28,14 +28,5 @@ async fn a_webhook_is_read_without_its_secret() {
         let answer = stack.answer(&call("GET", &path, ACME)).await;
         let wanted = json!({"message": "Data retrieved successfully", "meta": {}, "data": demo(number)});
         assert_eq!((answer.status, json(&answer)), (200, wanted));
-    }
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::ASSISTANT, 1), &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
-        let answer = stack.answer(&call("GET", &format!("/api/v1/outbound_webhook/{other}"), ACME)).await;
-        assert_eq!(detail(&answer), not_found("webhook_id"), "{other}");
     }
 }

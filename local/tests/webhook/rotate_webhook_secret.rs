@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::read_webhook;
 use crate::fixture::{ACME, acme, data, id, json, kind, post, stack, stack_with_clock};
-use crate::records::{NOBODYS, TEST_TIME, detail, not_found};
+use crate::records::TEST_TIME;
 
 const HOUR: i64 = 3_600_000;
 const DEMO_SECRET: &str = "whsec_ZGVtby1hY21lLXNlY3JldC0wMDAwMDAwMDAwMDAwMDA=";
@@ -90,12 +90,4 @@ async fn rotations_side_by_side_leave_every_secret_signing() {
     signing.sort();
     assert_eq!(signing, secrets);
     assert_eq!(stored(&stack).await.secrets.iter().filter(|secret| secret.expires_at.is_none()).count(), 1);
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
-        assert_eq!(detail(&stack.answer(&post(&path(other), ACME, "")).await), not_found("webhook_id"), "{other}");
-    }
 }

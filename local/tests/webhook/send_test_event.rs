@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{
-    FRESH, Items, NOBODYS, TEST_TIME, changes, conflict, detail, head, items, key, not_found, nothing, row,
-};
+use crate::records::{FRESH, Items, TEST_TIME, changes, conflict, detail, head, items, key, nothing, row};
 
 fn path(id: &str) -> String {
     format!("/api/v1/outbound_webhook/{id}/test")
@@ -89,12 +87,4 @@ async fn a_disabled_webhook_is_sent_nothing() {
     let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 0)), ACME, "")).await;
     assert_eq!(detail(&answer), conflict("webhook_id", "webhook_disabled", "The webhook is disabled"));
     assert_eq!(changes(&stack, &before).await, nothing());
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let stack = stack().await;
-    for other in [NOBODYS, &id('a', kind::WEBHOOK, 2), &id('b', kind::WEBHOOK, 1)] {
-        assert_eq!(detail(&stack.answer(&post(&path(other), ACME, "")).await), not_found("webhook_id"), "{other}");
-    }
 }
