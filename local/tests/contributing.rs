@@ -214,10 +214,12 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
     // Figures are measured by a program of their own, which takes long.
     let matrices = [
         "contract::",
+        "deletes::",
         "events::every_event",
         "exercises::",
         "isolation::",
         "matrix::",
+        "pages::",
         "permissions::what",
         "stored::",
     ];

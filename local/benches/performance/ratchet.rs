@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 use std::process::ExitCode;
 
-use crate::bench::{Bench, Effort};
+use crate::bench::{Bench, Effort, programs};
 use crate::figures::thousands;
 use crate::figures::{Figures, Row, Unit};
 use crate::kept::Kept;
@@ -88,7 +88,9 @@ pub async fn write(bench: &mut Bench) -> Result<ExitCode> {
             written += 1;
         }
     }
-    kept.write(&bench.root)?;
+    if written > 0 {
+        Kept::of(kept.figures, &programs(&bench.root)?)?.write(&bench.root)?;
+    }
     println!("{written} counts written, {unchanged} functions left out: their binaries are the ones that were counted");
     if missing.is_empty() {
         return Ok(ExitCode::SUCCESS);
