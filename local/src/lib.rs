@@ -163,6 +163,22 @@ impl Settings {
         let connector = self.faults.connector(embedded::connector(database));
         http_client::client(if self.log { calls::connector(connector) } else { connector })
     }
+
+    /// What the functions are told of the stack, whose gateway answers at `url`.
+    fn config(&self, url: &str, payment_api_base: String, demo: Option<&Demo>) -> Config {
+        Config {
+            table_name: database::TABLE_NAME.to_owned(),
+            files_bucket: bucket::BUCKET_NAME.to_owned(),
+            payment_api_base,
+            sends_per_second: self.sends_per_second,
+            key_limits: self.key_limits,
+            cors_allow_origin: self.cors_allow_origin.clone(),
+            api_base_url: Some(url.to_owned()),
+            ssl_cert_file: None,
+            table_attempt: self.attempt,
+            demo_key: demo.and_then(Demo::full_key).map(str::to_owned),
+        }
+    }
 }
 
 /// The running service.
@@ -223,18 +239,7 @@ impl Stack {
             let _ = stop.wait_for(|stop| *stop).await;
         };
         let payment_provider = ProviderStandIn::new(settings.clock.clone());
-        let config = Config {
-            table_name: database::TABLE_NAME.to_owned(),
-            files_bucket: bucket::BUCKET_NAME.to_owned(),
-            payment_api_base: address(&provider_listener)?,
-            sends_per_second: settings.sends_per_second,
-            key_limits: settings.key_limits,
-            cors_allow_origin: settings.cors_allow_origin.clone(),
-            api_base_url: Some(url.clone()),
-            ssl_cert_file: None,
-            table_attempt: settings.attempt,
-            demo_key: demo.as_ref().and_then(Demo::full_key).map(str::to_owned),
-        };
+        let config = settings.config(&url, address(&provider_listener)?, demo.as_ref());
         let client = database::client(&dynamodb_url, embedded::http_client(&database), Duration::from_secs(30));
         let mut tasks = vec![
             database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),

@@ -144,7 +144,7 @@ impl Sender {
         }
         self.world.settle().await;
         // Whoever dies while sending has a lease until it expires: nobody looks before then whether anything is left.
-        let leased = self.world.due().await.into_keys().any(|item| item.contains("#LIST#CAMPAIGN#"));
+        let leased = self.world.due().into_keys().any(|item| item.contains("#LIST#CAMPAIGN#"));
         for id in ids {
             // A list that is filtered by the campaign's status has it.
             let status = self.campaign(id).await.0["status"].clone();
@@ -161,7 +161,7 @@ impl Sender {
     /// Goes from each moment at which something is due to the next, until nothing is within so many seconds.
     pub async fn while_due_within(&self, seconds: i64, id: &str) {
         for _ in 0..100 {
-            let due = self.world.due().await;
+            let due = self.world.due();
             // An endpoint is looked after in every minute for as long as something waits for it.
             let waits = |item: &&String| !item.ends_with("ENDPOINT_HEALTH");
             let next = due.keys().filter(waits).map(|item| &due[item]).min().or(due.values().min());
@@ -173,7 +173,7 @@ impl Sender {
             self.world.clock.sleep_until(next).await;
             self.minute(&[id]).await;
         }
-        panic!("it never ends: {:?}", self.world.due().await);
+        panic!("it never ends: {:?}", self.world.due());
     }
 
     /// What a caller does with a campaign: `pause`, `resume`, `cancel` or `retry`. The answer's status, and the campaign or the kind of the refusal.
@@ -254,7 +254,7 @@ async fn through_a_widget_alone_each_contact_gets_a_conversation_and_what_is_sai
             let wanted: &[_] = if kind.calls() { &[] } else { &[("bot", "Sale!")] };
             assert_eq!((&said[..], &conversation["chat_count"]), (wanted, &json!(wanted.len())));
         }
-        assert_eq!(sender.world.due().await, BTreeMap::new());
+        assert_eq!(sender.world.due(), BTreeMap::new());
         assert_eq!(sender.world.receiver.all(), []);
     }
 }
@@ -293,7 +293,7 @@ async fn a_connector_is_handed_what_each_contact_is_to_get() {
             assert_eq!(said.len(), usize::from(!kind.calls()));
         }
         assert_eq!(sender.world.receiver.received("/webhook"), [], "the webhook is for events");
-        assert_eq!(sender.world.due().await, BTreeMap::new());
+        assert_eq!(sender.world.due(), BTreeMap::new());
     }
 }
 
@@ -543,7 +543,7 @@ async fn what_is_cancelled_or_deleted_is_not_sent_any_more() {
             assert_eq!(sender.received().len(), usize::from(!cancels), "{what}");
             let campaign = sender.campaign(&id).await.0;
             assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{what}");
-            assert_eq!(sender.world.due().await, BTreeMap::new(), "{what}");
+            assert_eq!(sender.world.due(), BTreeMap::new(), "{what}");
         }
     }
 }
@@ -582,7 +582,7 @@ async fn what_is_cancelled_while_it_is_sent_stops_there() {
         assert!(outcome["cancelled"] > 0 && sent(&outcome) >= sent(&at_once), "{at_once:?} {outcome:?}");
         assert_eq!(sender.received().len(), received, "something was sent afterwards");
         assert_eq!(received, if connected { sent(&outcome) } else { 0 });
-        assert_eq!(world.due().await, BTreeMap::new());
+        assert_eq!(world.due(), BTreeMap::new());
     }
 }
 
@@ -610,7 +610,7 @@ async fn wherever_a_process_dies_each_contact_is_written_to_once() {
             let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
             assert_eq!(with.len(), 2, "{what}");
             assert_eq!(events(&sender.received()).len(), if connected { 2 } else { 0 }, "{what}");
-            assert_eq!(sender.world.due().await, BTreeMap::new(), "{what}");
+            assert_eq!(sender.world.due(), BTreeMap::new(), "{what}");
         };
         crashes_everywhere(queued, |(sender, _)| &sender.world, minute, once).await;
     }

@@ -164,7 +164,7 @@ async fn a_closed_conversation_arrives_as_it_is_documented() {
             "updated_at": "2026-02-01T12:01:30.000Z",
         }])
     );
-    assert_eq!(world.due().await, BTreeMap::new());
+    assert_eq!(world.due(), BTreeMap::new());
 }
 
 /// By the specification's own library, which compares with the machine's time.
@@ -235,7 +235,7 @@ async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
         let (times, outbox) = (events(&received), customer.outbox().await);
         assert!(times.len() == 2 && times.values().all(|times| *times <= 2), "{what}: {times:?}");
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", 2)]), "{what}");
-        assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+        assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
     };
     crashes_everywhere(closed, |customer| &customer.world, async |customer| customer.world.settle().await, arrives)
         .await;
@@ -259,7 +259,7 @@ async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
         customer.world.pass(HOUR);
         customer.world.minutes(7).await;
         assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 4)]), "{what}");
-        assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+        assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
     };
     let minute = async |customer: &Customer| {
         customer.world.stack.minute().await.unwrap();
@@ -320,7 +320,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
     let alone = world.post(org, "/api/v1/assistant", json!({})).await;
     world.converse(org, &alone, 1).await;
     world.settle().await;
-    assert_eq!((customer.outbox().await, world.due().await), (vec![], BTreeMap::new()));
+    assert_eq!((customer.outbox().await, world.due()), (vec![], BTreeMap::new()));
     // Disabled or deleted before it happens, or afterwards: while it is about to be sent, or waits.
     for deletes in [false, true] {
         for (moment, dead) in [("before", 0), ("ready", 1), ("waiting", 1), ("deferred", 1)] {
@@ -352,7 +352,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
             customer.world.minutes(2).await;
             let what = format!("{moment}, deletes: {deletes}");
             assert_eq!(customer.received(), [], "{what}");
-            assert_eq!(customer.world.due().await, BTreeMap::new(), "{what}");
+            assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
             let outbox = customer.outbox().await;
             // With a webhook, its deliveries go.
             assert_eq!(outbox.len(), if deletes { 0 } else { dead }, "{what}");
@@ -396,7 +396,7 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
     assert_eq!(times.len(), 10);
     assert!(received.iter().all(|request| request.body == received[0].body));
     assert!(received.iter().all(|request| is_signed_with(request, &customer.webhook["secret"])));
-    assert_eq!(world.due().await, BTreeMap::new());
+    assert_eq!(world.due(), BTreeMap::new());
 }
 
 #[tokio::test]
@@ -464,7 +464,7 @@ async fn a_deleted_endpoint_gets_nothing_more() {
     assert_eq!((states(&outbox), customer.received().len()), (BTreeMap::from([("dead", 2)]), 2));
     assert_eq!(outbox[0].error.as_deref(), Some("the webhook is disabled"));
     assert_eq!(outbox[1].status, Some(410));
-    assert_eq!(customer.world.due().await, BTreeMap::new());
+    assert_eq!(customer.world.due(), BTreeMap::new());
     // Its owner enables it again.
     customer.answers(Behaviour::Answer(200));
     let webhook = customer.change("PUT", "", json!({"enabled": true})).await;
@@ -501,7 +501,7 @@ async fn after_five_days_without_one_success_it_is_disabled() {
         let outbox = customer.outbox().await;
         assert_eq!(outbox.iter().filter(|stored| stored.state == DeliveryState::Waiting).count(), 0);
         assert_eq!(states(&outbox).get("delivered").copied().unwrap_or_default(), usize::from(recovers_on.is_some()));
-        assert_eq!((customer.received().len(), customer.world.due().await), (received, BTreeMap::new()));
+        assert_eq!((customer.received().len(), customer.world.due()), (received, BTreeMap::new()));
     }
 }
 
@@ -569,7 +569,7 @@ async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other()
         let received = customer.received();
         assert_eq!(events(&received).len(), BEHIND + 3, "{what}");
         assert!(received.len() <= BEHIND + 3 + 3 + 5, "{what}: {}", received.len());
-        assert_eq!(world.due().await, BTreeMap::new(), "{what}");
+        assert_eq!(world.due(), BTreeMap::new(), "{what}");
     }))
     .await;
 }

@@ -165,7 +165,7 @@ impl World {
     }
 
     /// What stands in the index of what becomes due, and for when.
-    pub async fn due(&self) -> BTreeMap<String, String> {
+    pub fn due(&self) -> BTreeMap<String, String> {
         // Where the index has shown nothing more, the deliveries themselves are looked at once more, which is no work.
         let condition = "attribute_exists(due_pk) AND (attribute_not_exists(looked) OR looked <> :looked)";
         let due = self.find(None, condition, &json!({":looked": {"BOOL": true}}));

@@ -110,7 +110,7 @@ async fn the_connector_gets_the_message_signed_and_the_number_its_contact() {
     });
     assert_eq!(event(&received[0]), wanted);
     assert_eq!(outbox(&sender).await[0].state, DeliveryState::Delivered);
-    assert_eq!(world.due().await.len(), 0);
+    assert_eq!(world.due().len(), 0);
 }
 
 #[tokio::test]
