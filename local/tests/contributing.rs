@@ -73,9 +73,9 @@ const OPERATIONS: [(&str, &str, &str, &str, &str); 5] = [
 /// A copy of the workspace: the files that git knows.
 struct Copy(PathBuf);
 
-/// The copy shares the target folder: nothing that comes from elsewhere is compiled once more. Its packages have another version, for cargo
-/// tells packages in two workspaces apart by name, version and place in the workspace alone.
-fn target() -> &'static Path {
+/// What is compiled goes into the workspace's own target folder: nothing that comes from elsewhere is compiled once more. The copy's packages
+/// have another version, for cargo tells packages in two workspaces apart by name, version and place in the workspace alone.
+fn compiled() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
 }
 
@@ -120,10 +120,16 @@ impl Copy {
         std::fs::write(self.0.join(file), text.replacen(&format!("{new}{old}"), new, 1)).unwrap();
     }
 
+    /// Where the copy's binaries are put: those of the workspace have the same names, and somebody may be running them.
+    fn target(&self) -> PathBuf {
+        self.0.join("target")
+    }
+
     /// Whether cargo succeeds in the copy, and what it says.
     fn cargo(&self, update: bool, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO"));
-        command.current_dir(&self.0).args(arguments).env("CARGO_TARGET_DIR", target());
+        command.current_dir(&self.0).args(arguments);
+        command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
         // The copy is compiled three times, each time a little more of it.
         command.env("CARGO_INCREMENTAL", "1");
         // Those of this test's own run would change what is compiled.
@@ -209,7 +215,7 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
     assert!(builds, "{last}\n{}", told.concat());
     for name in OPERATIONS.map(|(_, name, ..)| name) {
         assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {}", told.concat());
-        assert!(target().join("debug").join(name).is_file(), "no binary of {name}");
+        assert!(copy.target().join("debug").join(name).is_file(), "no binary of {name}");
     }
     // Figures are measured by a program of their own, which takes long.
     let matrices = [
