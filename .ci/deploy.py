@@ -24,8 +24,8 @@ from standardwebhooks import Webhook
 BUILD, PAYMENT_PORT = WORK / "build", 8002
 # A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or all time zones, which the
 # texts in them tell, or react to every kind of record, where nobody waits for an answer.
-ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_250_000, 3_900_000
-LARGER, REACTS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction",)
+ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_300_000, 3_900_000
+LARGER, REACTS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction", "RedriveFunction")
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}
 # What the emulator is known not to do: it applies no GatewayResponses, and its events name no domain. Besides, it takes

@@ -1,4 +1,4 @@
-//! The embedded S3, with the bucket of the template, served over loopback to any AWS client. It checks the signature of every request.
+//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature of every request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,19 @@ use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use shared::bucket::Bucket;
+use shared::bucket::kept::KeptObjects;
 use tokio::net::TcpListener;
 
 use crate::Trouble;
 use crate::database::Data;
 
-/// Name of the local bucket.
+/// Name of the local bucket of files, `FilesBucket` in the template.
 pub const BUCKET_NAME: &str = "assistants-local-files";
+/// Name of the local bucket of what the functions on the table's stream gave up. It is short: the embedded S3 makes names of files of it and of the
+/// keys of Lambda, which are long.
+pub const FAILED_RECORDS_NAME: &str = "failed-records";
+/// What that one is called in the template.
+pub const FAILED_RECORDS_BUCKET: &str = "FailedRecordsBucket";
 /// Id and secret of the one access key, which is the same in every run.
 pub const ACCESS_KEY: &str = "local";
 
@@ -61,17 +67,31 @@ impl Folder {
                 Self { path: std::env::temp_dir().join(name), temporary: true }
             }
         };
-        let bucket = folder.path.join(BUCKET_NAME);
-        std::fs::create_dir_all(&bucket).map_err(|error| trouble(&bucket, &error))?;
+        for name in [BUCKET_NAME, FAILED_RECORDS_NAME] {
+            let bucket = folder.path.join(name);
+            std::fs::create_dir_all(&bucket).map_err(|error| trouble(&bucket, &error))?;
+        }
         Ok(folder)
     }
 
-    /// The bytes of every object, by its key.
+    /// The bytes of every file, by the key of its object.
     ///
     /// # Errors
     /// [`Trouble`] where one cannot be read.
     pub fn objects(&self) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
-        let bucket = self.path.join(BUCKET_NAME);
+        self.in_bucket(BUCKET_NAME)
+    }
+
+    /// What the functions on the table's stream gave up, and is kept: the bytes of every object, by its key.
+    ///
+    /// # Errors
+    /// [`Trouble`] where one cannot be read.
+    pub fn failed_records(&self) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
+        self.in_bucket(FAILED_RECORDS_NAME)
+    }
+
+    fn in_bucket(&self, name: &str) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
+        let bucket = self.path.join(name);
         let (mut folders, mut objects) = (vec![bucket.clone()], Vec::new());
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).map_err(|error| trouble(&folder, &error))? {
@@ -127,8 +147,17 @@ pub fn serve(
     }))
 }
 
-/// The bucket at the endpoint `url`, whose requests go through `connector`.
+/// The bucket of files at the endpoint `url`, whose requests go through `connector`.
 pub fn client(url: &str, connector: SharedHttpConnector) -> Bucket {
+    client_of(BUCKET_NAME, url, connector)
+}
+
+/// What the functions on the table's stream gave up, likewise.
+pub fn failed_records(url: &str, connector: SharedHttpConnector) -> KeptObjects {
+    KeptObjects::new(client_of(FAILED_RECORDS_NAME, url, connector))
+}
+
+fn client_of(name: &str, url: &str, connector: SharedHttpConnector) -> Bucket {
     let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local");
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
@@ -136,5 +165,5 @@ pub fn client(url: &str, connector: SharedHttpConnector) -> Bucket {
         .region(Region::new("local"))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .build();
-    Bucket::new(&config, BUCKET_NAME, connector, ATTEMPT)
+    Bucket::new(&config, name, connector, ATTEMPT)
 }

@@ -84,35 +84,43 @@ async fn text(response: &mut HttpResponse) -> Result<Vec<u8>, ConnectorError> {
 fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
     let action = request.headers().get("x-amz-target")?.rsplit('.').next()?.to_owned();
     let body: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
-    let mut items = Vec::new();
-    match body["KeyConditionExpression"].as_str() {
-        Some(condition) => items.push(queried(condition, &body)),
-        None => keys(&body, "", &mut items),
-    }
+    let items = match body["KeyConditionExpression"].as_str() {
+        Some(condition) => vec![queried(condition, &body)],
+        None => keys(&body).into_iter().map(|(done, key)| done.to_owned() + &key).collect(),
+    };
     Some(DatabaseCall { action, items, ..DatabaseCall::default() })
 }
 
-/// Adds the primary keys in `value`, whatever it is. `label` is what a transaction does to the item.
-fn keys(value: &Value, label: &str, found: &mut Vec<String>) {
+/// The primary keys in `value`, whatever it is, each with what a transaction or a batch does to the item.
+fn keys(value: &Value) -> Vec<(&'static str, String)> {
     match value {
-        Value::Array(values) => values.iter().for_each(|value| keys(value, label, found)),
+        Value::Array(values) => values.iter().flat_map(keys).collect(),
         Value::Object(map) => {
             if let (Some(pk), Some(sk)) = (value["pk"]["S"].as_str(), value["sk"]["S"].as_str()) {
-                found.push(format!("{label}{pk} {sk}"));
-                return;
+                return vec![("", format!("{pk} {sk}"))];
             }
-            for (name, value) in map {
+            let labelled = |(name, value): (&String, &Value)| {
                 let label = match name.as_str() {
-                    "Put" | "Update" | "Delete" | "ConditionCheck" => format!("{name} "),
-                    "PutRequest" => "Put ".to_owned(),
-                    "DeleteRequest" => "Delete ".to_owned(),
-                    _ => label.to_owned(),
+                    "Put" | "PutRequest" => "Put ",
+                    "Delete" | "DeleteRequest" => "Delete ",
+                    "Update" => "Update ",
+                    "ConditionCheck" => "ConditionCheck ",
+                    _ => return keys(value),
                 };
-                keys(value, &label, found);
-            }
+                keys(value).into_iter().map(|(_, key)| (label, key)).collect()
+            };
+            map.iter().flat_map(labelled).collect()
         }
-        _ => {}
+        _ => Vec::new(),
     }
+}
+
+/// The keys of the items that a call writes, one for each action; none for a batch, which is many plain writes.
+pub fn written(action: &str, body: &[u8]) -> Vec<String> {
+    if !["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action) {
+        return Vec::new();
+    }
+    keys(&serde_json::from_slice(body).unwrap_or_default()).into_iter().map(|(_, key)| key).collect()
 }
 
 /// The condition of a query with its values, and its index.

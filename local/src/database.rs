@@ -11,7 +11,10 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpC
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use shared::table::keys::{Key, TTL};
+use shared::values::time::Timestamp;
 use tokio::net::TcpListener;
 
 use crate::Trouble;
@@ -103,6 +106,43 @@ pub fn snapshot(database: &Database, file: &Path) -> Result<(), Trouble> {
     write().map_err(|error| Trouble(format!("{name}: {error}")))
 }
 
+/// Removes the items of `chosen` keys whose TTL has passed by `now`. DynamoDB removes each item at some time of its own after that.
+///
+/// # Errors
+/// [`Trouble`] of the database.
+pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) -> bool) -> Result<usize, Trouble> {
+    let (mut expired, mut next) = (Vec::<Key>::new(), Value::Null);
+    loop {
+        let page = database.scan(request(json!({
+            "ExclusiveStartKey": next, "FilterExpression": "#ttl <= :now", "ProjectionExpression": "pk, sk",
+            "ExpressionAttributeNames": {"#ttl": TTL},
+            "ExpressionAttributeValues": {":now": {"N": now.unix_seconds().to_string()}},
+        }))?);
+        let page = json!(page.map_err(|error| Trouble(error.to_string()))?);
+        let text = |value: &Value| value["S"].as_str().unwrap_or_default().to_owned();
+        let items = page["Items"].as_array().into_iter().flatten();
+        expired.extend(items.map(|item| Key { pk: text(&item["pk"]), sk: text(&item["sk"]) }).filter(&mut chosen));
+        next = page["LastEvaluatedKey"].clone();
+        if next.is_null() {
+            break;
+        }
+    }
+    for Key { pk, sk } in &expired {
+        let key = json!({"Key": {"pk": {"S": pk}, "sk": {"S": sk}}});
+        database.delete_item(request(key)?).map_err(|error| Trouble(error.to_string()))?;
+    }
+    Ok(expired.len())
+}
+
+/// A request about the table, of these members.
+///
+/// # Errors
+/// [`Trouble`] where they are no such request.
+pub fn request<T: DeserializeOwned>(mut value: Value) -> Result<T, Trouble> {
+    value["TableName"] = TABLE_NAME.into();
+    serde_json::from_value(value).map_err(|error| Trouble(error.to_string()))
+}
+
 /// Serves `database` on `listener` until `stop` resolves.
 pub fn serve(
     listener: TcpListener,
@@ -140,9 +180,6 @@ pub fn own_retries() -> RetryPartition {
 
 #[cfg(test)]
 mod tests {
-    use serde::de::DeserializeOwned;
-    use serde_json::Value;
-
     use super::*;
 
     const TEMPLATE: &str = "
@@ -168,9 +205,8 @@ Resources:
         open(&Data::Memory, &Template::parse(TEMPLATE).unwrap()).unwrap()
     }
 
-    fn request<T: DeserializeOwned>(mut value: Value) -> T {
-        value["TableName"] = TABLE_NAME.into();
-        serde_json::from_value(value).unwrap()
+    fn request<T: DeserializeOwned>(value: Value) -> T {
+        super::request(value).unwrap()
     }
 
     #[test]

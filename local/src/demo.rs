@@ -140,6 +140,7 @@ impl Demo {
             config,
             store: store.clone(),
             bucket: bucket::client(s3_url, bucket::connector()),
+            failed_records: bucket::failed_records(s3_url, bucket::connector()),
             clock: Clock::at(self.time),
             ids: Ids::Given(Arc::clone(&given)),
             keys: KeyCache::default(),
@@ -238,8 +239,7 @@ impl DemoOrganisation {
             let text = Value::Object(members.clone()).to_string().replace("{n}", &n.to_string());
             let mut record: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
             if let Some(id) = record.get("id").and_then(|id| id.as_str()?.parse::<Uuid>().ok()) {
-                let ordinal = u32::try_from(n).unwrap_or_default();
-                record.insert("id".into(), with_ordinal(id, ordinal).to_string().into());
+                record.insert("id".into(), with_ordinal(id, n).to_string().into());
             }
             self.complete(record, time)
         };
@@ -319,7 +319,7 @@ impl Loader<'_> {
         records: Vec<Value>,
     ) -> Result<(), Trouble> {
         let table = &self.table;
-        let have = table.next_ordinal::<R>(of).await.map_err(trouble)? as usize;
+        let have = appended::<R>(table, of).await?;
         let (mut ids, mut rows) = (Vec::new(), Vec::new());
         for record in records.into_iter().skip(have) {
             let id = record["id"].as_str().and_then(|id| id.parse::<Uuid>().ok());
@@ -335,9 +335,8 @@ impl Loader<'_> {
             }
         }
         insert_rows(table, of, &rows).await?;
-        let first = u32::try_from(have).unwrap_or(u32::MAX);
-        let expected = |(ordinal, id): (u32, &Uuid)| R::proof(R::id_at(of, *id, ordinal)) == Some(*id);
-        if let Some((_, id)) = (first..).zip(&ids).find(|pair| !expected(*pair)) {
+        let expected = |(ordinal, id): (u64, &Uuid)| R::proof(R::id_at(of, *id, ordinal)) == Some(*id);
+        if let Some((_, id)) = (have as u64..).zip(&ids).find(|pair| !expected(*pair)) {
             return Err(Trouble(format!("demo set: {id} does not end in its place in the list of {}", R::NAME)));
         }
         table.remove_tokens::<R>(of).await.map_err(trouble)
@@ -371,7 +370,7 @@ impl Loader<'_> {
         }
         let first = rows.len();
         self.insert::<Campaign>(None, (), rows).await?;
-        let have = self.table.next_ordinal::<Campaign>(()).await.map_err(trouble)? as usize;
+        let have = appended::<Campaign>(&self.table, ()).await?;
         for record in later.into_iter().skip(have - first) {
             let Campaign { id, .. } = record_of(record.clone())?;
             let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
@@ -383,13 +382,13 @@ impl Loader<'_> {
 
     /// Opens the conversations, adds their messages, and closes those that are closed.
     async fn converse(&self, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
-        let (table, mut moves) = (&self.table, Vec::new());
+        let (table, mut moves, mut closed) = (&self.table, Vec::new(), Vec::new());
         for (place, record) in records.into_iter().enumerate() {
             let Spoken { conversation, messages } = record_of(record.clone())?;
             // A stack without a stream has nobody else to do it.
             let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
             moves.push(Move { key, was: None, is, made_at: conversation.dated() });
-            if table.next_ordinal::<Conversation>(()).await.map_err(trouble)? as usize > place {
+            if appended::<Conversation>(table, ()).await? > place {
                 continue;
             }
             let id = conversation.id;
@@ -406,11 +405,19 @@ impl Loader<'_> {
             if !conversation.is_open() {
                 let close = CreateRequest { parameters: of_it, body: Map::new() };
                 self.ask(&routes::CLOSE_CONVERSATION, id.0, &close).await?;
+                closed.push(conversation);
             }
         }
+        table.forget_threads(closed.iter()).await.map_err(trouble)?;
         table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
-        table.follow(&moves, time).await.map_err(trouble)
+        table.follow::<Conversation>(&moves, time).await.map_err(trouble)
     }
+}
+
+/// How many rows a list has ever had.
+async fn appended<R: Listed>(table: &Table, of: R::Of) -> Result<usize, Trouble> {
+    let rows = table.appended::<R>(of).await.map_err(trouble)?;
+    usize::try_from(rows).map_err(|error| Trouble(error.to_string()))
 }
 
 /// Inserts rows as they are.
@@ -427,7 +434,7 @@ async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(),
     let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
     let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
     let queued: Vec<_> = contacts.iter().cloned().map(queue).collect();
-    table.stage_contacts(&queued).await.map_err(trouble)?;
+    table.stage_contacts(&queued, false).await.map_err(trouble)?;
     for (contact, queued) in contacts.iter().zip(&queued) {
         if let Some(error) = &contact.error {
             let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
@@ -457,8 +464,10 @@ async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
         let GivenUpDelivery { webhook_id, conversation_id, error } = record_of(record)?;
         let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
         let new = NewDelivery::closed(&closed);
-        for id in table.enqueue(webhook_id.into(), &[new], closed.created_at).await.map_err(trouble)? {
-            let was = Delivery::new(id, new, closed.created_at);
+        for id in
+            table.enqueue(webhook_id.into(), std::slice::from_ref(&new), closed.created_at).await.map_err(trouble)?
+        {
+            let was = Delivery::new(id, new.clone(), closed.created_at);
             let is = was.clone().dead(&error, closed.created_at);
             table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
         }

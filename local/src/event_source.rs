@@ -15,8 +15,9 @@ use shared::request::context::Clock;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::destination::{Destination, GivenUpFor};
 use crate::event_filter;
-use crate::lambda::{self, Failed, Function};
+use crate::lambda::{self, Failed, Fate, Function};
 use crate::template::EventSource;
 
 /// The backoff of Lambda before it repeats a batch: the first wait and the longest.
@@ -28,6 +29,7 @@ pub struct Mapping {
     function: Function,
     lanes: Vec<Lane>,
     faults: Mutex<StreamFaults>,
+    destination: Option<Destination>,
     given_up: Mutex<Vec<Value>>,
     /// By the key of an item, how often each of its changes was passed on.
     passed_on: Mutex<BTreeMap<String, BTreeMap<String, usize>>>,
@@ -72,6 +74,12 @@ pub struct StreamFaults {
     pub delay: Duration,
     /// The function's process dies in the middle.
     pub killed: f64,
+    /// It stands still in the middle.
+    pub frozen: f64,
+    /// For how long.
+    pub freeze: Duration,
+    /// A batch is given up, as if its last attempt had failed.
+    pub given_up: f64,
     /// The source of randomness.
     pub random: fastrand::Rng,
 }
@@ -85,9 +93,16 @@ impl Mapping {
             function,
             lanes,
             faults: Mutex::default(),
+            destination: None,
             given_up: Mutex::default(),
             passed_on: Mutex::default(),
         }
+    }
+
+    /// The same, which sends what is given up to `destination`.
+    #[must_use]
+    pub fn with_destination(self, destination: Option<Destination>) -> Self {
+        Self { destination, ..self }
     }
 
     /// Kebab-case name of the function.
@@ -105,7 +120,7 @@ impl Mapping {
         *lock(&self.faults) = faults;
     }
 
-    /// The records that were given up, since they had no attempts or no time left. Lambda would report them to the source's destination.
+    /// The records that were given up, since they had no attempts or no time left.
     pub fn given_up(&self) -> Vec<Value> {
         lock(&self.given_up).clone()
     }
@@ -157,13 +172,18 @@ impl Mapping {
         let Some(part) = lane.next(self.source.batch_size) else { return false };
         let (fresh, expired) = part.divide(|record| age(record) <= self.source.max_age_seconds);
         if !expired.is_empty() {
+            self.send_given_up(&expired, GivenUpFor::Age).await;
             lane.replace(fresh);
-            self.give_up(expired);
             return true;
         }
         let Some(part) = fresh else { return true };
         let chance = lock(&self.faults).roll(part.records.len());
         wait(chance.delay).await;
+        if chance.given_up {
+            self.send_given_up(&part.records, GivenUpFor::Attempts(part.retries)).await;
+            lane.replace(None);
+            return true;
+        }
         if let Some(cut) = chance.cut {
             lane.replace(part.split(cut));
             return true;
@@ -173,12 +193,16 @@ impl Mapping {
             *lock(&self.passed_on).entry(key).or_default().entry(number.to_string()).or_default() += 1;
         }
         let payload = json!({"Records": part.records}).to_string();
-        let answer = lambda::invoke(&self.function, payload, chance.lifetime).await;
+        let answer = lambda::invoke(&self.function, payload, chance.fate).await;
         let stopped_at = self.stopped_at(&part.records, answer);
         let retries = part.retries;
+        if stopped_at == Some(0) && self.is_exhausted(&part) {
+            self.send_given_up(&part.records, GivenUpFor::Attempts(retries)).await;
+        }
         // From here on there is no `await` until the rest is saved: a task that is stopped loses nothing.
         match stopped_at {
             None => lane.replace(chance.again.then_some(part)),
+            Some(0) if self.is_exhausted(&part) => lane.replace(None),
             Some(0) => lane.replace(self.again(part)),
             // The batch is split there; its first part is done.
             Some(at) => lane.replace(part.split(at).into_iter().take(1)),
@@ -192,21 +216,33 @@ impl Mapping {
 
     /// The parts to repeat of a batch that failed as a whole.
     fn again(&self, mut part: Part) -> Vec<Part> {
-        let size = part.records.len();
-        if self.source.bisects && size > 1 {
+        if self.splits(&part) {
             // A split is no retry: in the end a bad record is alone and has all its attempts.
-            return part.split(size.div_ceil(2)).into();
-        }
-        if part.retries >= self.source.max_retries {
-            self.give_up(part.records);
-            return vec![];
+            let middle = part.records.len().div_ceil(2);
+            return part.split(middle).into();
         }
         part.retries += 1;
         vec![part]
     }
 
-    fn give_up(&self, records: Vec<Value>) {
-        lock(&self.given_up).extend(records);
+    /// Whether a batch that failed as a whole comes again in halves.
+    const fn splits(&self, part: &Part) -> bool {
+        self.source.bisects && part.records.len() > 1
+    }
+
+    /// Whether a batch that failed as a whole does not come again.
+    const fn is_exhausted(&self, part: &Part) -> bool {
+        !self.splits(part) && part.retries >= self.source.max_retries
+    }
+
+    /// Gives these records up: before they leave their lane, so that a task that is stopped does it once more, and none is lost.
+    async fn send_given_up(&self, records: &[Value], why: GivenUpFor) {
+        if let Some(destination) = &self.destination
+            && let Err(trouble) = destination.send(self.name(), records, why).await
+        {
+            eprintln!("{trouble}");
+        }
+        lock(&self.given_up).extend_from_slice(records);
     }
 
     /// The index of the first record to repeat: 0 where the invocation failed, `None` where all were handled.
@@ -286,19 +322,30 @@ impl EventSource {
 struct Chance {
     cut: Option<usize>,
     delay: Duration,
-    lifetime: Option<u32>,
+    fate: Fate,
     again: bool,
+    given_up: bool,
 }
 
 impl StreamFaults {
-    /// How often the function of the next invocation is polled before its process dies; `None` where it does not die.
-    pub fn lifetime(&mut self) -> Option<u32> {
+    /// What befalls the process of the next invocation.
+    pub fn fate(&mut self) -> Fate {
+        // Only where it may happen: the seeds of others mean the same as ever.
         let dies = self.random.f64() < self.killed;
-        // A function is polled a few times per call, so it dies in its first calls as likely as much later.
-        dies.then(|| {
-            let magnitude = 1 << self.random.u32(1..10);
-            self.random.u32(1..=magnitude)
-        })
+        let dies = dies.then(|| self.moment());
+        let freezes = self.frozen > 0.0 && self.random.f64() < self.frozen;
+        Fate { dies, freezes: freezes.then(|| (self.moment(), self.freeze)) }
+    }
+
+    /// An invocation that stands still at once, where any does.
+    pub fn frozen(&self) -> Fate {
+        Fate { dies: None, freezes: Some((1, self.freeze)).filter(|(_, time)| !time.is_zero()) }
+    }
+
+    /// A number of polls. A function is polled a few times per call, so something befalls it in its first calls as likely as much later.
+    fn moment(&mut self) -> u32 {
+        let magnitude = 1 << self.random.u32(1..10);
+        self.random.u32(1..=magnitude)
     }
 
     fn roll(&mut self, records: usize) -> Chance {
@@ -308,7 +355,8 @@ impl StreamFaults {
             again,
             cut: (cut && records > 1).then(|| self.random.usize(1..records)),
             delay: if late { self.delay.mul_f64(self.random.f64()) } else { Duration::ZERO },
-            lifetime: self.lifetime(),
+            fate: self.fate(),
+            given_up: self.given_up > 0.0 && self.random.f64() < self.given_up,
         }
     }
 }
@@ -356,6 +404,7 @@ mod tests {
             bisects: false,
             reports_failures: false,
             max_age_seconds: 3600,
+            destination: None,
         }
     }
 
@@ -618,6 +667,8 @@ mod tests {
         assert_eq!(split, (vec![vec![1], vec![2], vec![3], vec![4]], 0));
         let redelivered = with(StreamFaults { redelivered: 0.9, ..StreamFaults::default() }).await;
         assert!(redelivered.0.len() > 1 && redelivered.0.iter().all(|batch| *batch == [1, 2, 3, 4]), "{redelivered:?}");
+        let given_up = with(StreamFaults { given_up: 1.0, ..StreamFaults::default() }).await;
+        assert_eq!(given_up, (vec![], 4));
         let delay = Duration::from_millis(1);
         let delayed = with(StreamFaults { delayed: 1.0, delay, ..StreamFaults::default() }).await;
         assert_eq!(delayed, (vec![vec![1, 2, 3, 4]], 0));

@@ -26,7 +26,7 @@ use crate::fault_run::acts::Closed;
 use crate::fault_run::check::Evidence;
 use crate::fault_run::plan::{Manner, Plan};
 use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
-use crate::fault_run::world::{World, path_of_connector, path_of_webhook};
+use crate::fault_run::world::{LONG_TICK, World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
 
 /// How many times fewer conversations are closed in the world without faults. That world runs at the same time, so that both have the
@@ -58,6 +58,8 @@ pub struct FaultRunOptions {
     pub latency: Duration,
     /// The faults of the database, with their probabilities.
     pub database: Vec<(f64, Fault)>,
+    /// A partition has so many times the units that DynamoDB gives it in a second.
+    pub partitions: f64,
     /// The faults between the stream and the functions.
     pub stream: StreamFaults,
     /// Whether a fifth as many conversations are closed in a world without faults, to compare the times.
@@ -84,17 +86,23 @@ impl FaultRunOptions {
                 (0.002, Fault::ServerError),
                 (0.002, Fault::Conflict),
                 (0.002, Fault::ThrottledTransaction),
+                (0.002, Fault::InProgress { meets: 5, commits: true }),
+                (0.002, Fault::InProgress { meets: 5, commits: false }),
                 (0.002, Fault::Unprocessed),
                 (0.001, Fault::BreakAnswer),
                 (0.00005, Fault::LoseRequest),
                 (0.00005, Fault::LoseAnswer),
             ],
+            partitions: 1.0,
             stream: StreamFaults {
                 redelivered: 0.02,
                 split: 0.05,
                 delayed: 0.02,
                 delay: Duration::from_millis(200),
                 killed: 0.02,
+                frozen: 0.02,
+                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 15,
+                given_up: 0.02,
                 ..StreamFaults::default()
             },
             compared: true,
@@ -118,17 +126,24 @@ impl FaultRunOptions {
                 (0.01, Fault::ServerError),
                 (0.01, Fault::Conflict),
                 (0.01, Fault::ThrottledTransaction),
+                (0.01, Fault::InProgress { meets: 5, commits: true }),
+                (0.01, Fault::InProgress { meets: 5, commits: false }),
                 (0.01, Fault::Unprocessed),
                 (0.01, Fault::BreakAnswer),
                 (0.0005, Fault::LoseRequest),
                 (0.0005, Fault::LoseAnswer),
             ],
+            // So few conversations would not be felt otherwise.
+            partitions: 0.01,
             stream: StreamFaults {
                 redelivered: 0.1,
                 split: 0.2,
                 delayed: 0.1,
                 delay: Duration::from_millis(20),
                 killed: 0.1,
+                frozen: 0.1,
+                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 60,
+                given_up: 0.1,
                 ..StreamFaults::default()
             },
             ..Self::full(root, seed)
@@ -182,15 +197,16 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let (logs, of_closed) = check::closed(&world, &closed, &evidence).await?;
     checks.extend(of_closed);
     checks.push(check::repeats(&world, &evidence, &logs));
+    checks.push(check::long_ticks(&world));
     checks.push(check::lists(&world).await?);
     checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);
     checks.extend(check::rates(&world, options));
-    checks.extend(check::ends(&world, &closed).await?);
+    checks.extend(check::ends(&world).await?);
     let rows = rows(&world, &closed, &evidence, &logs);
     let faulty = quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt));
     done(format!("all looked through; the database had {requests} requests"));
     let slowest = clean.zip(faulty).map(|((_, clean), (_, faulty))| (clean, faulty));
-    Ok(FaultRunReport { seed: options.seed, rows, checks, slowest })
+    Ok(FaultRunReport { seed: options.seed, rows, checks, slowest, partitions: world.partitions.clone() })
 }
 
 /// The median and the slowest hundredth of the times from close to receipt, in a world without faults.

@@ -1,7 +1,7 @@
 //! Faults between the SDK and the database, which DynamoDB may have and the embedded one never has.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,13 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
-use shared::table::keys::RATE;
 use tokio::sync::Notify;
 
+use crate::in_progress::{InProgress, Met, cancelled, conflict, conflict_of_one, exception};
+use crate::roles::bucket_action;
+
 /// The actions that change nothing.
-const READS: [&str; 4] = ["GetItem", "BatchGetItem", "Query", "HeadObject"];
+const READS: [&str; 6] = ["GetItem", "BatchGetItem", "Query", "HeadObject", "GetObject", "ListObjectsV2"];
 
 /// What happens to one request on its way to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,34 @@ pub enum Fault {
     Unprocessed,
     /// An index shows what it showed when it was asked last: it is brought up to date a moment after its table.
     StaleIndex,
+    /// The request waits until its [`Pause`] ends.
+    Pause,
+    /// The connection breaks while a transaction is in progress. So many calls meet it ([`in_progress`](crate::in_progress)).
+    InProgress {
+        /// How many.
+        meets: usize,
+        /// Whether it is carried out then.
+        commits: bool,
+    },
+}
+
+/// A request that waits, while a test does something else.
+#[derive(Debug, Clone, Default)]
+pub struct Pause {
+    reached: Arc<Notify>,
+    ended: Arc<Notify>,
+}
+
+impl Pause {
+    /// Waits until the request is made that waits.
+    pub async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    /// Has the request go on.
+    pub fn end(&self) {
+        self.ended.notify_one();
+    }
 }
 
 impl Fault {
@@ -55,7 +85,7 @@ impl Fault {
     pub fn befalls(self, action: &str) -> bool {
         match self {
             Self::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
-            Self::ThrottledTransaction => action == "TransactWriteItems",
+            Self::ThrottledTransaction | Self::InProgress { .. } => action == "TransactWriteItems",
             Self::Unprocessed => action.starts_with("Batch"),
             Self::StaleIndex => action == "Query",
             _ => true,
@@ -73,14 +103,15 @@ pub struct Faults {
     latency: Arc<AtomicU64>,
     /// By the partition of an index, what it showed last.
     shown: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    in_progress: InProgress,
 }
 
 #[derive(Default)]
 struct State {
     plan: Option<Box<Plan>>,
     requests: Vec<String>,
-    permissions: BTreeSet<String>,
     lost: Arc<Notify>,
+    pause: Pause,
 }
 
 impl std::fmt::Debug for Faults {
@@ -98,6 +129,17 @@ impl Faults {
     /// Sets a plan without faults: the requests are noted from now on.
     pub fn watch(&self) {
         self.plan(|_, _| Fault::None);
+    }
+
+    /// Sets a plan by which the first request waits that `is_it` is true of. It gets what a plan gets.
+    pub fn pause_at(&self, mut is_it: impl FnMut(&str, usize) -> bool + Send + 'static) -> Pause {
+        let mut found = false;
+        self.plan(move |action, number| {
+            let waits = !found && is_it(action, number);
+            found |= waits;
+            if waits { Fault::Pause } else { Fault::None }
+        });
+        self.state(|state| state.pause.clone())
     }
 
     /// Has each request take up to so much longer than the database itself.
@@ -123,14 +165,10 @@ impl Faults {
         });
     }
 
-    /// Ends all faults.
+    /// Ends all faults. Transactions in progress end with the next call that meets them.
     pub fn end(&self) {
         self.state(|state| *state = State::default());
-    }
-
-    /// Adds the permission for a request about an object that a caller sends with an address from an answer.
-    pub fn handed_out(&self, method: &str) {
-        self.state(|state| state.permissions.extend(permissions_of_object(object_action(method))));
+        self.in_progress.end();
     }
 
     /// The actions requested since the plan was set, retries included.
@@ -157,20 +195,13 @@ impl Faults {
         }
     }
 
-    /// What a role must allow for the requests since the plan was set: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an
-    /// index of it, `dynamodb:UpdateItem RATE#*` on the items whose partition key begins so, `s3:PutObject` on the objects of the bucket, and so on.
-    pub fn permissions(&self) -> BTreeSet<String> {
-        self.state(|state| state.permissions.clone())
-    }
-
     /// `inner`, whose requests follow the plan.
     pub fn connector(&self, inner: SharedHttpConnector) -> SharedHttpConnector {
         SharedHttpConnector::new(FaultyConnector { faults: self.clone(), inner })
     }
 
-    fn decide(&self, action: &str, body: Option<&[u8]>) -> Fault {
+    fn decide(&self, action: &str) -> Fault {
         self.state(|state| {
-            state.permissions.extend(permissions(action, body));
             let number = state.requests.len();
             state.requests.push(action.to_owned());
             let planned = state.plan.as_mut().map(|plan| plan(action, number));
@@ -204,35 +235,56 @@ impl HttpConnector for FaultyConnector {
 }
 
 impl FaultyConnector {
+    /// Passes a request on, unless it meets a transaction in progress.
+    fn behind_what_is_in_progress(&self, action: &str, request: HttpRequest) -> HttpConnectorFuture {
+        let inner = self.inner.clone();
+        match self.faults.in_progress.meet(action, &request) {
+            Met::Refusal(refusal) => answer(400, &refusal),
+            Met::Ended(transactions) => HttpConnectorFuture::new(async move {
+                for transaction in transactions {
+                    inner.call(transaction).await?;
+                }
+                inner.call(request).await
+            }),
+        }
+    }
+
     fn answer(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let action = match request.headers().get("x-amz-target") {
             Some(target) => target.rsplit('.').next().unwrap_or_default().to_owned(),
-            None => object_action(request.method()).to_owned(),
+            None => bucket_action(request.method(), request.uri()).to_owned(),
         };
         let inner = self.inner.clone();
         let lost = self.faults.state(|state| Arc::clone(&state.lost));
-        match self.faults.decide(&action, request.body().bytes()) {
-            Fault::None => inner.call(request),
-            Fault::Throttle if action.ends_with("Object") => answer(503, &json!({})),
-            Fault::Throttle => answer(
-                400,
-                &json!({"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"}),
-            ),
-            Fault::ServerError => answer(
-                500,
-                &json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "sorry"}),
-            ),
-            Fault::Conflict if action == "TransactWriteItems" => cancelled("TransactionConflict"),
-            Fault::ThrottledTransaction => cancelled("ThrottlingError"),
-            Fault::Conflict => {
-                let kind = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
-                answer(400, &json!({"__type": kind, "message": "Transaction is ongoing for the item"}))
+        match self.faults.decide(&action) {
+            Fault::None => self.behind_what_is_in_progress(&action, request),
+            Fault::InProgress { meets, commits } => {
+                self.faults.in_progress.hold(request, meets, commits);
+                HttpConnectorFuture::ready(Err(broken()))
             }
+            Fault::Throttle if action.contains("Object") => answer(503, &json!({})),
+            Fault::Throttle => answer(400, &exception("ThrottlingException", "slow down")),
+            Fault::ServerError => answer(500, &exception("InternalServerError", "sorry")),
+            // The first action is at fault.
+            Fault::Conflict if action == "TransactWriteItems" => answer(400, &conflict(&[true, false])),
+            Fault::ThrottledTransaction => {
+                let reason = json!({"Code": "ThrottlingError", "Message": "It may succeed a moment later"});
+                answer(400, &cancelled(vec![reason, json!({"Code": "None"})]))
+            }
+            Fault::Conflict => answer(400, &conflict_of_one()),
             Fault::LoseRequest => HttpConnectorFuture::new(async move {
                 lost.notify_one();
                 std::future::pending().await
             }),
             Fault::Stall => HttpConnectorFuture::new(std::future::pending()),
+            Fault::Pause => {
+                let pause = self.faults.state(|state| state.pause.clone());
+                HttpConnectorFuture::new(async move {
+                    pause.reached.notify_one();
+                    pause.ended.notified().await;
+                    inner.call(request).await
+                })
+            }
             Fault::LoseAnswer => HttpConnectorFuture::new(async move {
                 inner.call(request).await?;
                 lost.notify_one();
@@ -287,56 +339,8 @@ fn index_partition(body: Option<&[u8]>) -> Option<String> {
     Some(document["ExpressionAttributeValues"][":due_pk"]["S"].as_str()?.to_owned())
 }
 
-/// A cancelled transaction, whose first action was at fault.
-fn cancelled(code: &str) -> HttpConnectorFuture {
-    let reasons = json!([{"Code": code, "Message": "It may succeed a moment later"}, {"Code": "None"}]);
-    let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
-    answer(400, &json!({"__type": kind, "Message": "Transaction cancelled", "CancellationReasons": reasons}))
-}
-
 fn broken() -> ConnectorError {
     ConnectorError::io("the connection broke".into())
-}
-
-/// The action of S3 that a request with this method is.
-pub fn object_action(method: &str) -> &'static str {
-    match method {
-        "HEAD" => "HeadObject",
-        "GET" => "GetObject",
-        "DELETE" => "DeleteObject",
-        _ => "PutObject",
-    }
-}
-
-/// The permissions for a request about an object. S3 tells that there is none to those only who may list the bucket.
-fn permissions_of_object(action: &str) -> Vec<String> {
-    match action {
-        "HeadObject" => vec!["s3:GetObject".to_owned(), "s3:ListBucket".to_owned()],
-        action => vec![format!("s3:{action}")],
-    }
-}
-
-/// The permissions for a request. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index. Taking
-/// tokens needs no more than to write the items of the buckets.
-fn permissions(action: &str, body: Option<&[u8]>) -> Vec<String> {
-    if action.ends_with("Object") {
-        return permissions_of_object(action);
-    }
-    let document: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
-    if action == "UpdateItem" && document["Key"]["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(RATE)) {
-        return vec![format!("dynamodb:UpdateItem {RATE}*")];
-    }
-    if !action.starts_with("Transact") {
-        let index = document["IndexName"].as_str().map(|index| format!(" index/{index}"));
-        return vec![format!("dynamodb:{action}{}", index.unwrap_or_default())];
-    }
-    let parts = document["TransactItems"].as_array().into_iter().flatten();
-    let kinds = parts.filter_map(|part| part.as_object()?.keys().next());
-    kinds
-        .map(|kind| {
-            if kind == "ConditionCheck" { "dynamodb:ConditionCheckItem".into() } else { format!("dynamodb:{kind}Item") }
-        })
-        .collect()
 }
 
 /// Takes the second half of a batch out of the request; returns it as the answer will name it.
@@ -364,36 +368,4 @@ fn hold_back_half(request: &mut HttpRequest) -> Option<(&'static str, Value)> {
 fn answer(status: u16, body: &Value) -> HttpConnectorFuture {
     let status = StatusCode::try_from(status).unwrap_or_else(|_| StatusCode::try_from(500).expect("500 is a status"));
     HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body.to_string()))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn permissions_are_those_that_iam_asks_for() {
-        let condition = json!({"ConditionExpression": "attribute_exists(pk)", "ReturnValues": "ALL_NEW"});
-        let transaction = json!({"TransactItems": [{"Put": condition}, {"ConditionCheck": condition}, {"Update": {}}]});
-        for (action, body, wanted) in [
-            ("BatchGetItem", json!({"RequestItems": {}}), vec!["dynamodb:BatchGetItem"]),
-            ("Query", json!({"KeyConditionExpression": "pk = :pk"}), vec!["dynamodb:Query"]),
-            ("Query", json!({"IndexName": "Due"}), vec!["dynamodb:Query index/Due"]),
-            ("UpdateItem", condition.clone(), vec!["dynamodb:UpdateItem"]),
-            ("UpdateItem", json!({"Key": {"pk": {"S": "ORG#1"}}}), vec!["dynamodb:UpdateItem"]),
-            ("UpdateItem", json!({"Key": {"pk": {"S": "RATE#1"}}}), vec!["dynamodb:UpdateItem RATE#*"]),
-            ("PutItem", condition.clone(), vec!["dynamodb:PutItem"]),
-            (
-                "TransactWriteItems",
-                transaction,
-                vec!["dynamodb:PutItem", "dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
-            ),
-            ("TransactGetItems", json!({"TransactItems": [{"Get": {}}]}), vec!["dynamodb:GetItem"]),
-            (object_action("PUT"), json!({}), vec!["s3:PutObject"]),
-            (object_action("DELETE"), json!({}), vec!["s3:DeleteObject"]),
-            (object_action("GET"), json!({}), vec!["s3:GetObject"]),
-            (object_action("HEAD"), json!({}), vec!["s3:GetObject", "s3:ListBucket"]),
-        ] {
-            assert_eq!(permissions(action, Some(body.to_string().as_bytes())), wanted, "{action}");
-        }
-    }
 }

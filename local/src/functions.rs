@@ -140,6 +140,7 @@ pub const TASKS: &[Task] = &[
     Task::of::<operator::ListApiKeys>(),
     Task::of::<operator::RevokeApiKey>(),
     Task::of::<operator::UpdateApiKey>(),
+    Task::of::<background::Redrive>(),
 ];
 
 /// The functions on the table's stream.

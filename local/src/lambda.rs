@@ -2,10 +2,12 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::{Sleep, sleep};
 
 /// A function, from JSON to JSON.
 pub type Function = Arc<dyn Fn(String) -> Invocation + Send + Sync>;
@@ -35,15 +37,23 @@ impl Failed {
     }
 }
 
-/// Invokes `function`. Dropping the future ends it. With a lifetime, its process dies after so many polls: before, between or after its
-/// calls.
+/// What befalls the process of an invocation, after so many polls: before, between or after its calls. By default nothing does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fate {
+    /// It dies.
+    pub dies: Option<u32>,
+    /// It stands still for so long, while everything else goes on.
+    pub freezes: Option<(u32, Duration)>,
+}
+
+/// Invokes `function`, whose process has this fate. Dropping the future ends it.
 ///
 /// # Errors
 /// [`Failed`]: the function returned an error, panicked, or died.
-pub async fn invoke(function: &Function, payload: String, lifetime: Option<u32>) -> Result<String, Failed> {
+pub async fn invoke(function: &Function, payload: String, fate: Fate) -> Result<String, Failed> {
     let invocation = function(payload);
     let mut process = JoinSet::new();
-    process.spawn(mortal(invocation, lifetime));
+    process.spawn(with_fate(invocation, fate));
     match process.join_next().await {
         Some(Ok(answer)) => answer,
         Some(Err(error)) if error.is_panic() => Err(Failed::new("Runtime.ExitError", "it panicked")),
@@ -51,17 +61,28 @@ pub async fn invoke(function: &Function, payload: String, lifetime: Option<u32>)
     }
 }
 
-async fn mortal(invocation: Invocation, lifetime: Option<u32>) -> Result<String, Failed> {
+async fn with_fate(invocation: Invocation, fate: Fate) -> Result<String, Failed> {
     let mut invocation = pin!(invocation);
     let mut woken = 0;
+    let mut frozen: Option<Pin<Box<Sleep>>> = None;
     std::future::poll_fn(|context| {
-        woken += 1;
-        match invocation.as_mut().poll(context) {
-            Poll::Pending if lifetime.is_some_and(|lifetime| woken >= lifetime) => {
-                Poll::Ready(Err(Failed::new("Runtime.ExitError", "its process died")))
-            }
-            outcome => outcome,
+        if let Some(pause) = &mut frozen {
+            ready!(pause.as_mut().poll(context));
+            frozen = None;
         }
+        woken += 1;
+        let outcome = invocation.as_mut().poll(context);
+        if outcome.is_pending() && fate.dies.is_some_and(|polls| woken >= polls) {
+            return Poll::Ready(Err(Failed::new("Runtime.ExitError", "its process died")));
+        }
+        if let Some((_, time)) = fate.freezes.filter(|(polls, _)| outcome.is_pending() && woken == *polls) {
+            // Whatever wakes the task meanwhile finds it frozen.
+            let mut pause = Box::pin(sleep(time));
+            if pause.as_mut().poll(context).is_pending() {
+                frozen = Some(pause);
+            }
+        }
+        outcome
     })
     .await
 }
@@ -85,13 +106,18 @@ mod tests {
     #[tokio::test]
     async fn an_invocation_answers_fails_panics_or_dies() {
         let echo = function(Ok, 3);
-        assert_eq!(invoke(&echo, "x".into(), None).await, Ok("x".into()));
-        assert_eq!(invoke(&echo, "x".into(), Some(4)).await, Ok("x".into()));
-        let died = invoke(&echo, "x".into(), Some(3)).await.unwrap_err();
+        let mortal = |polls| Fate { dies: Some(polls), ..Fate::default() };
+        assert_eq!(invoke(&echo, "x".into(), Fate::default()).await, Ok("x".into()));
+        assert_eq!(invoke(&echo, "x".into(), mortal(4)).await, Ok("x".into()));
+        let died = invoke(&echo, "x".into(), mortal(3)).await.unwrap_err();
         assert_eq!(died.message, "its process died");
+        let freezes = Fate { freezes: Some((2, Duration::from_millis(30))), ..Fate::default() };
+        let begun = std::time::Instant::now();
+        assert_eq!(invoke(&echo, "x".into(), freezes).await, Ok("x".into()));
+        assert!(begun.elapsed() >= Duration::from_millis(30));
         let failing = function(|_| Err(Failed::new("Error", "no")), 0);
-        assert_eq!(invoke(&failing, String::new(), None).await, Err(Failed::new("Error", "no")));
+        assert_eq!(invoke(&failing, String::new(), Fate::default()).await, Err(Failed::new("Error", "no")));
         let panicking = function(|_| panic!("as the test wants it"), 0);
-        assert_eq!(invoke(&panicking, String::new(), None).await.unwrap_err().message, "it panicked");
+        assert_eq!(invoke(&panicking, String::new(), Fate::default()).await.unwrap_err().message, "it panicked");
     }
 }

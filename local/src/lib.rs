@@ -1,12 +1,13 @@
 //! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
 //!
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
-//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded`]; [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
+//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded_dynamodb`], which counts the units of partitions; [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
-//!   [`event_filter`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
+//!   [`event_filter`]; what they give up goes to the [`destination`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
+//! - [`roles`] refuses what the role of a function does not allow, as IAM does.
 //! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
-//! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`receiver`] is a customer's server that can fail, and
-//!   [`fault_run`] uses both at once and checks what arrives.
+//! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`in_progress`] holds transactions that are in progress, [`receiver`] is a
+//!   customer's server that can fail, and [`fault_run`] uses all at once and checks what arrives.
 //! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, the requests of the [`journal`] with their [`calls`] of the
 //!   database, and the records by the [`api`].
 //! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
@@ -19,13 +20,14 @@ pub mod collections;
 pub mod console;
 pub mod database;
 pub mod demo;
-pub mod embedded;
+pub mod destination;
 pub mod event_filter;
 pub mod event_source;
 pub mod fault_run;
 pub mod faults;
 pub mod functions;
 pub mod gateway;
+pub mod in_progress;
 pub mod inbox;
 pub mod journal;
 pub mod lambda;
@@ -35,6 +37,7 @@ pub mod payment_provider;
 pub mod prices;
 pub mod receiver;
 pub mod replay;
+pub mod roles;
 pub mod schedule;
 pub mod stream;
 pub mod template;
@@ -55,23 +58,28 @@ use shared::request::context::{Clock, Ids, Service};
 use shared::request::limit::Limiter;
 use shared::runtime::config::{Config, TABLE_ATTEMPT};
 use shared::runtime::http_client;
+use shared::table::keys::Key;
 use shared::table::store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use dynoxide::Database;
+use embedded_dynamodb::Embedded;
+use embedded_dynamodb::partitions::Partitions;
 
 use crate::api::Api;
 use crate::bucket::Folder;
 use crate::console::Console;
 use crate::database::Data;
 use crate::demo::Demo;
+use crate::destination::Destination;
 use crate::faults::Faults;
 use crate::gateway::{Answer, Call, Gateway};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::payment_provider::ProviderStandIn;
+use crate::roles::{Permit, Roles};
 use crate::schedule::Schedules;
 use crate::stream::Stream;
 use crate::template::Template;
@@ -88,7 +96,7 @@ pub struct Settings {
     pub template: PathBuf,
     /// The demo set; `None` leaves the table empty.
     pub demo: Option<PathBuf>,
-    /// Where the database is kept, and the objects of the bucket beside it.
+    /// Where the database is kept, and the objects of the buckets beside it.
     pub data: Data,
     /// Whether changes are written to the table's stream.
     pub stream: bool,
@@ -122,8 +130,16 @@ pub struct Settings {
     pub network: Network,
     /// Whether each function is a process of its own, which knows nothing of what others remember.
     pub processes: bool,
+    /// The most batches of the stream that a function works on at the same time; none where the template decides.
+    pub lanes: Option<usize>,
+    /// How far the clocks of these processes are apart at most, in milliseconds.
+    pub clocks_apart: i64,
     /// What looks at every request with its answer.
     pub look: Option<gateway::Look>,
+    /// What decides in the place of the functions' roles.
+    pub permit: Option<Permit>,
+    /// The count of what the functions take of each partition of the table.
+    pub partitions: Partitions,
 }
 
 impl Settings {
@@ -152,15 +168,31 @@ impl Settings {
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
             processes: false,
+            lanes: None,
+            clocks_apart: 0,
             look: None,
+            permit: None,
+            partitions: Partitions::default(),
         }
     }
 }
 
 impl Settings {
+    /// The template, as far as these settings follow it.
+    fn template(&self) -> Result<Template, Trouble> {
+        let mut template = template_at(&self.template)?;
+        if !self.stream {
+            template.without_stream();
+        }
+        if let Some(most) = self.lanes {
+            template.limit_lanes(most);
+        }
+        Ok(template)
+    }
+
     /// What the SDK's requests to `database` go through.
-    fn http_client(&self, database: &Database) -> SharedHttpClient {
-        let connector = self.faults.connector(embedded::connector(database));
+    fn http_client(&self, database: &Embedded, roles: &Roles) -> SharedHttpClient {
+        let connector = self.faults.connector(roles.connector(database.connector()));
         http_client::client(if self.log { calls::connector(connector) } else { connector })
     }
 
@@ -169,6 +201,7 @@ impl Settings {
         Config {
             table_name: database::TABLE_NAME.to_owned(),
             files_bucket: bucket::BUCKET_NAME.to_owned(),
+            failed_records_bucket: bucket::FAILED_RECORDS_NAME.to_owned(),
             payment_api_base,
             sends_per_second: self.sends_per_second,
             key_limits: self.key_limits,
@@ -189,7 +222,7 @@ pub struct Stack {
     pub dynamodb_url: String,
     /// Where S3 answers.
     pub s3_url: String,
-    /// The objects of the bucket.
+    /// The objects of the buckets.
     pub objects: Folder,
     /// The gateway, for calls without a socket.
     pub gateway: Arc<Gateway>,
@@ -199,6 +232,8 @@ pub struct Stack {
     pub schedules: Arc<Schedules>,
     /// The database itself.
     pub database: Database,
+    /// The same as functions reach it: their calls are counted by partition.
+    pub embedded: Embedded,
     /// The SDK, without faults.
     pub client: Client,
     /// The API, with the keys of the demo set.
@@ -219,10 +254,7 @@ impl Stack {
     /// # Errors
     /// [`Trouble`] names the cause: a port in use, an unreadable file, a broken template.
     pub async fn start(settings: Settings) -> Result<Self, Trouble> {
-        let mut template = template_at(&settings.template)?;
-        if !settings.stream {
-            template.without_stream();
-        }
+        let template = settings.template()?;
         let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
         let gateway_listener = listen(settings.gateway, "--port").await?;
         let dynamodb_listener = listen(settings.dynamodb, "--dynamodb-port").await?;
@@ -240,7 +272,8 @@ impl Stack {
         };
         let payment_provider = ProviderStandIn::new(settings.clock.clone());
         let config = settings.config(&url, address(&provider_listener)?, demo.as_ref());
-        let client = database::client(&dynamodb_url, embedded::http_client(&database), Duration::from_secs(30));
+        let connector = http_client::client(embedded_dynamodb::connector(&database));
+        let client = database::client(&dynamodb_url, connector, Duration::from_secs(30));
         let mut tasks = vec![
             database::serve(dynamodb_listener, database.clone(), stopped(stop.subscribe())),
             bucket::serve(s3_listener, &objects, stopped(stop.subscribe()))?,
@@ -255,10 +288,14 @@ impl Stack {
             // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
             Box::pin(demo.load(&template, &store, &s3_url, config.clone())).await?;
         }
-        let faulty = database::client(&dynamodb_url, settings.http_client(&database), settings.attempt);
+        let roles = Roles::of(&template, settings.permit)?;
+        let embedded = Embedded::new(&database, &settings.partitions);
+        let faulty = database::client(&dynamodb_url, settings.http_client(&embedded, &roles), settings.attempt);
+        let to_bucket = settings.faults.connector(roles.connector(bucket::connector()));
         let service = Service {
             store: Store::new(faulty, config.table_name.clone()),
-            bucket: bucket::client(&s3_url, settings.faults.connector(bucket::connector())),
+            bucket: bucket::client(&s3_url, to_bucket.clone()),
+            failed_records: bucket::failed_records(&s3_url, to_bucket),
             config,
             clock: settings.clock.clone(),
             ids: settings.ids.clone(),
@@ -270,9 +307,14 @@ impl Stack {
         let request_ids = if matches!(settings.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway =
             Gateway::new(&template, service, request_ids, Arc::clone(&journal), settings.record, settings.log)?;
-        let gateway = gateway.looked_at_by(settings.look);
-        let gateway = Arc::new(if settings.processes { gateway.with_processes() } else { gateway });
-        let stream = Arc::new(Stream::new(&database, &template, |name| gateway.event_function(name))?);
+        let gateway = gateway.with_roles(roles).looked_at_by(settings.look);
+        let gateway =
+            Arc::new(if settings.processes { gateway.with_processes(settings.clocks_apart) } else { gateway });
+        // What Lambda itself sends knows neither the faults nor the roles of the functions.
+        let failed_records = bucket::failed_records(&s3_url, bucket::connector());
+        let destination = Destination::new(failed_records, settings.clock.clone());
+        let stream = Stream::new(&database, &template, Some(&destination), |name| gateway.event_function(name))?;
+        let stream = Arc::new(stream);
         let schedules = Arc::new(Schedules::new(&template, |name| gateway.event_function(name))?);
         let api = Api::new(Arc::clone(&gateway), demo.as_ref());
         let console = Console {
@@ -303,6 +345,7 @@ impl Stack {
             stream,
             schedules,
             database,
+            embedded,
             client,
             api,
             journal,
@@ -326,6 +369,14 @@ impl Stack {
         self.stream.drain().await
     }
 
+    /// Removes the items of `chosen` keys whose TTL has passed, as DynamoDB does at any time after.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the database.
+    pub fn expire(&self, chosen: impl FnMut(&Key) -> bool) -> Result<usize, Trouble> {
+        database::expire(&self.database, self.gateway.service.clock.now(), chosen)
+    }
+
     /// Invokes `function` as its schedule would.
     ///
     /// # Errors
@@ -343,11 +394,18 @@ impl Stack {
         self.schedules.minute().await
     }
 
+    /// Runs the functions on the stream in the background, until the returned guard is dropped. Nothing happens because time passes.
+    #[must_use]
+    pub fn following(&self) -> Background {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.stream).run(std::future::pending()));
+        Background(tasks)
+    }
+
     /// Runs the functions on the stream and on schedules in the background, until the returned guard is dropped.
     #[must_use]
     pub fn background(&self) -> Background {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&self.stream).run(std::future::pending()));
+        let Background(mut tasks) = self.following();
         tasks.spawn(Arc::clone(&self.schedules).run(std::future::pending()));
         Background(tasks)
     }

@@ -37,6 +37,9 @@ struct Arguments {
     /// Leave the webhooks of the demo set as they are, instead of pointing them and its connectors at the inbox
     #[arg(long)]
     no_inbox: bool,
+    /// Run no function on its schedule, so that nothing happens because time passes
+    #[arg(long)]
+    no_schedules: bool,
     /// Write the event of each request to this folder
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
@@ -92,7 +95,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         inbox::connect(&stack).await?;
     }
     introduce(&stack, demo.as_ref());
-    let background = stack.background();
+    let background = if arguments.no_schedules { stack.following() } else { stack.background() };
     tokio::signal::ctrl_c().await.map_err(|error| Trouble(error.to_string()))?;
     println!("stopping");
     background.stop().await;

@@ -29,7 +29,10 @@ const SCHEDULED: f64 = 1.00;
 /// KMS, a million requests: `aws.amazon.com/kms/pricing`.
 const KEY_REQUESTS: f64 = 3.00;
 
-/// Minutes of a month, in each of which every schedule invokes its function.
+/// S3, a million lists of a bucket: `aws.amazon.com/s3/pricing`.
+const LISTS: f64 = 5.00;
+
+/// Minutes of a month.
 const MINUTES: f64 = 730.0 * 60.0;
 /// Assumed: of a tick that finds nothing to do, milliseconds billed, MB of memory of the largest function, read units of its queries,
 /// and bytes of its log lines.
@@ -46,9 +49,19 @@ const OWN_TIME: f64 = 3.0;
 /// 450, and 26 of overhead for each of the four, rounded up.
 const LOG_BYTES: f64 = 1500.0;
 
+/// Assumed: how many calls of DynamoDB a request waits for, one after another.
+const DEPTH: f64 = 2.0;
+/// MB of memory of the function that follows most changes, as `template.yaml` has it.
+const FOLLOWING_MEMORY: f64 = 1769.0;
+
 const HEAD: &str = "\
 | Operation | Billed ms | Gateway | Lambda | DynamoDB | Logs | Total |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+";
+
+const WHOLE_HEAD: &str = "\
+| What | Requests | Invocations | DynamoDB | Total |
+| --- | ---: | ---: | ---: | ---: |
 ";
 
 /// The dollars that belong to `costs`, the text of `docs/COST.md`: a table, and below it what it assumes.
@@ -57,21 +70,12 @@ const HEAD: &str = "\
 /// [`Trouble`] names the row that is none.
 pub fn table(costs: &str) -> Result<String, Trouble> {
     let mut table = HEAD.to_owned();
-    // The first two lines with bars are the head and the rule below it.
-    for row in costs.lines().filter(|line| line.starts_with('|')).skip(2) {
-        let broken = || Trouble(format!("not a row of a name and four numbers: {row}"));
-        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [name, numbers @ ..] = cells.as_slice() else { return Err(broken()) };
-        let numbers: Vec<f64> =
-            numbers.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|_| broken())?;
-        let [_, depth, read_units, write_units] = numbers[..] else { return Err(broken()) };
-
-        let billed = depth.mul_add(ROUND_TRIP, OWN_TIME).ceil();
-        // A million calls of a millisecond are a thousand seconds.
-        let lambda = cents(INVOCATIONS + billed * 1000.0 * (MEMORY / 1024.0) * GB_SECOND);
-        let dynamodb = cents(read_units.mul_add(READ_UNITS, write_units * WRITE_UNITS));
-        // A million calls of a byte each are a thousandth of a GB.
-        let logs = cents(LOG_BYTES / 1000.0 * LOG_GB);
+    for row in rows_of(costs, 0) {
+        let (name, [_, depth, read_units, write_units]) = cells_of(row)?;
+        let billed = billed(depth);
+        let lambda = cents(lambda(billed));
+        let dynamodb = cents(units(read_units, write_units));
+        let logs = cents(logs());
         // The sum of the rounded parts, so that a reader can check it.
         let total = GATEWAY + lambda + dynamodb + logs;
         // Writing to a string cannot fail.
@@ -91,21 +95,92 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
     Ok(table)
 }
 
-/// What a stack costs in a month without a single call: a table with what it assumes below, and the sum in dollars.
-pub fn idle_month(alarms: usize, schedules: usize) -> (String, f64) {
-    // Both numbers are a few hundred at most.
+/// The same for what a request costs with all that follows from it.
+///
+/// # Errors
+/// [`Trouble`] names the row that is none.
+pub fn whole(costs: &str) -> Result<String, Trouble> {
+    let mut table = WHOLE_HEAD.to_owned();
+    for row in rows_of(costs, 1) {
+        let (name, [requests, invocations, read_units, write_units]) = cells_of(row)?;
+        let requests = cents(requests * (GATEWAY + lambda(billed(DEPTH)) + logs()));
+        let (invocations, dynamodb) = (cents(invocations * INVOCATIONS), cents(units(read_units, write_units)));
+        let total = requests + invocations + dynamodb;
+        let _ = writeln!(table, "| {name} | {requests:.2} | {invocations:.2} | {dynamodb:.2} | **{total:.2}** |");
+    }
+    let tenth = cents(lambda_seconds(100.0, FOLLOWING_MEMORY));
+    let _ = write!(
+        table,
+        "\n\
+        Assumed: a request has a depth of {DEPTH}. How long an invocation takes depends on what else is in its batch: each 100 ms of a function of\n\
+        {FOLLOWING_MEMORY} MB would add {tenth:.2}.\n"
+    );
+    Ok(table)
+}
+
+/// The rows of the table at `place` in a text, without its head and the rule below it.
+fn rows_of(text: &str, place: usize) -> impl Iterator<Item = &str> {
+    let mut tables = text.split("\n\n").filter(|part| part.starts_with('|'));
+    tables.nth(place).unwrap_or_default().lines().skip(2)
+}
+
+/// The name and the numbers of a row.
+fn cells_of(row: &str) -> Result<(&str, [f64; 4]), Trouble> {
+    let broken = || Trouble(format!("not a row of a name and four numbers: {row}"));
+    let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let [name, numbers @ ..] = cells.as_slice() else { return Err(broken()) };
+    let numbers: Vec<f64> = numbers.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(|_| broken())?;
+    Ok((name, numbers.try_into().map_err(|_| broken())?))
+}
+
+/// Milliseconds that are billed of a call with calls of DynamoDB of this depth.
+fn billed(depth: f64) -> f64 {
+    depth.mul_add(ROUND_TRIP, OWN_TIME).ceil()
+}
+
+/// A million invocations of so many milliseconds of a function with a route.
+fn lambda(billed: f64) -> f64 {
+    INVOCATIONS + lambda_seconds(billed, MEMORY)
+}
+
+/// A million times so many milliseconds, which are a thousand seconds each, of a function of so many MB.
+fn lambda_seconds(milliseconds: f64, memory: f64) -> f64 {
+    milliseconds * 1000.0 * (memory / 1024.0) * GB_SECOND
+}
+
+/// A million times these units.
+fn units(read: f64, written: f64) -> f64 {
+    read.mul_add(READ_UNITS, written * WRITE_UNITS)
+}
+
+/// The logs of a million calls: a million bytes are a thousandth of a GB.
+fn logs() -> f64 {
+    LOG_BYTES / 1000.0 * LOG_GB
+}
+
+/// What a stack costs in a month without a single call: a table with what it assumes below, and the sum in dollars. `schedules` has the seconds
+/// from one invocation to the next, of each schedule; those that are slower than every minute list a bucket, and the others read the table.
+pub fn idle_month(alarms: usize, schedules: &[u64]) -> (String, f64) {
+    // All numbers are a few hundred at most.
     let count = |number: usize| f64::from(u16::try_from(number).unwrap_or(u16::MAX));
-    let ticks = count(schedules) * MINUTES;
+    let in_month = |seconds: &u64| MINUTES * 60.0 / f64::from(u32::try_from(*seconds).unwrap_or(u32::MAX));
+    let (slower, every_minute): (Vec<u64>, Vec<u64>) = schedules.iter().partition(|seconds| **seconds > 60);
+    let (lists, reads): (f64, f64) = (slower.iter().map(in_month).sum(), every_minute.iter().map(in_month).sum());
+    let ticks = lists + reads;
     let (milliseconds, memory, read_units, log_bytes) = TICK;
     let compute = ticks * milliseconds / 1000.0 * (memory / 1024.0) * GB_SECOND;
     let million = 1e-6;
     // Each role that uses the table's key requests it at most once in five minutes.
-    let key_requests = count(schedules) * MINUTES / 5.0;
+    let key_requests = count(schedules.len()) * MINUTES / 5.0;
     let rows = [
         (format!("{alarms} alarms"), count(alarms) * ALARM),
-        (format!("{schedules} schedules, each of them every minute"), ticks * million * SCHEDULED),
+        (
+            format!("{} schedules every minute, {} less often", every_minute.len(), slower.len()),
+            ticks * million * SCHEDULED,
+        ),
         ("The functions that they invoke".to_owned(), ticks * million * INVOCATIONS + compute),
-        ("What these read to find nothing".to_owned(), ticks * read_units * million * READ_UNITS),
+        ("What these read to find nothing".to_owned(), reads * read_units * million * READ_UNITS),
+        ("What these list to find nothing".to_owned(), lists * million * LISTS),
         ("Their log lines".to_owned(), ticks * log_bytes * 1e-9 * LOG_GB),
         ("The table's key".to_owned(), key_requests * million * KEY_REQUESTS),
     ];
@@ -119,7 +194,7 @@ pub fn idle_month(alarms: usize, schedules: usize) -> (String, f64) {
     let _ = write!(
         table,
         "| **Together** | **{total:.2}** |\n\n\
-        Prices: an alarm {ALARM:.2}, a million schedules {SCHEDULED:.2}, a million requests for a key {KEY_REQUESTS:.2}, the others as above.\n\
+        Prices: an alarm {ALARM:.2}, a million schedules {SCHEDULED:.2}, a million requests for a key {KEY_REQUESTS:.2}, a million lists of a bucket {LISTS:.2}, the\nothers as above.\n\
         Assumed: a call that finds nothing to do is billed {milliseconds} ms at {memory} MB, reads {read_units} units and leaves {log_bytes} bytes \
         in the logs.\nThe metrics of failures cost nothing while nothing fails. The dashboard is free as one of an account's first three, and \
         costs\n{DASHBOARD:.2} a month from the fourth on.\n"
@@ -145,14 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_is_priced_from_the_second_table() {
+        let costs = "| Operation | Calls |\n| --- | ---: |\n| `a` | 1 |\n\n| What | Requests |\n| --- | ---: |\n| `b`, closed | 2 | 0.5 | 34 | 25 |\n";
+        let whole = whole(costs).unwrap();
+        assert!(whole.contains("| `b`, closed | 8.96 | 0.10 | 19.88 | **28.94** |\n\nAssumed: "), "{whole}");
+    }
+
+    #[test]
     fn an_idle_month_is_the_sum_of_its_rows() {
-        let (table, total) = idle_month(10, 1);
-        for row in
-            ["| 10 alarms | 1.00 |", "| 1 schedules, each of them every minute | 0.04 |", "| **Together** | **1.11** |"]
-        {
+        let (table, total) = idle_month(10, &[60, 300]);
+        for row in [
+            "| 10 alarms | 1.00 |",
+            "| 1 schedules every minute, 1 less often | 0.05 |",
+            "| What these list to find nothing | 0.04 |",
+            "| **Together** | **1.19** |",
+        ] {
             assert!(table.contains(row), "{table}");
         }
-        assert!((total - 1.11).abs() < 0.001, "{total}");
+        assert!((total - 1.19).abs() < 0.001, "{total}");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub enum Behaviour {
         /// How it answers afterwards.
         then: u16,
     },
+    /// With 200, once so many requests have come since it behaves like this: none is answered before all of them are under way.
+    Together(usize),
     /// One after another; then always the last one.
     Sequence(Vec<Behaviour>),
 }
@@ -180,6 +182,13 @@ impl Memory {
         (all.len() - 1, behaviour)
     }
 
+    /// Waits until `wanted` requests have come to `path` since it behaves as it does.
+    async fn gather(&self, path: &str, wanted: usize) {
+        let mut news = self.count.subscribe();
+        let come = || lock(&self.behaviours).get(path).map_or(wanted, |behaving| behaving.requests);
+        while come() < wanted && news.changed().await.is_ok() {}
+    }
+
     /// The request at `place` is answered.
     fn answer(&self, place: usize, at: Instant, status: u16) {
         // It may have been forgotten, and another request may have its index.
@@ -208,10 +217,10 @@ async fn receive(State(memory): State<Arc<Memory>>, request: Request) -> Respons
     // A request with an incomplete body is ignored.
     let Ok(body) = to_bytes(body, usize::MAX).await else { drop_connection() };
     let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let at = Instant::now();
+    let (at, path) = (Instant::now(), parts.uri.path().to_owned());
     let (place, behaviour) = memory.remember(Received {
         method: parts.method.to_string(),
-        path: parts.uri.path().to_owned(),
+        path: path.clone(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
         body: body.into(),
@@ -229,6 +238,10 @@ async fn receive(State(memory): State<Arc<Memory>>, request: Request) -> Respons
         Behaviour::Slow(duration, status) => {
             sleep(duration).await;
             answer(status, None, Body::empty())
+        }
+        Behaviour::Together(wanted) => {
+            memory.gather(&path, wanted).await;
+            answer(200, None, Body::empty())
         }
         Behaviour::RetryAfter(status, seconds) => {
             answer(status, Some(("retry-after", seconds.to_string())), Body::empty())

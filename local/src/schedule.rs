@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::Trouble;
-use crate::lambda::{Failed, Function, invoke};
+use crate::lambda::{Failed, Fate, Function, invoke};
 use crate::template::Template;
 
 /// When Lambda retries a failed asynchronous invocation, unless the template allows fewer retries: after one minute, then after two
@@ -96,7 +96,7 @@ pub async fn tick(function: &Function) -> Result<(), Failed> {
         "resources": [],
         "detail": "{}",
     });
-    invoke(function, event.to_string(), None).await.map(drop)
+    invoke(function, event.to_string(), Fate::default()).await.map(drop)
 }
 
 /// Invokes it, and retries after each of `pauses` while it fails.

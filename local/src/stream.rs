@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::bucket::FAILED_RECORDS_BUCKET;
+use crate::destination::Destination;
 use crate::event_source::{Mapping, StreamFaults};
 use crate::lambda::Function;
 use crate::template::Template;
@@ -18,6 +20,9 @@ use crate::{Trouble, database};
 
 /// The most records in one read.
 const READ_LIMIT: usize = 1000;
+
+/// How often the stream may have news until it is drained. What is larger removes its belongings in fewer steps than this.
+const MOST_ROUNDS: usize = 2000;
 
 /// How often Lambda polls a stream.
 const POLL: Duration = Duration::from_millis(250);
@@ -35,17 +40,21 @@ struct Reader {
 }
 
 impl Stream {
-    /// The stream of `database`, with the readers that `template` has; `function` finds them by their names.
+    /// The stream of `database`, with the readers that `template` has; `function` finds them by their names. What they give up goes to
+    /// `destination`, where the template says so.
     ///
     /// # Errors
     /// [`Trouble`] where there is no such function.
     pub fn new(
         database: &Database,
         template: &Template,
+        destination: Option<&Destination>,
         function: impl Fn(&str) -> Result<Function, Trouble>,
     ) -> Result<Self, Trouble> {
         let readers = template.sources.iter().map(|source| {
-            let mapping = Arc::new(Mapping::new(source.clone(), function(&source.function)?));
+            let destination = destination.filter(|_| source.destination.as_deref() == Some(FAILED_RECORDS_BUCKET));
+            let mapping = Mapping::new(source.clone(), function(&source.function)?);
+            let mapping = Arc::new(mapping.with_destination(destination.cloned()));
             Ok(Arc::new(Reader { database: database.clone(), mapping, place: Mutex::default() }))
         });
         Ok(Self { readers: readers.collect::<Result<_, _>>()? })
@@ -54,7 +63,7 @@ impl Stream {
     /// Passes on all changes until none is left, including the changes that the functions make. May be called while [`Self::run`] runs.
     ///
     /// # Errors
-    /// [`Trouble`] where the stream cannot be read.
+    /// [`Trouble`] where the stream cannot be read, or where the functions answer changes by changes without an end.
     pub async fn drain(&self) -> Result<(), Trouble> {
         while self.drain_readers(|_| true).await? {}
         Ok(())
@@ -104,6 +113,20 @@ impl Stream {
         all
     }
 
+    /// All changes since the table was made or copied, passed on or not.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read.
+    pub fn changes(database: &Database) -> Result<Vec<Value>, Trouble> {
+        let (mut all, mut place) = (Vec::new(), beginning(database)?);
+        while let Some(iterator) = place {
+            let (records, next) = read(database, &iterator)?;
+            place = next.filter(|_| !records.is_empty());
+            all.extend(records);
+        }
+        Ok(all)
+    }
+
     /// The records that were given up, since they had no attempts or no time left.
     pub fn given_up(&self) -> Vec<Value> {
         self.readers.iter().flat_map(|reader| reader.mapping.given_up()).collect()
@@ -123,27 +146,23 @@ impl Reader {
             },
         };
         *place = Some(iterator.clone());
-        let request = from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?;
-        let answer = self.database.get_records(request).map_err(trouble)?;
-        *place = answer.next_shard_iterator;
-        let records = answer.records.into_iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
-        let records = records.map_err(trouble)?;
+        let (records, next) = read(&self.database, &iterator)?;
+        *place = next;
         let any = !records.is_empty();
         self.mapping.take(records);
         Ok(any)
     }
 
     async fn drain(&self) -> Result<bool, Trouble> {
-        let mut any = false;
-        loop {
+        for round in 0..MOST_ROUNDS {
             let news = self.advance()?;
             // Also without new records: a run that was stopped may have left some.
             self.mapping.work_off().await;
             if !news {
-                return Ok(any);
+                return Ok(round > 0);
             }
-            any = true;
         }
+        Err(Trouble(format!("{} answers changes by changes without an end", self.mapping.name())))
     }
 
     async fn poll(self: Arc<Self>) {
@@ -158,6 +177,14 @@ impl Reader {
             }
         }
     }
+}
+
+/// The next records, and the iterator behind them.
+fn read(database: &Database, iterator: &str) -> Result<(Vec<Value>, Option<String>), Trouble> {
+    let request = from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?;
+    let answer = database.get_records(request).map_err(trouble)?;
+    let records = answer.records.into_iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+    Ok((records.map_err(trouble)?, answer.next_shard_iterator))
 }
 
 /// An iterator at the oldest record; `None` where the table has no stream.
@@ -182,6 +209,7 @@ fn trouble(error: impl std::fmt::Display) -> Trouble {
 #[cfg(test)]
 mod tests {
     use std::sync::MutexGuard;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::sync::{Barrier, Notify};
     use tokio::time::timeout;
@@ -240,7 +268,7 @@ Resources:
     fn setting() -> Setting {
         let template = Template::parse(TEMPLATE).unwrap();
         let (database, seen) = (open(&Data::Memory, &template).unwrap(), Arc::<Mutex<Vec<String>>>::default());
-        let stream = Stream::new(&database, &template, |name| {
+        let stream = Stream::new(&database, &template, None, |name| {
             let (name, database, seen) = (name.to_owned(), database.clone(), Arc::clone(&seen));
             Ok(Arc::new(move |payload: String| {
                 match &name[..] {
@@ -275,6 +303,22 @@ Resources:
     }
 
     #[tokio::test]
+    async fn a_drain_of_changes_that_follow_each_other_for_ever_fails() {
+        let template = Template::parse(TEMPLATE).unwrap();
+        let database = open(&Data::Memory, &template).unwrap();
+        let stream = Stream::new(&database, &template, None, |_| {
+            let (database, next) = (database.clone(), AtomicUsize::new(0));
+            Ok(Arc::new(move |_| {
+                put(&database, &format!("A{}", next.fetch_add(1, Ordering::Relaxed)));
+                Box::pin(std::future::ready(Ok("null".into())))
+            }))
+        });
+        put(&database, "A");
+        let trouble = stream.unwrap().drain_for("copy").await.unwrap_err();
+        assert_eq!(trouble.0, "copy answers changes by changes without an end");
+    }
+
+    #[tokio::test]
     async fn changes_can_be_passed_to_one_function_only() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
@@ -289,7 +333,7 @@ Resources:
         let template = Template::parse(TEMPLATE).unwrap();
         let (database, meeting) = (open(&Data::Memory, &template).unwrap(), Arc::new(Barrier::new(2)));
         // Neither ends before both have begun.
-        let stream = Stream::new(&database, &template, |_| {
+        let stream = Stream::new(&database, &template, None, |_| {
             let meeting = Arc::clone(&meeting);
             Ok(Arc::new(move |_| {
                 let meeting = Arc::clone(&meeting);
@@ -336,7 +380,7 @@ Resources:
         let mut template = Template::parse(TEMPLATE).unwrap();
         template.without_stream();
         let database = open(&Data::Memory, &template).unwrap();
-        let stream = Stream::new(&database, &template, |_| Ok(Arc::new(|_| panic!("it was invoked")))).unwrap();
+        let stream = Stream::new(&database, &template, None, |_| Ok(Arc::new(|_| panic!("it was invoked")))).unwrap();
         put(&database, "A1");
         stream.drain().await.unwrap();
     }

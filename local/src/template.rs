@@ -52,6 +52,8 @@ pub struct EventSource {
     pub reports_failures: bool,
     /// How old a record may get.
     pub max_age_seconds: i64,
+    /// The logical id of the bucket that gets what is given up.
+    pub destination: Option<String>,
 }
 
 /// A function's event source of type `Schedule` or `ScheduleV2`, unless it is switched off.
@@ -101,6 +103,13 @@ impl Template {
     pub fn without_stream(&mut self) {
         if let Some(table) = self.table.as_object_mut() {
             table.remove("StreamSpecification");
+        }
+    }
+
+    /// Has no function work on more batches of a stream at the same time.
+    pub fn limit_lanes(&mut self, most: usize) {
+        for source in &mut self.sources {
+            source.lanes = source.lanes.min(most);
         }
     }
 
@@ -193,6 +202,8 @@ fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Resu
             let patterns = properties["FilterCriteria"]["Filters"].as_array().into_iter().flatten();
             let response_types = properties["FunctionResponseTypes"].as_array().into_iter().flatten();
             let lanes = properties["ParallelizationFactor"].as_u64().unwrap_or(1);
+            let failed = &properties["DestinationConfig"]["OnFailure"];
+            let bucket = failed["Destination"]["!GetAtt"].as_str().filter(|_| failed["Type"] == "S3");
             sources.push(EventSource {
                 function: function_name(id),
                 batch_size: usize::try_from(number("BatchSize")?).unwrap_or(usize::MAX).max(1),
@@ -203,6 +214,7 @@ fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Resu
                 bisects: properties["BisectBatchOnFunctionError"] == true,
                 reports_failures: response_types.into_iter().any(|kind| kind == "ReportBatchItemFailures"),
                 max_age_seconds: i64::try_from(number("MaximumRecordAgeInSeconds")?).unwrap_or(i64::MAX),
+                destination: bucket.and_then(|arn| arn.strip_suffix(".Arn")).map(str::to_owned),
             });
         }
     }
@@ -403,10 +415,12 @@ mod tests {
             bisects: false,
             reports_failures: false,
             max_age_seconds: 60,
+            destination: None,
         };
         assert_eq!(with_events(&source("")).unwrap().sources, vec![plain.clone()]);
         let all = "            MaximumBatchingWindowInSeconds: 2\n            ParallelizationFactor: 4\n            \
                    BisectBatchOnFunctionError: true\n            FunctionResponseTypes: [ReportBatchItemFailures]\n            \
+                   DestinationConfig: {OnFailure: {Type: S3, Destination: !GetAtt ABucket.Arn}}\n            \
                    FilterCriteria: {Filters: [{Pattern: '{\"eventName\":[\"REMOVE\"]}'}, {Pattern: '{}'}]}\n";
         let full = EventSource {
             filters: vec![json!({"eventName": ["REMOVE"]}), json!({})],
@@ -414,6 +428,7 @@ mod tests {
             lanes: 4,
             bisects: true,
             reports_failures: true,
+            destination: Some("ABucket".into()),
             ..plain
         };
         assert_eq!(with_events(&source(all)).unwrap().sources, [full]);

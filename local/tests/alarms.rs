@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use local::database::TABLE_NAME;
+use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::metric_filter::Pattern;
 use local::template::document;
@@ -16,7 +17,7 @@ use shared::runtime::lambda::{json_lines, tracing};
 
 use crate::canary::{Log, listening};
 use crate::contract::{functions, generated_between, read};
-use crate::fixture::{ACME, settings, valid_call};
+use crate::fixture::{ACME, settings, streaming, valid_call};
 
 fn resources(kind: &str) -> Map<String, Value> {
     let template = document(&read("template.yaml")).unwrap();
@@ -79,7 +80,23 @@ async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> 
     lines
 }
 
-/// A failure, what one call leaves in the log then, and how many failed calls that is.
+/// The lines of a run of `redrive` over what the stream gave up, which `seconds` have passed since.
+async fn redriven(seconds: i64) -> Vec<String> {
+    let stack = Stack::start(streaming()).await.unwrap();
+    stack.settle().await.unwrap();
+    stack.stream.set_faults(&StreamFaults { given_up: 1.0, ..StreamFaults::default() });
+    for route in [&routes::DELETE_TAG, &routes::CLOSE_CONVERSATION] {
+        assert_eq!(stack.answer(&valid_call(route, 'a', ACME)).await.status, 200);
+        stack.stream.drain_for("record-changed").await.unwrap();
+    }
+    let clock = &stack.gateway.service.clock;
+    clock.set(clock.now().plus_seconds(seconds));
+    let mut lines = written(LevelFilter::ERROR, async || stack.tick("redrive").await.unwrap()).await;
+    lines.extend(call("success", None, &[]));
+    lines
+}
+
+/// A failure, what one call leaves in the log then, and what is counted of it.
 async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
     let failed = Metrics { failed_calls: 1, ..Metrics::default() };
     let start = |status| [failed_start("init", status), failed_start("invoke", status)];
@@ -101,6 +118,16 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
             written(LevelFilter::ERROR, async || unreadable()).await,
             Metrics { unreadable_items: 1, ..Metrics::default() },
         ),
+        (
+            "Lambda gives up records of the stream",
+            redriven(60).await,
+            Metrics { failed_records: 2, ..Metrics::default() },
+        ),
+        (
+            "Records that were given up are not handled within twelve hours",
+            redriven(13 * 3600).await,
+            Metrics { unhandled_records: 2, ..Metrics::default() },
+        ),
     ]
 }
 
@@ -110,6 +137,8 @@ struct Metrics {
     failed_calls: usize,
     unreadable_items: usize,
     unchecked_limits: usize,
+    failed_records: usize,
+    unhandled_records: usize,
 }
 
 impl Metrics {
@@ -118,12 +147,23 @@ impl Metrics {
             let filter = resources("AWS::Logs::MetricFilter")[filter].clone();
             assert_eq!(filter["LogGroupName"], json!({"!Ref": "LogGroup"}));
             let pattern = Pattern::parse(filter["FilterPattern"].as_str().unwrap()).unwrap();
-            lines.iter().filter(|line| pattern.matches(line)).count()
+            let value = filter["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
+            // A number, or a field of the line that is one.
+            let value = |line: &String| match value.strip_prefix("$.fields.") {
+                None => value.parse().unwrap(),
+                Some(field) => {
+                    let line: Value = serde_json::from_str(line).unwrap();
+                    usize::try_from(line["fields"][field].as_u64().unwrap()).unwrap()
+                }
+            };
+            lines.iter().filter(|line| pattern.matches(line)).map(value).sum()
         };
         Self {
             failed_calls: count("FailedCalls"),
             unreadable_items: count("UnreadableItems"),
             unchecked_limits: count("UncheckedLimits"),
+            failed_records: count("FailedRecords"),
+            unhandled_records: count("UnhandledRecords"),
         }
     }
 
@@ -131,6 +171,8 @@ impl Metrics {
         match metric {
             "FailedCalls" => self.failed_calls,
             "UnreadableItems" => self.unreadable_items,
+            "FailedRecords" => self.failed_records,
+            "UnhandledRecords" => self.unhandled_records,
             other => panic!("no alarm is for {other}"),
         }
     }
@@ -193,6 +235,13 @@ async fn what_is_no_failure_is_not_counted() {
             "a refusal of the table, which has a cause outside",
             request(LevelFilter::TRACE, true, Fault::ServerError, 503).await,
         ),
+        (
+            "a run that finds nothing",
+            written(LevelFilter::TRACE, async || {
+                Stack::start(streaming()).await.unwrap().tick("redrive").await.unwrap();
+            })
+            .await,
+        ),
         ("another error line", written(LevelFilter::TRACE, async || tracing::error!(consumer = "x", "change")).await),
         ("the same words as a warning", written(LevelFilter::TRACE, async || tracing::warn!("unreadable item")).await),
         ("a line that is no JSON", vec!["status != success, 500, unreadable item".to_owned()]),
@@ -209,7 +258,7 @@ const WITHOUT_A_LINE: &[(&str, &str)] = &[
     ("Answers are slow", "LatencyAlarm"),
     ("The table refuses reads", "ReadThrottlesAlarm"),
     ("The table refuses writes", "WriteThrottlesAlarm"),
-    ("Lambda gives up records of the stream", "FailedRecordsAlarm"),
+    ("Lambda cannot keep what it gives up of the stream", "LostRecordsAlarm"),
     ("A function falls behind the stream", "<Function>IteratorAgeAlarm"),
 ];
 

@@ -94,7 +94,8 @@ impl Sender {
         self.run_for(&self.contacts(), body).await
     }
 
-    async fn run_for(&self, contacts: &[ContactId], mut body: Value) -> String {
+    /// The same for some of them.
+    pub async fn run_for(&self, contacts: &[ContactId], mut body: Value) -> String {
         body["contact_ids"] = json!(contacts);
         let run = self.world.post(&self.org, &format!("/api/v1/campaign/run/{}", self.widget.id), body).await;
         run["campaign_id"].as_str().unwrap().to_owned()
@@ -295,6 +296,28 @@ async fn a_connector_is_handed_what_each_contact_is_to_get() {
         assert_eq!(sender.world.receiver.received("/webhook"), [], "the webhook is for events");
         assert_eq!(sender.world.due(), BTreeMap::new());
     }
+}
+
+#[tokio::test]
+async fn from_one_attempt_to_the_next_nothing_of_an_event_changes_but_its_contact() {
+    let sender = Sender::new(true, 1).await;
+    let (world, org) = (&sender.world, &sender.org);
+    world.receiver.behave("/connector", Behaviour::Recovering { failures: 1, then: 200 });
+    let id = sender.run(json!({})).await;
+    sender.minute(&[&id]).await;
+    let new_fields = json!({
+        "first_name": "Another", "last_name": "Name", "email": "other@example.com", "phone_number": "+4915199999999",
+        "attributes": {"changed": true},
+    });
+    let changed =
+        data(&world.ask(org, "PUT", &format!("/api/v1/contact/{}", sender.contacts[0].id), &new_fields).await);
+    sender.until_the_end(&id).await;
+    let [first, second] = &sender.received()[..] else { panic!("not two attempts") };
+    let (first, mut second) = (event(first), event(second));
+    assert_ne!(first["data"]["contact"], changed);
+    assert_eq!(second["data"]["contact"], changed);
+    second["data"]["contact"] = first["data"]["contact"].clone();
+    assert_eq!(second, first);
 }
 
 #[tokio::test]

@@ -168,7 +168,11 @@ fn the_template_has_the_events_of_each_function() {
     let sources: BTreeSet<_> = template.sources.into_iter().map(|source| source.function).collect();
     assert_eq!(sources, functions_of("StreamConsumer").into_iter().collect(), "the functions on the stream");
     let scheduled: BTreeSet<_> = template.schedules.into_iter().map(|schedule| schedule.function).collect();
-    let ticks = |function: &Function| read(&function.file()).contains("async fn tick(");
+    // An operator's task in the package `background` also has a schedule.
+    let ticks = |function: &Function| {
+        let is_task = function.kind == "OperatorTask" && function.package == "background";
+        is_task || read(&function.file()).contains("async fn tick(")
+    };
     let wanted = functions().into_iter().filter(ticks).map(|function| function.name).collect();
     assert_eq!(scheduled, wanted, "the functions on a schedule");
 }
@@ -352,7 +356,9 @@ fn the_readme_shows_the_way_of_a_request_and_of_an_event() {
     let documents = names(local::functions::DOCUMENTS.iter().map(|document| document.route.name).collect());
     let tools = names(local::functions::SERVERS.iter().map(|server| server.route.name).collect());
     let scheduled = names(local::functions::SCHEDULED.iter().map(|scheduled| scheduled.name).collect());
-    let tasks = names(local::functions::TASKS.iter().map(|task| task.name).collect());
+    let (redrive, tasks): (Vec<&str>, Vec<&str>) =
+        local::functions::TASKS.iter().map(|task| task.name).partition(|name| *name == "redrive");
+    let (redrive, tasks) = (names(redrive), names(tasks));
     let flow = format!(
         r#"
 ```mermaid
@@ -370,6 +376,11 @@ flowchart LR
   table -- stream --> changed["{changed}:<br>{reactions}"] --> table
   table -- stream --> sender["{sender}"] -- signed events --> servers([customers' servers])
   minute([every minute]) --> scheduled["{scheduled}"] --> table
+  changed -- given up --> kept[(failed records)]
+  sender -- given up --> kept
+  minutes([every five minutes]) --> redrive["{redrive}"]
+  operator --> redrive
+  kept --> redrive -- reactions once more --> table
 ```
 "#,
         total = routes::ALL.len(),

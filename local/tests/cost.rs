@@ -1,16 +1,24 @@
 //! What each operation costs, measured call by call: `docs/COST.md` is the table.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
+use embedded_dynamodb::partitions::{Counting, Partitions, Unit};
 use local::faults::Faults;
 use local::gateway::Call;
+use local::receiver::Behaviour;
 use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::records::widget::WidgetType;
 use shared::routes;
 use shared::runtime::meter::Cost;
+use shared::values::time::Timestamp;
 
+use crate::campaigns::{Sender, all};
 use crate::contract::generated;
 use crate::exercises::{EXERCISES, Exercise};
 use crate::fixture::{ACME, ACME_READ_ONLY, call, settings, stack, valid_call};
+use crate::sending::{World, events};
 
 const HEAD: &str = "\
 # What an operation costs
@@ -31,6 +39,21 @@ const OBJECTS: &str = "
 Requests to S3 are not among the calls. Each takes some 20 ms, and is sent after all calls of the table:
 
 ";
+
+const WHOLE: &str = "
+## With all that follows
+
+A row of the table above is the request alone. The functions on the stream and on schedules do the rest: they follow filters, make
+events, send them, and move campaigns on. Here is the whole of it: for one that comes alone, and for each of a hundred that come at the same time,
+whose changes the functions on the stream handle together. *Requests* are those that a caller sends, *invocations* those of the functions on the stream and on
+schedules, *units* to the nearest half. The rows of a campaign have its two ticks in them, a further attempt the tick that finds it.
+
+| What | Requests | Invocations | Read units | Write units |
+| --- | ---: | ---: | ---: | ---: |
+";
+
+/// The most that come at the same time.
+const MANY: u32 = 100;
 
 /// The cost of `call`, with its key already known.
 async fn warm(stack: &Stack, call: &Call) -> Cost {
@@ -66,7 +89,128 @@ async fn the_table_is_what_is_measured() {
             row(&format!("`{name}`, the first of a process"), first);
         }
     }
-    generated("docs/COST.md", &(table + OBJECTS + &objects));
+    let whole = Whole::rows().await;
+    generated("docs/COST.md", &(table + OBJECTS + &objects + WHOLE + &whole));
+}
+
+/// A service of which everything is counted: requests, invocations, and units.
+struct Whole {
+    sender: Sender,
+    partitions: Partitions,
+    rows: String,
+}
+
+impl Whole {
+    async fn rows() -> String {
+        let partitions = Partitions::default();
+        let counted = partitions.clone();
+        // In one lane what comes together is handled together, each time alike.
+        let settings = |settings| Settings { partitions: counted, lanes: Some(1), sends_per_second: MANY, ..settings };
+        let world = World::with(settings).await;
+        let sender = Sender::of(world, WidgetType::Whatsapp, true, MANY as usize).await;
+        let mut whole = Self { sender, partitions, rows: String::new() };
+        let with_event = whole.sender.assistant.clone();
+        let without = whole.sender.world.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
+        for (what, assistant) in [("", &without), (", its event delivered", &with_event)] {
+            // What only the first one makes is made.
+            whole.converse(assistant, 1).await;
+            for count in [1, MANY] {
+                whole.begin().await;
+                whole.converse(assistant, count).await;
+                whole.end(&format!("a conversation with a contact, opened and closed{what}"), count, 2 * count);
+            }
+        }
+        let received = whole.sender.world.receiver.received("/webhook");
+        assert_eq!(
+            events(&received).len(),
+            1 + 1 + MANY as usize,
+            "those of the assistant with a webhook, and no other"
+        );
+        whole.further_attempt().await;
+        whole.campaign(1).await;
+        for count in [1, MANY] {
+            whole.begin().await;
+            let id = whole.campaign(count).await;
+            whole.end("a contact of a campaign with a connector", count, 1);
+            assert_eq!(whole.sender.outcome(&id).await, all("sent", count as usize));
+        }
+        whole.rows
+    }
+
+    /// Has everything follow that is to follow, and begins to count.
+    async fn begin(&self) {
+        self.sender.world.minutes(1).await;
+        self.count();
+    }
+
+    /// Begins to count.
+    fn count(&self) {
+        self.partitions.set(Counting::Counted);
+        self.partitions.forget();
+        self.sender.world.stack.gateway.invocations.store(0, Ordering::Relaxed);
+    }
+
+    /// Writes down what was counted since [`Whole::begin`], for each of `count`.
+    fn end(&mut self, what: &str, count: u32, requests: u32) {
+        let each = |total: f64, parts: f64| (total / f64::from(count) * parts).round() / parts + 0.0;
+        let heat = self.partitions.heat();
+        // Of deliveries that end together, it is chance how many see that they were the last ones of a campaign, and read it once more.
+        let units = |unit| {
+            let all: f64 = heat.iter().filter(|(of, _)| of.unit == unit).map(|(_, heat)| heat.units).sum();
+            each(all, 2.0)
+        };
+        let (read, written) = (units(Unit::Read), units(Unit::Write));
+        let invocations = each(f64::from(self.sender.world.stack.gateway.invocations.load(Ordering::Relaxed)), 100.0);
+        let (requests, each) =
+            (each(f64::from(requests), 100.0), if count == 1 { String::new() } else { format!(", each of {count}") });
+        self.rows += &format!("| {what}{each} | {requests} | {invocations} | {read} | {written} |\n");
+    }
+
+    async fn converse(&self, assistant: &Value, count: u32) {
+        let Sender { world, org, widget, .. } = &self.sender;
+        let contact = self.sender.contacts()[0];
+        let body = json!({"assistant_id": assistant["id"], "widget_id": widget.id, "contact_id": contact});
+        for _ in 0..count {
+            let conversation = world.post(org, "/api/v1/conversation", body.clone()).await;
+            world.close(org, &conversation).await;
+        }
+        world.settle().await;
+    }
+
+    /// An event whose first attempt has failed is sent once more, and arrives.
+    async fn further_attempt(&mut self) {
+        self.sender.world.receiver.behave("/webhook", Behaviour::Recovering { failures: 1, then: 200 });
+        self.converse(&self.sender.assistant, 1).await;
+        let waiting = self.waiting().await;
+        self.count();
+        let Sender { world, .. } = &self.sender;
+        world.clock.set(waiting.unwrap());
+        world.stack.tick("release-deliveries").await.unwrap();
+        world.settle().await;
+        self.end("a further attempt at an event", 1, 0);
+        assert_eq!(self.waiting().await, None);
+    }
+
+    /// When the next attempt at an event is due, where one waits.
+    async fn waiting(&self) -> Option<Timestamp> {
+        let Sender { world, org, webhook, .. } = &self.sender;
+        world.outbox(org, webhook).await.into_iter().find_map(|delivery| delivery.due_at)
+    }
+
+    /// A campaign to so many contacts, and every tick until all are sent; its id.
+    async fn campaign(&self, count: u32) -> String {
+        let Sender { world, .. } = &self.sender;
+        // The same within ten minutes would be a retry.
+        world.pass(3600);
+        let id = self.sender.run_for(&self.sender.contacts()[..count as usize], json!({})).await;
+        world.settle().await;
+        for _ in 0..2 {
+            world.pass(60);
+            world.stack.tick("send-campaigns").await.unwrap();
+            world.settle().await;
+        }
+        id
+    }
 }
 
 #[tokio::test]

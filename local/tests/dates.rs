@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::fixture::{ACME, acme, call, data, failure, id, json, kind, post, put_items, stack, streaming, tenant};
 use crate::sweep::cases;
 
-const BLOCK: u32 = 1024;
+const BLOCK: u64 = 1024;
 const DAY: i64 = 86_400_000;
 /// When the first rows are made: 2026-03-01.
 const BEGIN: i64 = 1_772_323_200_000;
@@ -144,9 +144,9 @@ async fn the_day_of_the_demo_set_has_its_conversations() {
 }
 
 /// The items of a set of those `members` of a list of `count` rows.
-fn set_of(set: &str, count: u32, members: impl Fn(u32) -> bool, made_at: impl Fn(u32) -> i64) -> Vec<Item> {
+fn set_of(set: &str, count: u64, members: impl Fn(u64) -> bool, made_at: impl Fn(u64) -> i64) -> Vec<Item> {
     let (tenant, mut items) = (tenant(), Vec::new());
-    let mut sections: BTreeMap<u32, Item> = BTreeMap::new();
+    let mut sections: BTreeMap<u64, Item> = BTreeMap::new();
     for block in 0..count.div_ceil(BLOCK) {
         let (mut words, mut times) = ([0_u64; 16], Vec::new());
         for ordinal in (block * BLOCK..count.min((block + 1) * BLOCK)).filter(|ordinal| members(*ordinal)) {
@@ -169,29 +169,28 @@ fn set_of(set: &str, count: u32, members: impl Fn(u32) -> bool, made_at: impl Fn
 
 #[tokio::test]
 async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
-    const ROWS: u32 = 1_000_000;
+    const ROWS: u64 = 1_000_000;
     let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
     let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
     // A second from each to the next, and up to a minute out of order.
-    let made_at =
-        |ordinal: u32| BEGIN + i64::from(ordinal) * 1000 + i64::from(ordinal.wrapping_mul(2_654_435_761) % 60_000);
-    let closed = |ordinal: u32| ordinal % 3 == 1;
+    let made_at = |ordinal: u64| BEGIN + (ordinal * 1000 + ordinal.wrapping_mul(2_654_435_761) % 60_000).cast_signed();
+    let closed = |ordinal: u64| ordinal % 3 == 1;
     let (from, to) = (BEGIN + 300_500_000, BEGIN + 700_500_000);
-    let within: Vec<u32> = (0..ROWS).filter(|ordinal| (from..to).contains(&made_at(*ordinal))).collect();
-    let within_and_closed: Vec<u32> = within.iter().copied().filter(|ordinal| closed(*ordinal)).collect();
+    let within: Vec<u64> = (0..ROWS).filter(|ordinal| (from..to).contains(&made_at(*ordinal))).collect();
+    let within_and_closed: Vec<u64> = within.iter().copied().filter(|ordinal| closed(*ordinal)).collect();
     let mut head = list_head(&tenant, &list).attributes();
     head.insert("next_ordinal".into(), AttributeValue::N(ROWS.to_string()));
     put_items(&stack, [head]).await;
     put_items(&stack, set_of("CONVERSATION#", ROWS, |_| true, made_at)).await;
     put_items(&stack, set_of("CONVERSATION#status=closed", ROWS, closed, made_at)).await;
     // Rows that nothing asks for need not be there.
-    let pages = |chosen: &[u32]| [0, chosen.len() / 200, chosen.len().div_ceil(100) - 1];
+    let pages = |chosen: &[u64]| [0, chosen.len() / 200, chosen.len().div_ceil(100) - 1];
     let asked = [&within, &within_and_closed].into_iter().flat_map(|chosen| {
         pages(chosen).into_iter().flat_map(|page| chosen.iter().skip(page * 100).take(100).copied())
     });
     let edges = (299_000..302_000).chain(698_000..702_000).chain(0..100).chain(499_900..500_100);
-    let rows: std::collections::BTreeSet<u32> = asked.chain(edges).collect();
-    let row = |ordinal: u32| {
+    let rows: std::collections::BTreeSet<u64> = asked.chain(edges).collect();
+    let row = |ordinal: u64| {
         let mut row = conversation(with_ordinal(seed, ordinal).into(), &id('a', kind::ASSISTANT, 1), made_at(ordinal));
         if closed(ordinal) {
             row.status = ConversationStatus::Closed;

@@ -41,7 +41,7 @@ fn with_headers(call: Call) -> Call {
 }
 
 /// What operators invoke their functions with.
-fn tasks() -> [(&'static str, Value); 4] {
+fn tasks() -> [(&'static str, Value); 5] {
     let org = "01900000-0000-7000-8000-a00000000001";
     let key = "01900000-0000-7000-8000-a00e00000001";
     [
@@ -49,17 +49,19 @@ fn tasks() -> [(&'static str, Value); 4] {
         ("list-api-keys", json!({"org_id": org})),
         ("revoke-api-key", json!({"org_id": org, "id": key})),
         ("update-api-key", json!({"org_id": org, "id": key, "requests_per_second": 200, "burst": 400})),
+        ("redrive", json!({"all": true})),
     ]
 }
 
 /// The names of the functions that take events of the stream or of a schedule, those of several with what tells them apart.
-const EVENTS: [&str; 6] = [
+const EVENTS: [&str; 7] = [
     "record-changed",
     "send-delivery",
     "send-delivery.every-minute",
     "release-deliveries",
     "send-campaigns",
     "remove-payment-webhooks",
+    "redrive.every-five-minutes",
 ];
 
 /// Where events are recorded before they get their names.

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use local::Stack;
 use local::functions::describe;
 use local::gateway::Call;
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared::routes::{self, Route};
+use shared::table::keys::Key;
+use uuid::Uuid;
 
-use crate::fixture::{ACME, call, data, demo_id, failure, path, streaming, valid_call};
+use crate::fixture::{ACME, call, data, demo_id, failure, make, path, post, streaming, valid_call};
 use crate::records::NOBODYS;
 
 /// The filters of a list by the fields of its rows, with the schema of each. Those by date have tests of their own.
@@ -116,4 +118,51 @@ async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_
     data(&stack.answer(&call("DELETE", &path, ACME)).await);
     stack.settle().await.unwrap();
     assert_eq!((total("&ds_status=failed").await, total("&ds_type=pdf").await, total("").await), (0, 0, 1));
+}
+
+#[tokio::test]
+async fn what_expires_of_a_set_takes_no_later_row_along() {
+    // DynamoDB removes a block and its section each at some time of its own.
+    for part in ["the blocks", "the sections", "all of it"] {
+        let of_part = |key: &Key| match part {
+            "the blocks" => key.pk.ends_with("#BLOCKS"),
+            "the sections" => key.sk.starts_with("SECTION#"),
+            _ => true,
+        };
+        let stack = settled().await;
+        let assistant = make(&stack, "/api/v1/assistant", json!({})).await;
+        let open = async || {
+            let body = json!({"assistant_id": assistant});
+            let conversation = make(&stack, "/api/v1/conversation", body).await;
+            stack.settle().await.unwrap();
+            conversation
+        };
+        let close = async |conversation: Uuid| {
+            let path = format!("/api/v1/conversation/{conversation}/close");
+            data(&stack.answer(&post(&path, ACME, "")).await);
+            stack.settle().await.unwrap();
+        };
+        let list = routes::ALL.iter().find(|route| route.name == "list-conversations").unwrap();
+        let total = async |query: &str| {
+            let (found, total) = ids(&stack, list, &format!("&status=open{query}")).await;
+            assert_eq!(found.len() as u64, total, "{part}");
+            total
+        };
+        let of_it = format!("&assistant_id={assistant}");
+        let others = total("").await;
+        // Each changes the block, so that its version is higher than that of a new one.
+        for _ in 0..3 {
+            let conversation = open().await;
+            assert_eq!(total(&of_it).await, 1);
+            close(conversation).await;
+        }
+        let clock = &stack.gateway.service.clock;
+        clock.set(clock.now().plus_seconds(4 * 86_400));
+        let expired = stack.expire(|key| key.pk.contains("#SET#") && of_part(key)).unwrap();
+        assert!(expired > 0, "{part}");
+        let conversation = open().await;
+        assert_eq!((total(&of_it).await, total("").await), (1, others + 1), "{part}");
+        close(conversation).await;
+        assert_eq!((total(&of_it).await, total("").await), (0, others), "{part}");
+    }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME, snapshot};
-use local::functions::describe;
+use local::functions::{CONSUMERS, describe};
 use local::gateway::{Answer, Call, Look};
 use local::payment_provider::signature;
+use local::roles::Permit;
 use local::{Settings, Stack};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -18,16 +19,20 @@ use shared::records::contact::Contact;
 use shared::request::context::{Clock, Ids};
 use shared::request::tenant::Tenant;
 use shared::routes::{Access, Route};
+use shared::runtime::schedule::EventContext;
+use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
 use shared::table::keys::LIST_HEAD;
+use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
-use shared::values::id::{ContactId, OrgId};
+use shared::values::id::{ContactId, OrgId, SPREAD, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exercises::{Exercise, exercise};
 use crate::openapi::documented;
+use crate::permissions::permit;
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
@@ -107,11 +112,16 @@ fn loaded(name: &str, settings: Settings) -> PathBuf {
 /// The time limit of an attempt to call the database, or an endpoint that is not to be slow: no machine is so busy that it is reached by accident.
 pub const PATIENT: Duration = Duration::from_secs(20);
 
+/// Lanes of the stream: some work is done at the same time as other work, and a batch has so many changes that what follows from them is written once. The fault
+/// run has as many as the template says.
+const LANES: usize = 2;
+
 /// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-    let look = Some(documented as Look);
-    Settings { clock, ids: Ids::counted(), demo: None, stream: false, attempt: PATIENT, look, ..Settings::of(&root()) }
+    let (look, permit) = (Some(documented as Look), Some(permit as Permit));
+    let settings = Settings { look, permit, ..Settings::of(&root()) };
+    Settings { clock, ids: Ids::counted(), demo: None, stream: false, lanes: Some(LANES), attempt: PATIENT, ..settings }
 }
 
 pub async fn stack() -> Stack {
@@ -159,12 +169,34 @@ pub fn acme(stack: &Stack) -> Table {
     Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
 }
 
+/// Has `record-changed` handle these records of the stream as one batch.
+pub async fn handle(stack: &Stack, records: &[Value]) {
+    let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
+    let cx = EventContext { service: &stack.gateway.service };
+    let outcome = CONSUMERS[0].handle(&cx, &event).await;
+    assert!(outcome.batch_item_failures.is_empty());
+}
+
+/// Has Acme make a record by a POST, and returns its id.
+pub async fn make(stack: &Stack, path: &str, body: Value) -> Uuid {
+    let made = data(&stack.answer(&post(path, ACME, body.to_string())).await);
+    made["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// The id of Acme's contact of this number: one of the demo set, or of those that [`add_contacts`] has added.
+pub fn contact_id(number: u32) -> String {
+    let (number, first) = (u64::from(number), id('a', kind::CONTACT, 0).parse().unwrap());
+    with_ordinal(first, if number < LONG { number } else { SPREAD + number - LONG }).to_string()
+}
+
 /// Has Acme have at least `count` contacts.
 pub async fn add_contacts(stack: &Stack, count: u32) {
     let table = acme(stack);
-    let have = table.next_ordinal::<Contact>(()).await.unwrap();
-    let ids: Vec<Uuid> = (have..count).map(|number| id('a', kind::CONTACT, number).parse().unwrap()).collect();
-    for ids in ids.chunks(INSERT_LIMIT) {
+    let have = u32::try_from(table.appended::<Contact>(()).await.unwrap()).unwrap();
+    let ids: Vec<Uuid> = (have..count).map(|number| contact_id(number).parse().unwrap()).collect();
+    // The list is spread from the first row on that stands behind so many.
+    let (few, more) = ids.split_at(ids.len().min(usize::try_from(LONG).unwrap() - have as usize));
+    for ids in few.chunks(INSERT_LIMIT).chain(more.chunks(INSERT_LIMIT)) {
         table.insert_all((), ids, |_, id| contact(id)).await.unwrap();
     }
 }
@@ -194,13 +226,7 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
 
 /// Leaves in every list what a process leaves that died `minutes` ago, after it had reserved an ordinal and before it wrote the row.
 pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tokens go by the machine's time, whatever the clock of the service says"
-    )]
-    let minute = u64::try_from(chrono::Utc::now().timestamp() / 60 - minutes).unwrap();
-    let digit = |place: u32| char::from_digit(u32::try_from(minute / 36_u64.pow(place) % 36).unwrap(), 36).unwrap();
-    let token = format!("{}{}{}goner00", digit(2), digit(1), digit(0));
+    let token = format!("{}goner00", minute_of_tokens(minutes));
     for head in everything(stack).await.iter().filter(|item| item["sk"].as_s().unwrap() == LIST_HEAD) {
         let update = stack.client.update_item().table_name(TABLE_NAME);
         let update = update.key("pk", head["pk"].clone()).key("sk", head["sk"].clone());
@@ -208,6 +234,29 @@ pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
         let update = update.expression_attribute_names("#token", &token);
         update.expression_attribute_values(":one", AttributeValue::N("1".into())).send().await.unwrap();
     }
+}
+
+/// Has every token on every head be that of a reservation of so many minutes ago.
+pub async fn age_tokens(stack: &Stack, minutes: i64) {
+    let begins = minute_of_tokens(minutes);
+    let aged = |(name, value): (String, AttributeValue)| match name.as_str() {
+        "pk" | "sk" | "next_ordinal" => (name, value),
+        token => (format!("{begins}{}", &token[begins.len()..]), value),
+    };
+    let heads = as_stored(stack).into_iter().filter(|item| item["sk"].as_s().unwrap() == LIST_HEAD);
+    let heads: Vec<Item> = heads.map(|head| head.into_iter().map(aged).collect()).collect();
+    put_items(stack, heads).await;
+}
+
+/// What the name of a token begins with that was left so many minutes ago.
+fn minute_of_tokens(ago: i64) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tokens go by the machine's time, whatever the clock of the service says"
+    )]
+    let minute = u64::try_from(chrono::Utc::now().timestamp() / 60 - ago).unwrap();
+    let digit = |place: u32| char::from_digit(u32::try_from(minute / 36_u64.pow(place) % 36).unwrap(), 36).unwrap();
+    (0..3).rev().map(digit).collect()
 }
 
 /// A path of this test run's own.

@@ -1,6 +1,7 @@
 //! Lists against a plain `Vec`: creates and removals, one after another and side by side, also while transactions conflict.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,18 +13,16 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use shared::records::tag::{EntityType, Link};
-use shared::request::context::Clock;
 use shared::request::input::Between;
 use shared::request::page::{Page, PageQuery};
 use shared::request::tenant::Tenant;
 use shared::runtime::meter::{Cost, Meter};
 use shared::table::keys::{list_block, list_head, list_row, list_section};
-use shared::table::reservation::Origin;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Item, Store, to_item};
 use shared::table::stored::Listed as _;
 use shared::table::{Table, TableError};
-use shared::values::id::{LinkId, OrgId, TagId, ordinal, uuid_v7, with_ordinal};
+use shared::values::id::{LinkId, OrgId, SPREAD, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -55,7 +54,14 @@ fn cold_function(stack: &Stack) -> Table {
     Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
 }
 
-fn link(number: u64) -> impl Fn(u32) -> Link + Sync {
+/// The ordinal that the next row gets.
+async fn next_ordinal(stack: &Stack) -> u64 {
+    let head = stack.client.get_item().table_name(TABLE_NAME);
+    let head = head.set_key(Some(list_head(&tenant(), &Link::list(())).attributes())).send().await.unwrap();
+    head.item.map_or(0, |head| head["next_ordinal"].as_n().unwrap().parse().unwrap())
+}
+
+fn link(number: u64) -> impl Fn(u64) -> Link + Sync {
     move |place| {
         let random = (u128::from(number) << 64).to_be_bytes();
         let mut tail = [0; 10];
@@ -78,8 +84,8 @@ fn query(page: i64, size: i64) -> PageQuery {
 }
 
 /// Appends what `make` makes of each ordinal.
-async fn append(table: &Table, count: u32, make: impl Fn(u32) -> Link + Sync) -> Vec<Link> {
-    let ids = vec![Uuid::nil(); count as usize];
+async fn append(table: &Table, count: u64, make: impl Fn(u64) -> Link + Sync) -> Vec<Link> {
+    let ids = vec![Uuid::nil(); usize::try_from(count).unwrap()];
     let make = |_, id: LinkId| make(ordinal(id.0));
     table.insert_all((), &ids, make).await.unwrap()
 }
@@ -100,13 +106,13 @@ async fn same(table: &Table, plain: &[Link]) {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Append(u32),
+    Append(u64),
     /// Rows at these places, as fractions of the list.
     Remove(Vec<f64>),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let append = (1..=u32::try_from(INSERT_LIMIT).unwrap()).prop_map(Step::Append);
+    let append = (1..=INSERT_LIMIT as u64).prop_map(Step::Append);
     let remove = prop::collection::vec(0.0..1.0, 1..=25).prop_map(Step::Remove);
     prop::collection::vec(prop_oneof![append, remove], 1..40)
 }
@@ -141,13 +147,41 @@ async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
     plain.retain(|row| !ids.contains(&row.id));
 }
 
+/// What a list had before its first row that is looked at: rows that were removed.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// Nothing.
+    New,
+    /// Nearly as many as it takes for the next ones to be spread.
+    NearlyLong,
+    /// So many that are spread that the next ones get to the end of the last partition, and to the first one again.
+    Spread,
+}
+
+const FORMS: [Form; 3] = [Form::New, Form::NearlyLong, Form::Spread];
+
+impl Form {
+    async fn begin(self, stack: &Stack) {
+        match self {
+            Self::New => {}
+            Self::NearlyLong => long_list(stack, 1000, |_| true, &[]).await,
+            Self::Spread => {
+                let (from, next) = (1050, SPREAD + 900);
+                let head = [("next_ordinal", next), ("spread_from", from)];
+                list_of(stack, &head, &[0..from, SPREAD..next], |_| true, &[]).await;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_list_is_what_a_vec_is() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..6 {
+    for form in FORMS.into_iter().cycle().take(2 * FORMS.len()) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
-        println!("{steps:?}");
+        println!("{form:?} {steps:?}");
         let stack = empty_stack(Faults::default()).await;
+        form.begin(&stack).await;
         let (table, _) = function(&stack);
         let plain = play(&table, &steps).await;
         same(&table, &plain).await;
@@ -158,9 +192,9 @@ async fn a_list_is_what_a_vec_is() {
 #[tokio::test]
 async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_lost() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..3 {
+    for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
-        println!("{steps:?}");
+        println!("{form:?} {steps:?}");
         let faults = Faults::default();
         let stack = Stack::start(local::Settings {
             demo: None,
@@ -169,6 +203,7 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
             ..empty()
         });
         let stack = stack.await.unwrap();
+        form.begin(&stack).await;
         let (table, _) = function(&stack);
         faults.plan(|action, number| match (action, number % 7) {
             ("TransactWriteItems", 0 | 3) => Fault::Conflict,
@@ -185,26 +220,29 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
 #[tokio::test]
 async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..3 {
+    for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
-        println!("{steps:?}");
+        println!("{form:?} {steps:?}");
         let faults = Faults::default();
         let stack = empty_stack(faults.clone()).await;
+        form.begin(&stack).await;
         let mut plain: Vec<Link> = Vec::new();
         for (number, step) in (0..).zip(&steps) {
             let (table, _) = function(&stack);
             match step {
                 // The ordinals alone, the ordinals and the rows, or the whole of it.
                 Step::Append(count) => {
+                    let first = next_ordinal(&stack).await;
+                    // That the list is spread from now on is one more.
+                    let writes = if (1024..SPREAD).contains(&(first + count)) { 3 } else { 2 };
                     faults.die_after_writes(number % 4);
                     let mut rows = Vec::new();
                     let appends = Box::pin(append(&table, *count, link(number as u64)));
                     faults.kill(async { rows = appends.await }).await;
                     faults.end();
                     let wrote = number % 4 >= 2;
-                    assert_eq!(rows.is_empty(), number % 4 < 3, "who dies at the last write has no answer");
+                    assert_eq!(rows.is_empty(), number % 4 <= writes, "who dies at the last write has no answer");
                     if wrote && rows.is_empty() {
-                        let first = table.next_ordinal::<Link>(()).await.unwrap() - count;
                         rows = (first..first + count).map(link(number as u64)).collect();
                     }
                     plain.extend(rows);
@@ -216,10 +254,11 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
             }
         }
         same(&cold_function(&stack), &plain).await;
-        // What the dead left becomes holes when others append days later.
-        die_in_every_list(&stack, 3 * 24 * 60).await;
+        // What the dead left becomes holes when others append ten minutes later.
+        die_in_every_list(&stack, 10).await;
+        let table = cold_function(&stack);
         for number in 0..2 {
-            plain.extend(append(&cold_function(&stack), 1, link(1000 + number)).await);
+            plain.extend(append(&table, 1, link(1000 + number)).await);
             same(&cold_function(&stack), &plain).await;
         }
         let head = stack.client.get_item().table_name(TABLE_NAME);
@@ -234,29 +273,15 @@ async fn what_is_refused_gives_its_ordinal_back() {
     let (table, _) = function(&stack);
     let mut plain = append(&table, 3, link(1)).await;
     // The last ones go back to the list; those that others came behind become holes.
-    let (first, second) =
-        (table.reserve::<Link>((), 2, None).await.unwrap(), table.reserve::<Link>((), 1, None).await.unwrap());
+    let (first, second) = (table.reserve::<Link>((), 2).await.unwrap(), table.reserve::<Link>((), 1).await.unwrap());
     assert_eq!((first.ordinals(), second.ordinals()), (3..5, 5..6));
-    table.give_back(&first).await.unwrap();
+    table.give_back([first]).await;
     same(&cold_function(&stack), &plain).await;
-    table.give_back(&second).await.unwrap();
-    // Twice is once.
-    table.give_back(&first).await.unwrap();
-    table.give_back(&second).await.unwrap();
+    table.give_back([second]).await;
     same(&cold_function(&stack), &plain).await;
     plain.extend(append(&table, 2, link(2)).await);
     assert_eq!(ordinal(plain[3].id.0), 5);
     same(&cold_function(&stack), &plain).await;
-}
-
-#[tokio::test]
-async fn whoever_repeats_a_request_goes_on_with_its_ordinal() {
-    let stack = empty_stack(Faults::default()).await;
-    let origin = Some(Origin { id: uuid_v7(now(), [7; 10]), at: Clock::System.now() });
-    let first = cold_function(&stack).reserve::<Link>((), 1, origin).await.unwrap();
-    let other = cold_function(&stack).reserve::<Link>((), 1, None).await.unwrap();
-    let again = cold_function(&stack).reserve::<Link>((), 1, origin).await.unwrap();
-    assert_eq!((first.first(), other.first(), again.first()), (0, 1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -345,42 +370,75 @@ async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
     assert!(matches!(table.remove::<Link>(rows[2].id).await, Err(TableError::Missing)));
 }
 
+#[tokio::test]
+async fn a_list_that_gets_long_is_spread_and_a_page_of_it_is_read_from_one_partition_or_two() {
+    let stack = empty_stack(Faults::default()).await;
+    Form::NearlyLong.begin(&stack).await;
+    let (table, meter) = function(&stack);
+    let mut rows = Vec::new();
+    while rows.len() < 400 {
+        rows.extend(append(&table, 30, link(rows.len() as u64)).await);
+    }
+    let (before, after): (Vec<u64>, Vec<u64>) =
+        rows.iter().map(|row| ordinal(row.id.0)).partition(|ordinal| *ordinal < SPREAD);
+    assert_eq!((before, after.first(), after.len()), ((1000..1030).collect(), Some(&SPREAD), rows.len() - 30));
+    let keys: BTreeSet<String> = rows.iter().map(|row| table.key::<Link>(row.id).pk).collect();
+    assert_eq!(keys.len(), 1 + after.len().div_ceil(128), "{keys:?}");
+    for (page, calls) in [(2, 2), (3, 2), (4, 3)] {
+        let before = meter.cost();
+        let found: Page<Link> = table.page((), &query(page, 50)).await.unwrap();
+        assert_eq!(found.items, rows[usize::try_from(page - 1).unwrap() * 50..][..50]);
+        let cost = meter.cost();
+        assert_eq!((cost.calls - before.calls, cost.depth - before.depth), (calls, 2), "page {page}");
+    }
+}
+
 /// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends
 /// and removals leave it. The rows elsewhere are left out: nothing reads them.
-async fn long_list(stack: &Stack, rows: u32, removed: impl Fn(u32) -> bool, present: &[std::ops::Range<u32>]) {
-    const BLOCK: u32 = 1024;
+async fn long_list(stack: &Stack, rows: u64, removed: impl Fn(u64) -> bool, present: &[Range<u64>]) {
+    list_of(stack, &[("next_ordinal", rows)], std::slice::from_ref(&(0..rows)), removed, present).await;
+}
+
+/// The same of a list that has given out the ordinals `given`, with this head.
+async fn list_of(
+    stack: &Stack,
+    head_is: &[(&str, u64)],
+    given: &[Range<u64>],
+    removed: impl Fn(u64) -> bool,
+    present: &[Range<u64>],
+) {
+    const BLOCK: u64 = 1024;
     let (tenant, list) = (tenant(), &Link::list(()));
-    let number = |value: u32| AttributeValue::N(value.to_string());
+    let number = |value: u64| AttributeValue::N(value.to_string());
     let mut items: Vec<Item> = Vec::new();
     let mut head = list_head(&tenant, list).attributes();
-    head.insert("next_ordinal".into(), number(rows));
+    head.extend(head_is.iter().map(|(name, value)| ((*name).to_owned(), number(*value))));
     items.push(head);
-    for section in 0..rows.div_ceil(BLOCK * 32) {
-        let mut counts = list_section(&tenant, list, section).attributes();
-        for block in 0..32 {
-            let first = (section * 32 + block) * BLOCK;
-            let holes: Vec<_> = (0..BLOCK).filter(|offset| first + offset < rows && removed(first + offset)).collect();
-            if !holes.is_empty() {
-                counts.insert(format!("b{block}"), number(u32::try_from(holes.len()).unwrap()));
-                let mut set = list_block(&tenant, list, section * 32 + block).attributes();
-                set.insert("holes".into(), AttributeValue::Ns(holes.iter().map(u32::to_string).collect()));
-                items.push(set);
-            }
-        }
-        if counts.len() > 2 {
-            items.push(counts);
-        }
+    let mut holes: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for ordinal in given.iter().cloned().flatten().filter(|ordinal| removed(*ordinal)) {
+        holes.entry(ordinal / BLOCK).or_default().push((ordinal % BLOCK).to_string());
     }
-    let near: BTreeSet<u32> = present.iter().cloned().flatten().collect();
-    for place in near.into_iter().filter(|place| *place < rows && !removed(*place)) {
-        let row = link(u64::from(place))(place);
+    let mut sections: BTreeMap<u64, Item> = BTreeMap::new();
+    for (block, holes) in holes {
+        let section = sections.entry(block / 32);
+        let counts = section.or_insert_with(|| list_section(&tenant, list, block / 32).attributes());
+        counts.insert(format!("b{}", block % 32), number(holes.len() as u64));
+        let mut set = list_block(&tenant, list, block).attributes();
+        set.insert("holes".into(), AttributeValue::Ns(holes));
+        items.push(set);
+    }
+    items.extend(sections.into_values());
+    let near: BTreeSet<u64> = present.iter().cloned().flatten().collect();
+    let is_given = |ordinal: &u64| given.iter().any(|given| given.contains(ordinal));
+    for place in near.into_iter().filter(|place| is_given(place) && !removed(*place)) {
+        let row = link(place)(place);
         items.push(to_item(&list_row(&tenant, list, place), &row).unwrap());
     }
     put_items(stack, items).await;
 }
 
 /// Reads the page that begins with the row of rank `rank`; the cost, less what the rows themselves take.
-async fn cost_of(stack: &Stack, rank: u64, first: u32) -> Cost {
+async fn cost_of(stack: &Stack, rank: u64, first: u64) -> Cost {
     const SIZE: u64 = 50;
     let (table, meter) = function(stack);
     let page = i64::try_from(rank / SIZE + 1).unwrap();
@@ -400,19 +458,19 @@ async fn any_page_of_a_million_rows_is_two_round_trips_and_three_units_away() {
     let present: Vec<_> = starts.iter().map(|start| *start..start + 50).collect();
     long_list(&stack, 1_000_000, |_| false, &present).await;
     for start in starts {
-        let cost = cost_of(&stack, u64::from(start), start).await;
+        let cost = cost_of(&stack, start, start).await;
         assert!(cost.depth <= 2 && cost.read_units <= 3.0, "{start}: {cost:?}");
     }
 }
 
 #[tokio::test]
 async fn with_a_tenth_of_them_removed_it_is_three_round_trips_and_ten_units_away() {
-    const ROWS: u32 = 1_000_000;
-    let scattered = |place: u32| place.wrapping_mul(2_654_435_761) % 10 == 3;
-    let clumped = |place: u32| (300_000..400_000).contains(&place);
-    let patterns: [&(dyn Fn(u32) -> bool + Sync); 2] = [&scattered, &clumped];
+    const ROWS: u64 = 1_000_000;
+    let scattered = |place: u64| place.wrapping_mul(2_654_435_761) % 10 == 3;
+    let clumped = |place: u64| (300_000..400_000).contains(&place);
+    let patterns: [&(dyn Fn(u64) -> bool + Sync); 2] = [&scattered, &clumped];
     for removed in patterns {
-        let live: Vec<u32> = (0..ROWS).filter(|place| !removed(*place)).collect();
+        let live: Vec<u64> = (0..ROWS).filter(|place| !removed(*place)).collect();
         let ranks = [0, 50, 299_950, 300_000, 450_000, live.len() / 50 * 50 - 50];
         let present: Vec<_> = ranks.iter().map(|rank| live[*rank]..live[*rank] + 60).collect();
         let stack = empty_stack(Faults::default()).await;

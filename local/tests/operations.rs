@@ -50,7 +50,7 @@ fn every_parameter_is_explained() {
 
 /// The commands that invoke a function, with `KEY_ID` and the like filled in from the answers before.
 #[tokio::test]
-async fn the_commands_for_keys_work() {
+async fn the_commands_that_invoke_a_function_work() {
     let stack = local::Stack::start(empty()).await.unwrap();
     let (mut org, mut id, mut invoked) = (String::new(), String::new(), BTreeSet::new());
     for command in page().lines().filter_map(|line| line.strip_prefix("sam remote invoke ")) {
@@ -66,7 +66,13 @@ async fn the_commands_for_keys_work() {
         }
         invoked.insert(function.to_owned());
     }
-    let wanted = ["IssueApiKeyFunction", "ListApiKeysFunction", "RevokeApiKeyFunction", "UpdateApiKeyFunction"];
+    let wanted = [
+        "IssueApiKeyFunction",
+        "ListApiKeysFunction",
+        "RedriveFunction",
+        "RevokeApiKeyFunction",
+        "UpdateApiKeyFunction",
+    ];
     assert_eq!(invoked, wanted.map(str::to_owned).into());
 }
 
@@ -111,7 +117,8 @@ fn one_command_sets_the_rollback_triggers() {
 fn an_idle_stack_costs_what_the_page_says() {
     let template = Template::read(&root().join("template.yaml")).unwrap();
     let alarms = template_names("Resources").iter().filter(|name| name.ends_with("Alarm")).count();
-    let (table, total) = prices::idle_month(alarms, template.schedules.len());
+    let schedules: Vec<u64> = template.schedules.iter().map(|schedule| schedule.every_seconds).collect();
+    let (table, total) = prices::idle_month(alarms, &schedules);
     assert!(total < 2.5, "{total}");
     generated_between("docs/OPERATIONS.md", ("<!-- idle -->\n", "\n<!-- /idle -->"), &table);
 }
@@ -121,4 +128,6 @@ fn the_prices_are_those_of_the_measured_costs() {
     let costs = std::fs::read_to_string(root().join("docs/COST.md")).unwrap();
     let marks = ("<!-- prices -->\n", "\n<!-- /prices -->");
     generated_between("docs/OPERATIONS.md", marks, &prices::table(&costs).unwrap());
+    let marks = ("<!-- whole -->\n", "\n<!-- /whole -->");
+    generated_between("docs/OPERATIONS.md", marks, &prices::whole(&costs).unwrap());
 }

@@ -9,25 +9,26 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{BoxFuture, join_all};
-use local::Settings;
 use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
-use local::faults::Fault;
+use local::faults::{Fault, Faults};
 use local::receiver::Behaviour;
+use local::{Settings, Stack};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Lookup, Network};
 use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
-use shared::records::delivery::{Delivery, DeliveryState};
+use shared::records::delivery::{Delivery, DeliveryState, Observed};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
+use shared::table::Table;
 use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, PATIENT, everything, failure};
+use crate::fixture::{NOW, PATIENT, empty, everything, failure, tenant};
 use crate::sending::{Org, World, events, id_of, is_signed_with, loopback};
 use crate::sweep::{cases, crashes_everywhere};
 
@@ -205,7 +206,15 @@ async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
         let customer = Customer::new().await;
         let random = fastrand::Rng::with_seed(seed);
         let delay = Duration::from_millis(5);
-        let faults = StreamFaults { redelivered: 0.5, split: 0.5, delayed: 0.3, delay, killed: 0.3, random };
+        let faults = StreamFaults {
+            redelivered: 0.5,
+            split: 0.5,
+            delayed: 0.3,
+            delay,
+            killed: 0.3,
+            random,
+            ..StreamFaults::default()
+        };
         customer.world.stack.stream.set_faults(&faults);
         customer.converse(EVENTS).await;
         customer.world.settle().await;
@@ -270,14 +279,14 @@ async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
 
 #[tokio::test]
 async fn a_long_conversation_goes_out_whole() {
-    const MESSAGES: u32 = 5000;
+    const MESSAGES: u64 = 5000;
     let customer = Customer::new().await;
     let Customer { world, org, assistant, .. } = &customer;
     let opened = world.open(org, assistant).await;
     let id = ConversationId(id_of(&opened).parse().unwrap());
-    let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES.into();
+    let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES;
     org.table.change(id, Uuid::max(), count).await.unwrap();
-    let new = |place: u32| NewMessage {
+    let new = |place: u64| NewMessage {
         sender_type: SenderType::User,
         message_type: MessageType::Text,
         text: format!("{place}{}", " and so on".repeat(20)),
@@ -524,6 +533,52 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
     assert_eq!(customer.received().len(), 3);
 }
 
+#[tokio::test]
+async fn after_a_lag_of_the_stream_all_that_waited_is_sent_at_the_same_time() {
+    const WAITING: usize = 30;
+    for minutes in [6, 11, 31] {
+        let customer = Customer::new().await;
+        let Customer { world, .. } = &customer;
+        customer.converse(WAITING).await;
+        world.stack.stream.drain_for("record-changed").await.unwrap();
+        // They become ready once more while the stream stands still, more than once where it does so for longer.
+        for _ in 0..minutes {
+            world.pass(60);
+            world.stack.tick("release-deliveries").await.unwrap();
+        }
+        // One batch of the stream has them all. None is answered before all of them are under way.
+        customer.answers(Behaviour::Together(WAITING));
+        world.settle().await;
+        let outbox = customer.outbox().await;
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", WAITING)]), "{minutes} minutes");
+        assert_eq!(customer.received().len(), WAITING, "{minutes} minutes");
+        assert!(outbox.iter().all(|delivery| delivery.attempts == 1));
+    }
+}
+
+#[tokio::test]
+async fn what_the_stream_gives_up_again_and_again_is_sent_one_by_one() {
+    const GIVEN_UP: usize = 5;
+    let customer = Customer::new().await;
+    let Customer { world, .. } = &customer;
+    customer.converse(GIVEN_UP).await;
+    world.stack.stream.drain_for("record-changed").await.unwrap();
+    for times in [1, 2] {
+        // Nobody can tell whether their process ended before a result was stored.
+        world.faults.plan(|_, _| Fault::Throttle);
+        world.stack.stream.drain_for("send-delivery").await.unwrap();
+        world.faults.end();
+        assert_eq!(world.stack.stream.given_up().len(), times * GIVEN_UP);
+        world.pass(300);
+        world.stack.tick("release-deliveries").await.unwrap();
+    }
+    assert!(customer.outbox().await.iter().all(Delivery::is_suspect));
+    world.settle().await;
+    let outbox = customer.outbox().await;
+    assert_eq!(states(&outbox), BTreeMap::from([("delivered", GIVEN_UP)]));
+    assert!(!outbox.iter().any(Delivery::is_suspect));
+}
+
 /// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.
 #[tokio::test]
 async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other() {
@@ -731,32 +786,59 @@ async fn no_secret_is_found_where_it_does_not_belong() {
 }
 
 #[tokio::test]
-async fn what_the_index_never_shows_is_sent_within_hours() {
-    let customer = Customer::new().await;
-    customer.answers(Behaviour::Answer(500));
-    for _ in 0..4 {
-        customer.tell().await;
-    }
-    customer.answers(Behaviour::Answer(200));
-    // All of them fall out of the index, and none out of the table.
-    let is_deferred = |item: &BTreeMap<String, AttributeValue>| {
-        item.get("due_pk").is_some_and(|due| due.as_s().unwrap().starts_with("DEFERRED"))
-    };
-    let held: Vec<_> = everything(&customer.world.stack).await.into_iter().filter(is_deferred).collect();
-    for item in &held {
-        let update =
-            customer.world.stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE due_pk");
-        update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
-    }
-    customer.world.minutes(10).await;
-    assert!(!held.is_empty());
-    assert_eq!(states(&customer.outbox().await).get("waiting"), Some(&held.len()));
-    customer.world.pass(2 * HOUR);
-    customer.world.minutes(10).await;
-    customer.world.pass(2 * HOUR);
-    customer.world.minutes(10).await;
-    let outbox = customer.outbox().await;
-    assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]));
+async fn what_the_index_never_shows_is_sent_nevertheless() {
+    // It is due now, or in some hours, since it has failed for so long.
+    join_all([0, 8].map(async |hours| {
+        let customer = Customer::new().await;
+        customer.answers(Behaviour::Answer(500));
+        for _ in 0..4 {
+            customer.tell().await;
+        }
+        for _ in 0..hours {
+            customer.world.pass(HOUR);
+            // A tick tries one of them.
+            customer.world.minutes(5).await;
+        }
+        customer.answers(Behaviour::Answer(200));
+        // All of them fall out of the index, and none out of the table.
+        let is_deferred = |item: &BTreeMap<String, AttributeValue>| {
+            item.get("due_pk").is_some_and(|due| due.as_s().unwrap().starts_with("DEFERRED"))
+        };
+        let held: Vec<_> = everything(&customer.world.stack).await.into_iter().filter(is_deferred).collect();
+        for item in &held {
+            let update =
+                customer.world.stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE due_pk");
+            update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+        }
+        customer.world.minutes(10).await;
+        assert!(!held.is_empty());
+        assert_eq!(states(&customer.outbox().await).get("waiting"), Some(&held.len()));
+        for _ in 0..3 {
+            customer.world.pass(HOUR + HOUR / 6);
+            customer.world.minutes(10).await;
+        }
+        let outbox = customer.outbox().await;
+        assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]), "{hours}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_failure_counts_once_also_where_the_answer_of_the_database_is_lost() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..empty() }).await.unwrap();
+    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    let now = Timestamp::from_unix_millis(NOW);
+    let endpoint = EndpointId(Uuid::from_u128(7));
+    let failed = Observed { failures: 1, failing_since: Some(now), ..Observed::default() };
+    faults.plan(|_, number| if number == 0 { Fault::BreakAnswer } else { Fault::None });
+    let health = table.keep_endpoint_health((endpoint, false), &failed, now, now).await.unwrap();
+    assert_eq!((health.failures, faults.requests()), (1, vec!["UpdateItem".to_owned(); 2]));
+    faults.end();
+    assert_eq!(table.endpoint_health(endpoint).await.unwrap(), health);
+    // The next one counts too.
+    let health = table.keep_endpoint_health((endpoint, false), &failed, now, now).await.unwrap();
+    assert_eq!(health.failures, 2);
 }
 
 /// Ends the process of everybody who looks up `deadly.test`, after three seconds.
@@ -783,7 +865,7 @@ async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_o
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let deadly = Arc::new(Deadly { clock: clock.clone(), begun: AtomicBool::default(), tries: AtomicUsize::default() });
     let network = Network::new(Reach::Loopback, Arc::<Deadly>::clone(&deadly), PATIENT);
-    let world = World::with(|settings| Settings { network, clock, ..settings }).await;
+    let world = World::with(|settings| Settings { network, clock, lanes: None, ..settings }).await;
     let (mut webhooks, mut open) = (Vec::new(), Vec::new());
     for number in 0..12 {
         let org = world.org().await;

@@ -9,7 +9,7 @@ use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::table::store::from_item;
 
-use crate::fixture::{ACME, call, data, everything, id, json, kind, post, stack};
+use crate::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
 
 /// Acme's organisation.
 pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
@@ -122,7 +122,7 @@ pub fn row(list: &str, place: u32) -> Key {
 
 /// A campaign to Acme's first `contacts` contacts, and the ids of its own.
 pub async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) {
-    let ids: Vec<_> = (0..contacts).map(|number| id('a', kind::CONTACT, number)).collect();
+    let ids: Vec<_> = (0..contacts).map(contact_id).collect();
     let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
     let answer = stack.answer(&post(&path, ACME, json!({"contact_ids": ids}).to_string())).await;
     let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();

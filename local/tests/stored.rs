@@ -34,7 +34,7 @@ type Reads = fn(&Item) -> Result<Value, String>;
 fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> {
     let record: R = from_item(item.clone()).map_err(|error| error.to_string())?;
     let json = json!({"Items": [wire(item)], "Count": 1});
-    let from_wire = QueryOutput::<R>::read(json.to_string().as_bytes()).unwrap().items;
+    let from_wire = QueryOutput::<R>::read(&json.to_string()).unwrap().items;
     let (one, other) = (serde_json::to_value(&record).unwrap(), serde_json::to_value(&from_wire[0]).unwrap());
     assert_eq!(one, other, "a page reads it in another way");
     Ok(one)

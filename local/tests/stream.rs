@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
+use local::gateway::Call;
+use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::tag::{EntityType, Link};
 use shared::request::tenant::Tenant;
 use shared::routes;
-use shared::runtime::schedule::EventContext;
-use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
 use shared::values::id::{LinkId, OrgId, TagId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, GLOBEX, NOW, call, data, everything, few_streaming, id, kind, root, streaming, valid_call};
+use crate::fixture::{
+    ACME, GLOBEX, NOW, call, data, everything, few_streaming, handle, id, kind, post, root, streaming, valid_call,
+};
 use crate::sweep::cases;
 
 async fn links(stack: &Stack, key: &str) -> Value {
@@ -72,10 +74,7 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
     });
     let images = json!({"Keys": key, "OldImage": tag, "SequenceNumber": "1"});
     let record = json!({"eventName": "REMOVE", "dynamodb": images});
-    let event: StreamEvent = serde_json::from_value(json!({"Records": [record, record]})).unwrap();
-    let cx = EventContext { service: &stack.gateway.service };
-    let outcome = local::functions::CONSUMERS[0].handle(&cx, &event).await;
-    assert!(outcome.batch_item_failures.is_empty());
+    handle(&stack, &[record.clone(), record]).await;
     assert_eq!(links(&stack, ACME).await["items"], json!(kept));
     assert_eq!(everything(&stack).await.len(), once.len() + 3, "the link and what points to it");
 }
@@ -142,6 +141,7 @@ async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
             delay,
             killed: 0.2,
             random,
+            ..StreamFaults::default()
         });
         let kept = one_more_link(&stack).await;
         data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
@@ -207,6 +207,95 @@ async fn what_fails_for_one_organisation_is_lost_for_none() {
     }
 }
 
+/// Has records with filters made, changed and removed, and returns all changes of the table.
+async fn live(stack: &Stack) -> Vec<Value> {
+    let ask = async |method: &str, path: &str, body: Value| {
+        let body = body.to_string().into_bytes();
+        data(&stack.answer(&Call { body, ..call(method, path, ACME) }).await)
+    };
+    let made = async |path: &str, body: Value| ask("POST", path, body).await["id"].as_str().unwrap().to_owned();
+    let assistant = made("/api/v1/assistant", json!({})).await;
+    for end in ["open", "closed", "deleted"] {
+        let conversation = made("/api/v1/conversation", json!({"assistant_id": assistant})).await;
+        let path = format!("/api/v1/conversation/{conversation}");
+        ask("POST", &format!("{path}/message"), json!({"sender_type": "user", "text": "Hello"})).await;
+        if end != "open" {
+            ask("POST", &format!("{path}/close"), json!({})).await;
+        }
+        if end == "deleted" {
+            ask("DELETE", &path, Value::Null).await;
+        }
+        let datasource = made("/api/v1/datasource", json!({"ds_type": "pdf"})).await;
+        let path = format!("/api/v1/datasource/{datasource}");
+        ask("POST", &format!("/api/v1/assistant/{assistant}/data_source/{datasource}"), Value::Null).await;
+        if end != "open" {
+            ask("PUT", &path, json!({"ds_status": "failed"})).await;
+        }
+        if end == "deleted" {
+            ask("DELETE", &path, Value::Null).await;
+        }
+        let link = json!({"tag_id": id('a', kind::TAG, 2), "entity_type": "assistant", "entity_id": assistant});
+        if end == "closed" {
+            made("/api/v1/link_tag_entity", link).await;
+        }
+    }
+    let widget = made("/api/v1/widget", json!({"widget_type": "chat", "assistant_id": assistant})).await;
+    ask("DELETE", &format!("/api/v1/widget/{widget}"), Value::Null).await;
+    stack.settle().await.unwrap();
+    Stream::changes(&stack.database).unwrap()
+}
+
+#[tokio::test]
+async fn all_changes_once_more_in_any_order_change_nothing() {
+    let stack = Stack::start(Settings { lanes: None, ..streaming() }).await.unwrap();
+    let mut changes = live(&stack).await;
+    let wanted = everything(&stack).await;
+    let filters = shared::reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows").count();
+    let records = |changes: &[Value]| {
+        let of = |change: &Value| change["dynamodb"]["NewImage"]["record"]["S"].as_str().map(str::to_owned);
+        changes.iter().filter_map(of).collect::<BTreeSet<_>>()
+    };
+    assert!(changes.len() > 100 && records(&changes).len() >= filters, "{:?}", records(&changes));
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..3 {
+        random.shuffle(&mut changes);
+        for batch in changes.chunks(20) {
+            handle(&stack, batch).await;
+        }
+        stack.settle().await.unwrap();
+        assert_eq!(everything(&stack).await, wanted);
+    }
+}
+
+#[tokio::test]
+async fn what_was_given_up_may_be_handled_after_what_came_later() {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    stack.settle().await.unwrap();
+    let total = async |status: &str| {
+        let mut list = call("GET", "/api/v1/conversation", ACME);
+        list.query += &format!("&status={status}");
+        data(&stack.answer(&list).await)["total"].as_u64().unwrap()
+    };
+    let before = (total("open").await, total("closed").await);
+    let body = json!({"assistant_id": id('a', kind::ASSISTANT, 1)}).to_string();
+    let opened = data(&stack.answer(&post("/api/v1/conversation", ACME, body)).await);
+    faults.plan(|_, _| Fault::Throttle);
+    stack.settle().await.unwrap();
+    faults.end();
+    let given_up = stack.stream.given_up();
+    assert_eq!(given_up.len(), 1, "{given_up:?}");
+    let path = format!("/api/v1/conversation/{}", opened["id"].as_str().unwrap());
+    data(&stack.answer(&post(&format!("{path}/close"), ACME, "")).await);
+    stack.settle().await.unwrap();
+    handle(&stack, &given_up).await;
+    assert_eq!((total("open").await, total("closed").await), (before.0, before.1 + 1));
+    data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    stack.settle().await.unwrap();
+    handle(&stack, &given_up).await;
+    assert_eq!((total("open").await, total("closed").await), before);
+}
+
 #[test]
 fn the_sets_of_every_record_with_a_filter_follow_the_stream() {
     let mut filtered = BTreeSet::new();
@@ -214,7 +303,11 @@ fn the_sets_of_every_record_with_a_filter_follow_the_stream() {
         let file = file.unwrap().path();
         let text = if file.is_file() { std::fs::read_to_string(&file).unwrap() } else { String::new() };
         let text: String = text.lines().filter(|line| !line.starts_with("//!")).collect();
-        for record in text.split("pub struct ").skip(1).filter(|record| record.contains("(filter) ")) {
+        for record in text
+            .split("pub struct ")
+            .skip(1)
+            .filter(|record| record.contains("(filter) ") || record.contains("(sparse filter) "))
+        {
             filtered.insert(record.split('(').next().unwrap().to_owned());
         }
     }

@@ -34,6 +34,11 @@ impl Part {
     }
 }
 
+/// Whether this run takes all cases of every sweep.
+pub fn takes_all() -> bool {
+    matches!(Part::chosen(), Part::All)
+}
+
 /// The cases of `all` that this run takes, in their order. A test that fails shows what this prints.
 pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let (chosen, all) = (Part::chosen(), all.into_iter().collect::<Vec<_>>());

@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use local::bucket::FAILED_RECORDS_BUCKET;
+use local::roles::{LIST_BUCKET, of_failed_records};
 use local::template::{ANY_METHOD, camel_case, document};
 use serde_json::{Value, json};
 use shared::table::keys::RATE;
 use shared::{reactions, routes};
 
 use crate::contract::{Function, around, functions, generated, generated_between, read};
-use crate::permissions::called;
-
-/// The one action of S3 that is about the bucket and not about its objects, and what the two are in the template.
-const LIST_BUCKET: &str = "s3:ListBucket";
-const BUCKET: &str = "!GetAtt FilesBucket.Arn";
-const OBJECTS: &str = "!Sub ${FilesBucket.Arn}/*";
+use crate::permissions::allowed;
 
 const END: &str = "# End of the generated part.";
 
@@ -26,17 +23,23 @@ fn marks(part: &str, indent: usize) -> (String, String) {
     (format!("# Generated: {part}."), format!("{}{END}", " ".repeat(indent)))
 }
 
-#[tokio::test]
-async fn what_follows_from_the_tables_is_generated() {
+#[test]
+fn what_follows_from_the_tables_is_generated() {
     let functions = functions();
-    // The paths come first: what a new operation calls is measured through its path.
-    write_parts(vec![("the paths", 10, paths())]);
-    let called = called().await;
+    write_roles(&allowed());
     write_parts(vec![
-        ("the functions", 2, function_blocks(&functions, called)),
-        ("the roles", 2, roles(&functions, called)),
+        ("the paths", 10, paths()),
         ("the filters of the reactions", 16, filters()),
         ("the alarms of functions on the stream", 2, iterator_age_alarms(&functions)),
+    ]);
+}
+
+/// Writes the functions with the roles that allow this, or compares them.
+pub fn write_roles(allowed: &BTreeMap<String, BTreeSet<String>>) {
+    let functions = functions();
+    write_parts(vec![
+        ("the functions", 2, function_blocks(&functions, allowed)),
+        ("the roles", 2, roles(&functions, allowed)),
     ]);
 }
 
@@ -95,7 +98,7 @@ fn integration(method: &str, function: &str) -> String {
 
 /// Whether a function has nothing of its own in the template: no event source, no limit of its own.
 fn is_plain(function: &Function) -> bool {
-    ["Operation", "SignedOperation", "Document", "ToolServer", "OperatorTask"].contains(&function.kind)
+    function.package != "background"
 }
 
 /// The functions that requests and operators invoke.
@@ -157,9 +160,8 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             writeln!(text, "                Resource: {resource}").unwrap();
         };
         let calls = called.get(names[0]).cloned().unwrap_or_default();
-        let of_s3 = |call: &&str| call.starts_with("s3:");
-        let of_table: Vec<_> =
-            calls.iter().filter(|call| !call.contains(' ')).map(String::as_str).filter(|call| !of_s3(call)).collect();
+        let of_table = |call: &&String| !call.contains(' ') && !call.starts_with("s3:");
+        let of_table: Vec<_> = calls.iter().filter(of_table).map(String::as_str).collect();
         if !of_table.is_empty() {
             allow(&of_table, "!GetAtt Table.Arn");
         }
@@ -170,11 +172,18 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let condition = format!("{{ForAllValues:StringLike: {{dynamodb:LeadingKeys: ['{RATE}*']}}}}");
             allow(&[action], &format!("!GetAtt Table.Arn\n                Condition: {condition}"));
         }
-        let (of_bucket, of_objects): (Vec<_>, Vec<_>) =
-            calls.iter().map(String::as_str).filter(of_s3).partition(|call| *call == LIST_BUCKET);
-        for (actions, resource) in [(of_objects, OBJECTS), (of_bucket, BUCKET)] {
-            if !actions.is_empty() {
-                allow(&actions, resource);
+        // What is for one of the buckets ends with its name, but for the first one.
+        for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
+            let of_it =
+                |call: &'_ String| call.strip_suffix(&end).filter(|call| !call.contains(' ')).map(str::to_owned);
+            let of_it: Vec<String> = calls.iter().filter(|call| call.starts_with("s3:")).filter_map(of_it).collect();
+            let (whole, objects): (Vec<&str>, Vec<&str>) =
+                of_it.iter().map(String::as_str).partition(|call| *call == LIST_BUCKET);
+            if !objects.is_empty() {
+                allow(&objects, &format!("!Sub ${{{bucket}.Arn}}/*"));
+            }
+            if !whole.is_empty() {
+                allow(&whole, &format!("!GetAtt {bucket}.Arn"));
             }
         }
         allow(&["logs:CreateLogStream", "logs:PutLogEvents"], "!GetAtt LogGroup.Arn");
@@ -182,7 +191,8 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
             allow(&read, "!GetAtt Table.StreamArn");
             allow(&["dynamodb:ListStreams"], "!Sub ${Table.Arn}/stream/*");
-            allow(&["sqs:SendMessage"], "!GetAtt FailedRecordsQueue.Arn");
+            allow(&["s3:PutObject"], "!Sub ${FailedRecordsBucket.Arn}/*");
+            allow(&[LIST_BUCKET], "!GetAtt FailedRecordsBucket.Arn");
         }
     }
     text

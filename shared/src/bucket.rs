@@ -3,6 +3,7 @@
 //! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
 //! the address out: `signature` makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
 
+pub mod kept;
 mod signature;
 
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ impl Bucket {
     pub async fn upload(&self, key: &ObjectKey, size: i64, content_type: &str, now: Timestamp) -> Result<Upload> {
         let size = size.to_string();
         let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
-        let url = self.signed("PUT", key, &headers, now).await?;
+        let url = self.signed("PUT", &key.0, &headers, now).await?;
         // The signature knows whole seconds only.
         let signed_at = Timestamp::from_unix_millis(now.unix_seconds() * 1000);
         Ok(Upload {
@@ -108,7 +109,7 @@ impl Bucket {
     /// # Errors
     /// [`Error::Internal`] where there are no credentials.
     pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl> {
-        self.signed("GET", key, &[], now).await
+        self.signed("GET", &key.0, &[], now).await
     }
 
     /// Whether the key has an object that is not empty.
@@ -116,7 +117,7 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn has(&self, key: &ObjectKey) -> Result<bool> {
-        let response = self.send("HEAD", key, &[], Vec::new()).await?;
+        let response = self.send("HEAD", &key.0, &[], Vec::new()).await?;
         match response.status().as_u16() {
             200 => Ok(response.headers().get("content-length") != Some("0")),
             404 => Ok(false),
@@ -129,7 +130,7 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn put(&self, key: &ObjectKey, content_type: &str, bytes: Vec<u8>) -> Result<()> {
-        match self.send("PUT", key, &[("content-type", content_type), ONCE], bytes).await?.status().as_u16() {
+        match self.send("PUT", &key.0, &[("content-type", content_type), ONCE], bytes).await?.status().as_u16() {
             200 | 412 => Ok(()),
             other => Err(unexpected("PUT", other)),
         }
@@ -140,7 +141,11 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn remove(&self, key: &ObjectKey) -> Result<()> {
-        match self.send("DELETE", key, &[], Vec::new()).await?.status().as_u16() {
+        self.remove_at(&key.0).await
+    }
+
+    async fn remove_at(&self, place: &str) -> Result<()> {
+        match self.send("DELETE", place, &[], Vec::new()).await?.status().as_u16() {
             200 | 204 | 404 => Ok(()),
             other => Err(unexpected("DELETE", other)),
         }
@@ -152,22 +157,16 @@ impl Bucket {
     /// # Errors
     /// [`Error::Unavailable`] where S3 does not answer.
     pub async fn close(&self, key: &ObjectKey) -> Result<()> {
-        match self.send("PUT", key, &[], Vec::new()).await?.status().as_u16() {
+        match self.send("PUT", &key.0, &[], Vec::new()).await?.status().as_u16() {
             200 => Ok(()),
             other => Err(unexpected("PUT", other)),
         }
     }
 
-    /// The answer to a request, which is sent again where S3 fails. Each of the requests above may be.
-    async fn send(
-        &self,
-        method: &str,
-        key: &ObjectKey,
-        headers: &[(&str, &str)],
-        body: Vec<u8>,
-    ) -> Result<HttpResponse> {
+    /// The answer to a request about `place`, which is a key, a query, or both. It is sent again where S3 fails: each of the requests here may be.
+    async fn send(&self, method: &str, place: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpResponse> {
         // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
-        let url = self.signed(method, key, headers, Clock::System.now()).await?;
+        let url = self.signed(method, place, headers, Clock::System.now()).await?;
         let mut failure = String::new();
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
@@ -187,17 +186,11 @@ impl Bucket {
         Err(Error::Unavailable(format!("bucket: {method}: {failure}")))
     }
 
-    async fn signed(
-        &self,
-        method: &str,
-        key: &ObjectKey,
-        headers: &[(&str, &str)],
-        from: Timestamp,
-    ) -> Result<SignedUrl> {
+    async fn signed(&self, method: &str, place: &str, headers: &[(&str, &str)], from: Timestamp) -> Result<SignedUrl> {
         let provider = self.credentials.as_ref().ok_or_else(|| Error::Internal("bucket: no credentials".into()))?;
         let credentials = provider.provide_credentials().await.map_err(|error| Error::Internal(chain(&error)))?;
         let scope = Scope { region: &self.region, from, seconds: VALID };
-        let url = format!("{}/{}", self.address, key.0);
+        let url = format!("{}/{place}", self.address);
         scope.sign(method, &url, headers, credentials).map_err(|error| Error::Internal(format!("bucket: {error}")))
     }
 }

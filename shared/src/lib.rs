@@ -1,10 +1,11 @@
 //! What all functions share. From the outside in:
 //!
 //! - [`routes`] and [`reactions`] are the two tables: what answers a request, and what follows from a change.
+//!   [`redrive`] does again what could not follow.
 //! - [`records`] declares every record, with its rules and changes of state. [`operations`] are the plain ones, the same for all records.
 //! - [`request`] is what every request goes through: authentication, input, the pipeline, the answer, every failure.
 //! - [`table`] is the single DynamoDB table: lists, filters, transactions, and the only calls of the SDK. It names no record.
-//! - [`bucket`] is S3: objects, and addresses for uploading and downloading them.
+//! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and what Lambda keeps there.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
 //! - [`mcp`] serves the operations as tools of agents.
 //! - [`runtime`] is Lambda itself: logging, configuration, clients, and the kinds of functions. [`values`] is what records are made of.
@@ -17,6 +18,7 @@ pub mod mcp;
 pub mod operations;
 pub mod reactions;
 pub mod records;
+pub mod redrive;
 pub mod request;
 pub mod routes;
 pub mod runtime;

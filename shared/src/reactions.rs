@@ -63,6 +63,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RemoveOrphans<Link>>(),
     Reaction::of::<ContinueRemoval>(),
     Reaction::of::<AnnounceClosedConversation>(),
+    Reaction::of::<ForgetThread>(),
     Reaction::of::<CompleteDispatchedCampaign>(),
     Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
@@ -92,7 +93,7 @@ impl<R: Listed> React for SelectRows<R> {
             Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is), made_at }
         };
         let moves: Vec<Move> = rows.iter().map(change).collect();
-        Ok(cx.table.follow(&moves, cx.now).await?)
+        Ok(cx.table.follow::<R>(&moves, cx.now).await?)
     }
 }
 
@@ -213,18 +214,35 @@ impl React for ForgetPaymentCustomer {
     }
 }
 
+/// A conversation was closed.
+const CLOSED: When = When::Became { field: "status", from: "open", to: "closed" };
+
 /// When a conversation is closed, the webhook of its assistant gets a delivery. Nothing is sent from here.
 struct AnnounceClosedConversation;
 
 impl React for AnnounceClosedConversation {
     const NAME: &'static str = "announce-closed-conversation";
-    const WHEN: When = When::Became { field: "status", from: "open", to: "closed" };
+    const WHEN: When = CLOSED;
     const RECORD: &'static str = Conversation::NAME;
     type Record = Conversation;
 
     async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
         let closed: Vec<Conversation> = conversations.iter().filter_map(|changed| changed.is.clone()).collect();
         Ok(cx.table.announce_closed(&closed, cx.now).await?)
+    }
+}
+
+/// When a conversation is closed, nothing leads from its contact and its widget to it any more.
+struct ForgetThread;
+
+impl React for ForgetThread {
+    const NAME: &'static str = "forget-thread";
+    const WHEN: When = CLOSED;
+    const RECORD: &'static str = Conversation::NAME;
+    type Record = Conversation;
+
+    async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
+        Ok(cx.table.forget_threads(conversations.iter().filter_map(|changed| changed.is.as_ref())).await?)
     }
 }
 

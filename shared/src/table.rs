@@ -6,7 +6,8 @@
 //!   inserts rows of which there is one for the same thing, [`cascade`] removes what belongs to a removed record.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] is several writes, all or none.
-//! - [`item`] makes items of records. [`store`] makes the calls themselves, `retry` says which failures are worth another attempt, [`wire`] reads pages without the SDK.
+//! - [`item`] makes items of records. [`store`] and `query` make the calls themselves, `retry` says which failures are worth another attempt,
+//!   [`wire`] reads pages without the SDK, `recent` is what a process remembers.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -26,8 +27,10 @@ pub mod item;
 pub mod keys;
 pub mod list;
 mod once;
+mod query;
+mod recent;
 pub mod reservation;
-mod retry;
+pub(crate) mod retry;
 pub mod rows;
 pub mod store;
 pub mod stored;

@@ -1,12 +1,14 @@
 //! What runs without a request. Written by `UPDATE=1 cargo test`.
 
 mod record_changed;
+mod redrive;
 mod release_deliveries;
 mod remove_payment_webhooks;
 mod send_campaigns;
 mod send_delivery;
 
 pub use record_changed::RecordChanged;
+pub use redrive::Redrive;
 pub use release_deliveries::ReleaseDeliveries;
 pub use remove_payment_webhooks::RemovePaymentWebhooks;
 pub use send_campaigns::SendCampaigns;

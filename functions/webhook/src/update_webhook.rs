@@ -12,18 +12,19 @@ impl Operation for UpdateWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, Changes(changes), now) = (request.path, request.body, cx.now());
-        let mut moves = false;
-        if let Patch::Set(endpoint) = &changes.endpoint {
-            let webhook = cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
-            moves = webhook.endpoint != *endpoint;
+        if let Patch::Set(_) = &changes.endpoint {
+            cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?;
             cx.require_public(&Webhook::changed_addresses(&changes)).await?;
         }
-        let change = |webhook: &mut Webhook| webhook.update(&changes, now);
-        let webhook = cx.table.change(id, cx.new_id(), change).await.on_missing("webhook_id")?;
-        if webhook.enabled && (moves || changes.enabled != Patch::Absent) {
-            // Its owner enables it because it works again, or gives it another address: its circuit closes, and it has not failed yet.
-            cx.table.reset_endpoint_health((id.into(), false), now).await?;
-        }
-        Ok(Updated(webhook))
+        let change = |webhook: &mut Webhook| {
+            webhook.update(&changes, now);
+            Ok(())
+        };
+        // Its owner enables it because it works again, or gives it another address: its circuit closes, and it has not failed yet.
+        let reset = |was: &Webhook, is: &Webhook| {
+            let works = is.enabled && (is.endpoint != was.endpoint || changes.enabled != Patch::Absent);
+            works.then(|| cx.table.resetting_endpoint_health((id.into(), false), now))
+        };
+        cx.table.try_change_with(id, cx.new_id(), change, reset).await.on_missing("webhook_id")?.map(Updated)
     }
 }

@@ -32,11 +32,11 @@ const MOST_OF_S3: f64 = 40.0;
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for route in routes::ALL.iter().filter(|route| !bench.skipped.contains(route.name)) {
         let (ours, bare) = operation(bench, route.name).await.map_err(|error| format!("{}: {error}", route.name))?;
-        let reference = "bare";
+        let reference = "a bare handler";
         let row = Row::new(SECTION, route.name, ours, Unit::Instructions).of_binary(bench.digest(route.name)?);
         figures.push(row.beside(reference, bare));
         let more = (ours / bare - 1.0) * 100.0;
-        let row = Row::new(SECTION, format!("{}: more than {reference}", route.name), more, Unit::Percent);
+        let row = Row::new(SECTION, format!("{}: more instructions than {reference}", route.name), more, Unit::Percent);
         let most = if OF_S3.contains(&route.name) { MOST_OF_S3 } else { MOST };
         figures.push(row.must(Must::AtMost(most)));
     }

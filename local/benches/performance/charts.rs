@@ -38,7 +38,7 @@ pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'st
         ("beside", "Us, what one would write first, and the same in Python", beside(&figures.rows)),
         ("calls", "Instructions of a warm call of every operation", warm_calls(&figures.rows)),
         (contention::CHART, "64 environments of one function", contended(&of(contention::CHART))),
-        (lists::CHART, "Read units of any page, beside the page's rows", lines(&of(lists::CHART))),
+        (lists::CHART, "Read units of any page, in addition to those of its rows", lines(&of(lists::CHART))),
     ];
     let mut drawn = Vec::new();
     for (name, title, chart) in charts {
@@ -137,7 +137,7 @@ fn warm_calls(rows: &[Row]) -> Option<Drawing> {
     };
     let bars: Vec<Bar> = rows.filter_map(bar).collect();
     let mut drawing = Drawing::new();
-    drawing.note("and how much more than a bare handler that makes the same SDK calls");
+    drawing.note("and how many more instructions than a bare handler that makes the same SDK calls");
     drawing.bars(&bars);
     (!bars.is_empty()).then_some(drawing)
 }

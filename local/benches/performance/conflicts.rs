@@ -1,5 +1,5 @@
 //! Stands between the functions and the database, and adds what the embedded one lacks: the time that a call takes on a network, and
-//! conflicts of writes that overlap.
+//! conflicts of writes that overlap. At its end it tells which partitions of the table were the hottest.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,18 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use embedded_dynamodb::Embedded;
+use local::Stack;
+use local::calls::written;
+use local::in_progress::{conflict, conflict_of_one};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::Result;
 
+/// The type of what DynamoDB answers.
+const JSON: &str = "application/x-amz-json-1.0";
 /// The header in which the SDK names what it calls.
 const TARGET: &str = "x-amz-target";
 /// The time that a call takes more than the database itself.
@@ -31,8 +37,7 @@ pub struct Proxy {
 }
 
 struct Between {
-    database: String,
-    client: reqwest::Client,
+    database: Embedded,
     calls: AtomicUsize,
     /// Tenths of write units, of which DynamoDB bills whole ones.
     tenths: AtomicUsize,
@@ -53,18 +58,12 @@ struct Writes {
 }
 
 impl Proxy {
-    /// Stands in front of the database at this address.
-    pub async fn start(database: &str) -> Result<Self> {
+    /// Stands in front of the stack's database.
+    pub async fn start(stack: &Stack) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .tls_backend_preconfigured(shared::runtime::tls::client_config(None)?)
-            .build()?;
-        let database = database.to_owned();
         let between = Arc::new(Between {
-            database,
-            client,
+            database: stack.embedded.clone(),
             calls: AtomicUsize::default(),
             tenths: AtomicUsize::default(),
             under_way: Mutex::default(),
@@ -90,6 +89,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.server.abort();
+        eprint!("{}", self.between.database.partitions());
     }
 }
 
@@ -101,9 +101,9 @@ async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Byt
     match between.begin(&writes) {
         Ok(()) => {
             tokio::time::sleep(LATENCY).await;
-            let answer = between.forward(headers, body, target.contains("Write") || !writes.keys.is_empty()).await;
+            let answer = between.answer(target, &body, target.contains("Write") || !writes.keys.is_empty());
             between.end(&writes);
-            answer.unwrap_or_else(|error| (StatusCode::BAD_GATEWAY, error.to_string()).into_response())
+            answer
         }
         Err(conflict) => {
             tokio::time::sleep(LATENCY).await;
@@ -114,22 +114,7 @@ async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Byt
 
 /// What a call writes. Batches are many plain writes, of which none is refused.
 fn writes_of(target: &str, body: &[u8]) -> Writes {
-    let none = Writes { keys: Vec::new(), transaction: false };
-    if !["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&target) {
-        return none;
-    }
-    let Ok(document) = serde_json::from_slice::<Value>(body) else { return none };
-    let key = |action: &Value| {
-        let item = if action["Key"].is_null() { &action["Item"] } else { &action["Key"] };
-        format!("{} {}", item["pk"]["S"], item["sk"]["S"])
-    };
-    match document["TransactItems"].as_array() {
-        Some(items) => {
-            let actions = items.iter().filter_map(|item| item.as_object()?.values().next());
-            Writes { keys: actions.map(key).collect(), transaction: true }
-        }
-        None => Writes { keys: vec![key(&document)], transaction: false },
-    }
+    Writes { keys: written(target, body), transaction: target == "TransactWriteItems" }
 }
 
 impl Between {
@@ -162,16 +147,10 @@ impl Between {
         }
     }
 
-    async fn forward(&self, mut headers: HeaderMap, body: Bytes, write: bool) -> Result<Response> {
-        for name in [header::HOST, header::CONTENT_LENGTH, header::CONNECTION] {
-            headers.remove(name);
-        }
-        let answer = self.client.post(&self.database).headers(headers).body(body).send().await?;
-        let (status, mut headers) = (answer.status(), answer.headers().clone());
-        headers.remove(header::TRANSFER_ENCODING);
-        let body = answer.bytes().await?;
+    fn answer(&self, action: &str, body: &[u8], write: bool) -> Response {
+        let (status, text) = self.database.answer(action, body);
         if write {
-            let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let document: Value = serde_json::from_str(&text).unwrap_or_default();
             let consumed = match &document["ConsumedCapacity"] {
                 Value::Array(tables) => tables.iter().filter_map(|table| table["CapacityUnits"].as_f64()).sum(),
                 table => table["CapacityUnits"].as_f64().unwrap_or_default(),
@@ -179,7 +158,8 @@ impl Between {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "units are few and positive")]
             self.tenths.fetch_add((consumed * 10.0) as usize, Ordering::Relaxed);
         }
-        Ok((status, headers, body).into_response())
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, [(header::CONTENT_TYPE, JSON)], text).into_response()
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<String, UnderWay>> {
@@ -195,22 +175,7 @@ struct Conflict {
 
 impl IntoResponse for Conflict {
     fn into_response(self) -> Response {
-        let body = if let Some(met) = self.of_transaction {
-            let reason = |met: bool| {
-                if met {
-                    json!({"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"})
-                } else {
-                    json!({"Code": "None"})
-                }
-            };
-            let reasons: Vec<Value> = met.into_iter().map(reason).collect();
-            let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
-            json!({"__type": kind, "Message": "Transaction cancelled", "CancellationReasons": reasons})
-        } else {
-            let kind = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
-            json!({"__type": kind, "message": "Transaction is ongoing for the item"})
-        };
-        (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/x-amz-json-1.0")], body.to_string())
-            .into_response()
+        let body = self.of_transaction.map_or_else(conflict_of_one, |met| conflict(&met));
+        (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, JSON)], body.to_string()).into_response()
     }
 }

@@ -105,7 +105,7 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let (mut together, mut apart) = (Vec::new(), Vec::new());
     for (number, (function, asks, environments)) in SUBJECTS.into_iter().enumerate() {
         let stack = bench.stack().await?;
-        let proxy = Proxy::start(&stack.dynamodb_url).await?;
+        let proxy = Proxy::start(&stack).await?;
         let program = bench.program(function, &stack).with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url);
         let mut processes = Vec::with_capacity(environments);
         for _ in 0..environments {
@@ -155,7 +155,7 @@ fn told(
     };
     let subject = |what: &str| format!("`{function}`{which}, {environments} environments: {what}");
     let row = |what: &str, value: f64, unit: Unit| Row::new(SECTION, subject(what), value, unit);
-    figures.push(row("answers that are a 5xx", figure(one.failed as u64), Unit::Requests).must(Must::Exactly(0.0)));
+    figures.push(row("answers with a 5xx status", figure(one.failed as u64), Unit::Requests).must(Must::Exactly(0.0)));
     if environments < MANY {
         figures.push(row("requests a second", one.rate(), Unit::PerSecond));
         return;
@@ -163,12 +163,8 @@ fn told(
     let (p50, p99) = (milliseconds(one.percentile(50)), milliseconds(one.percentile(99)));
     let rate = row("requests a second", one.rate(), Unit::PerSecond).beside(APART, each.rate());
     figures.push(rate.must(Must::AtLeast(0.8 * each.rate())));
-    figures.push(
-        row("the slowest of a hundred", p99, Unit::Milliseconds)
-            .beside("the middle one", p50)
-            .must(Must::AtMost(5.0 * p50)),
-    );
-    let calls = row("calls of the database a request", one.calls, Unit::Calls);
+    figures.push(row("99th percentile", p99, Unit::Milliseconds).beside("median", p50).must(Must::AtMost(5.0 * p50)));
+    let calls = row("database calls for a request", one.calls, Unit::Calls);
     figures.push(calls.beside("one environment alone", alone.calls).must(Must::AtMost(1.1 * alone.calls)));
 }
 

@@ -7,7 +7,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Call;
 use local::receiver::{Behaviour, Receiver};
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
@@ -17,10 +16,9 @@ use shared::records::widget::Widget;
 use shared::request::context::Clock;
 use shared::request::input::Between;
 use shared::request::page::PageQuery;
-use shared::request::tenant::Tenant;
 use shared::table::Table;
 use shared::table::store::Store;
-use shared::values::id::{EndpointId, OrgId, WidgetId};
+use shared::values::id::{EndpointId, WidgetId};
 use uuid::Uuid;
 
 use crate::Result;
@@ -28,6 +26,7 @@ use crate::bench::Bench;
 use crate::campaign::{self, RATE, SENT, TICK};
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
+use crate::organisation::Organisation;
 use crate::process::Process;
 
 const TENANTS: &str = "A hundred deliveries in one batch, 6 ms for each call of the database";
@@ -66,8 +65,7 @@ const LIMITED: &str = "ulimit -n 1024; ulimit -v 524288; exec \"$0\"";
 
 /// An organisation, and what is sent for it.
 struct Customer {
-    key: String,
-    table: Table,
+    organisation: Organisation,
     assistant: Value,
 }
 
@@ -88,7 +86,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 async fn measure_tenants(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let (stack, receiver) = (bench.stack().await?, Receiver::start().await?);
-    let proxy = Proxy::start(&stack.dynamodb_url).await?;
+    let proxy = Proxy::start(&stack).await?;
     let mut process = sender(bench, &stack, &proxy).start().await?;
     let mut customers = Vec::new();
     for _ in 0..BATCH {
@@ -195,7 +193,7 @@ async fn measure_limits(bench: &Bench, figures: &mut Figures) -> Result<()> {
             let first = if number % ONE_LARGE_OF == 0 { &large } else { &small };
             let count = if is_healthy { HEALTHY.1 } else { BAD.1 };
             customer.defer(webhook, first, &small, count).await?;
-            (if is_healthy { &mut healthy } else { &mut bad }).push((customer.table.clone(), webhook));
+            (if is_healthy { &mut healthy } else { &mut bad }).push((customer.organisation.table.clone(), webhook));
         }
     }
     let binary = bench.binary("sender").display().to_string();
@@ -277,51 +275,36 @@ async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Delivery>> 
 
 impl Customer {
     async fn new(stack: &Stack) -> Result<Self> {
-        let issued = stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"bench"}"#).await;
-        let issued: Value = serde_json::from_str(&issued.body)?;
-        let id: OrgId = serde_json::from_value(issued["org_id"].clone())?;
-        let key = issued["api_key"].as_str().ok_or("no key")?.to_owned();
-        #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
-        let table = Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), Tenant::operator(id));
-        let customer = Self { key, table, assistant: Value::Null };
-        let assistant = customer.post(stack, "/api/v1/assistant", &json!({})).await?;
-        Ok(Self { assistant, ..customer })
-    }
-
-    async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Result<Value> {
-        let call = Call {
-            method: "POST".into(),
-            path: path.into(),
-            query: format!("api_key={}", self.key),
-            headers: BTreeMap::new(),
-            body: body.to_string().into(),
-        };
-        let answer = stack.answer(&call).await;
-        let document: Value = serde_json::from_str(&answer.body)?;
-        if answer.status >= 300 { Err(answer.body.into()) } else { Ok(document["data"].clone()) }
+        let store = Store::new(stack.client.clone(), TABLE_NAME.into());
+        let organisation = Organisation::new(stack, store).await?;
+        let assistant = organisation.post(stack, "/api/v1/assistant", &json!({})).await?;
+        Ok(Self { organisation, assistant })
     }
 
     async fn webhook(&self, stack: &Stack, url: &str) -> Result<EndpointId> {
-        let webhook = self.post(stack, "/api/v1/outbound_webhook", &json!({"endpoint": url})).await?;
+        let webhook = self.organisation.post(stack, "/api/v1/outbound_webhook", &json!({"endpoint": url})).await?;
         Ok(EndpointId(serde_json::from_value(webhook["id"].clone())?))
     }
 
     /// A closed conversation with so many messages.
     async fn conversation(&self, stack: &Stack, messages: usize) -> Result<Conversation> {
-        let opened = self.post(stack, "/api/v1/conversation", &json!({"assistant_id": self.assistant["id"]})).await?;
+        let opened = self
+            .organisation
+            .post(stack, "/api/v1/conversation", &json!({"assistant_id": self.assistant["id"]}))
+            .await?;
         let path = format!("/api/v1/conversation/{}", opened["id"].as_str().ok_or("no id")?);
         let body = json!({"sender_type": "user", "text": "x".repeat(LARGEST.1)});
         for _ in 0..messages {
-            self.post(stack, &format!("{path}/message"), &body).await?;
+            self.organisation.post(stack, &format!("{path}/message"), &body).await?;
         }
-        Ok(serde_json::from_value(self.post(stack, &format!("{path}/close"), &json!({})).await?)?)
+        Ok(serde_json::from_value(self.organisation.post(stack, &format!("{path}/close"), &json!({})).await?)?)
     }
 
     /// So many deliveries that are to be sent now.
     async fn enqueue(&self, webhook: EndpointId, count: usize) -> Result<()> {
         let new = |_| NewDelivery::test(EventId(Uuid::now_v7()), Clock::System.now());
         let new: Vec<NewDelivery> = (0..count).map(new).collect();
-        self.table.enqueue(webhook, &new, Clock::System.now()).await?;
+        self.organisation.table.enqueue(webhook, &new, Clock::System.now()).await?;
         Ok(())
     }
 
@@ -333,11 +316,11 @@ impl Customer {
             NewDelivery { event_id: EventId(Uuid::now_v7()), ..about }
         };
         let new: Vec<NewDelivery> = (0..count).map(new).collect();
-        self.table.enqueue(webhook, &new, now).await?;
+        self.organisation.table.enqueue(webhook, &new, now).await?;
         let deferral = Observed { deferred_at: Some(now), ..Observed::default() };
-        self.table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
-        for was in outbox_of(&self.table, webhook).await? {
-            self.table.replace_delivery(webhook, &was, &was.clone().deferred(now)).await?;
+        self.organisation.table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
+        for was in outbox_of(&self.organisation.table, webhook).await? {
+            self.organisation.table.replace_delivery(webhook, &was, &was.clone().deferred(now)).await?;
         }
         Ok(())
     }

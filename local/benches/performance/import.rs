@@ -40,7 +40,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let stack = bench.stack().await?;
-    let proxy = Proxy::start(&stack.dynamodb_url).await?;
+    let proxy = Proxy::start(&stack).await?;
     let program = bench.program(FUNCTION, &stack).with("AWS_ENDPOINT_URL_DYNAMODB", proxy.url.clone());
     let recorded: Value = serde_json::from_str(&bench.event(FUNCTION)?)?;
     let row = |subject: &str, value: f64, unit: Unit| Row::new(SECTION, subject, value, unit);
@@ -65,13 +65,13 @@ async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.push(row("memory at the peak", memory as f64, Unit::Bytes).must(Must::AtMost(256.0 * 1024.0 * 1024.0)));
     process.end().await?;
 
-    let first = table(&stack)?.next_ordinal::<Contact>(()).await?;
+    let first = table(&stack)?.appended::<Contact>(()).await?;
     let begun = Instant::now();
     let lanes: Vec<_> = (0..AT_ONCE).map(|lane| import_some(&program, &recorded, lane)).collect();
     let ids: Vec<Value> = try_join_all(lanes).await?.concat();
     let seconds = begun.elapsed().as_secs_f64();
-    let there = table(&stack)?.next_ordinal::<Contact>(()).await? - first;
-    if there as usize != CALLS * EACH || ids.len() != CALLS * EACH {
+    let there = table(&stack)?.appended::<Contact>(()).await? - first;
+    if there != (CALLS * EACH) as u64 || ids.len() != CALLS * EACH {
         return Err(format!("{there} contacts are there, and {} were answered", ids.len()).into());
     }
     #[expect(clippy::cast_precision_loss, reason = "these are few")]

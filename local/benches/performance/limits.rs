@@ -38,7 +38,7 @@ struct Answered {
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let stack = bench.stack().await?;
-    let proxy = Proxy::start(&stack.dynamodb_url).await?;
+    let proxy = Proxy::start(&stack).await?;
     let program = bench.program("list-tags", &stack).with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url);
     add_key(&stack, 0, Some(LIMIT)).await?;
     add_key(&stack, 1, None).await?;
@@ -68,10 +68,12 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     // A machine that is too slow would not ask often enough.
     let asked = row("asked a second", a_second(sum(|one| one.asked)), Unit::PerSecond).beside("the limit", limit);
     figures.push(asked.must(Must::AtLeast(2.0 * limit)));
-    let refused = row("another organisation: answers that are a 429", sum(|one| one.others_refused), Unit::Requests);
+    let refused =
+        row("another organisation: answers with the status 429", sum(|one| one.others_refused), Unit::Requests);
     figures.push(refused.must(Must::Exactly(0.0)));
     let again = sum(|one| u64::from(one.refused_again));
-    let again = row("who waited as long as `Retry-After` said: answers that are a 429", again, Unit::Requests);
+    let again =
+        row("callers that waited as long as `Retry-After` said: answers with the status 429", again, Unit::Requests);
     figures.push(again.must(Must::Exactly(0.0)));
     figures.push(row("write units a second for its leases", units, Unit::CapacityUnits));
     drop(processes);

@@ -56,7 +56,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
             let subject = format!("{} rows, {name}", crate::figures::thousands(rows.into()));
             let row = Row::new(SECTION, format!("{subject}: sequential calls"), worst.depth.into(), Unit::Calls);
             figures.rows.push(row.must(Must::AtMost(calls)));
-            let subject = format!("{subject}: beside the page's rows");
+            let subject = format!("{subject}: read units in addition to those of the page's rows");
             let row = Row::new(SECTION, subject, worst.read_units, Unit::CapacityUnits);
             figures.rows.push(row.must(Must::AtMost(units)));
             points.push((f64::from(rows), worst.read_units));
@@ -150,8 +150,8 @@ impl<'a> List<'a> {
         let id: Uuid = self.row["id"]["S"].as_str().unwrap_or_default().parse()?;
         let rows = ordinals.into_iter().map(|ordinal| {
             let mut row = self.row.clone();
-            row["sk"]["S"] = json!(list_row(&self.tenant, &self.name, ordinal).sk);
-            row["id"]["S"] = json!(with_ordinal(id, ordinal));
+            row["sk"]["S"] = json!(list_row(&self.tenant, &self.name, ordinal.into()).sk);
+            row["id"]["S"] = json!(with_ordinal(id, ordinal.into()));
             row
         });
         self.put(&rows.collect::<Vec<_>>())
@@ -172,9 +172,9 @@ impl<'a> List<'a> {
             }
             let (section, place) = (block / BLOCKS, block % BLOCKS);
             let counts =
-                sections.entry(section).or_insert_with(|| item(list_section(&self.tenant, &self.name, section)));
+                sections.entry(section).or_insert_with(|| item(list_section(&self.tenant, &self.name, section.into())));
             counts[format!("b{place}")] = json!({"N": holes.len().to_string()});
-            let mut set = item(list_block(&self.tenant, &self.name, block));
+            let mut set = item(list_block(&self.tenant, &self.name, block.into()));
             set["holes"] = json!({"NS": holes});
             items.push(set);
         }
@@ -205,7 +205,7 @@ impl<'a> List<'a> {
     }
 
     fn query_of(&self, first: u32, last: u32) -> Value {
-        let [first, last] = [first, last].map(|ordinal| list_row(&self.tenant, &self.name, ordinal));
+        let [first, last] = [first, last].map(|ordinal| list_row(&self.tenant, &self.name, ordinal.into()));
         json!({
             "TableName": TABLE_NAME,
             "ConsistentRead": true,

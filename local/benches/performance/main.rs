@@ -17,6 +17,7 @@ mod breakdown;
 mod build;
 mod calls;
 mod campaign;
+mod ceilings;
 mod contention;
 mod costs;
 mod deliveries;
@@ -25,6 +26,7 @@ mod import;
 mod limits;
 mod lists;
 mod memory;
+mod organisation;
 mod sizes;
 mod start;
 mod tls;
@@ -94,6 +96,8 @@ enum Measure {
     Contention,
     /// A key at three times its limit, from many environments
     Limits,
+    /// What one organisation can do in a second, by the units of the hottest partition
+    Ceilings,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
@@ -115,7 +119,10 @@ async fn main() -> Result<ExitCode> {
         page::write(&root, &Kept::read(&root)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut bench = Bench::build()?;
+    let all = arguments.measures.is_empty();
+    let wanted = if all { Measure::value_variants() } else { &arguments.measures };
+    let in_process = !all && wanted.iter().all(|measure| matches!(measure, Measure::Ceilings));
+    let mut bench = if in_process { Bench::of_checkout()? } else { Bench::build()? };
     if arguments.check {
         return ratchet::check(&mut bench).await;
     }
@@ -128,8 +135,6 @@ async fn main() -> Result<ExitCode> {
         bench.build_references()?;
         return measure_new(&mut bench).await;
     }
-    let all = arguments.measures.is_empty();
-    let wanted = if all { Measure::value_variants() } else { &arguments.measures };
     if wanted.iter().any(|measure| measure.has_references()) {
         bench.build_references()?;
     }
@@ -181,6 +186,7 @@ impl Measure {
                 | Self::Campaign
                 | Self::Contention
                 | Self::Limits
+                | Self::Ceilings
                 | Self::Import
                 | Self::Deliveries
                 | Self::Build
@@ -206,6 +212,7 @@ impl Measure {
             Self::Import => import::measure(bench, figures),
             Self::Contention => contention::measure(bench, figures),
             Self::Limits => limits::measure(bench, figures).await,
+            Self::Ceilings => ceilings::measure(bench, figures).await,
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)

@@ -13,10 +13,10 @@ const WIDTH: usize = 118;
 const HEAD: &str = "\
 # Performance
 
-Written by `cargo performance`, which measures the release binaries as they would be deployed, each figure beside a
-reference from the same run. Calls, units and bytes come out the same on every run, instructions within one percent on
-the same machine. They and their ratios are what this page claims. Seconds are those of one machine, and nothing here
-is a figure of AWS Lambda.
+`cargo performance` writes this page. It measures the release binaries as they would be deployed. A figure may have a
+reference, with which it is compared, and a bound, within which it must be. A reference comes from the same run, unless
+`cargo performance --count` has counted the function again since. Calls, units and bytes are the same on every run, and
+instructions within one percent on the same machine. Seconds are those of one machine. No figure is one of AWS Lambda.
 ";
 
 const REPEAT: &str = "
@@ -33,8 +33,8 @@ cargo performance --render       # measures nothing: writes page and charts from
 ```
 
 The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`.
-Instructions are counted by valgrind's callgrind; of several starts and of several warm calls, each counted by itself,
-the middle one is what counts.
+Valgrind's callgrind counts the instructions, of several starts and of several warm calls, each by itself. The figure is
+the median of these.
 
 - *hello* answers a constant, without the SDK. *Bare* is a `lambda_http` handler that makes the SDK calls of an
   operation, recorded between its binary and the database, and answers its body as a constant: no key, no validation,
@@ -44,6 +44,8 @@ the middle one is what counts.
 - An operation may take fewer instructions than its bare handler: pages are
   [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
 - The first call looks up a key that the warm ones know: it has one call of the database more.
+- What one organisation can do in a second is counted in one process with the whole service, and not timed: the units
+  that a partition gives, by those that one operation takes of it ([ADR 32](adr/0032-partitions-are-counted.md)).
 ";
 
 /// Writes the page and its charts.
@@ -64,9 +66,9 @@ pub fn write(root: &Path, kept: &Kept) -> Result<()> {
     page += "\n## In short\n\n";
     page += &wrapped(
         &format!(
-            "Of each measure the figure that is nearest to its bound, or beyond it. All {} figures, those of every \
-             function among them, are in [`performance.json`](performance.json), a line each. {bound} of them have to be \
-             within a bound: {verdict}.",
+            "For each measure, this list shows the figure that is nearest to its bound, or beyond it. \
+             [`performance.json`](performance.json) has all {} figures, one on each line, also those of every function. \
+             {bound} of them have to be within a bound: {verdict}.",
             figures.rows.len(),
         ),
         "",
@@ -104,13 +106,13 @@ fn wrapped(text: &str, indent: &str) -> String {
     lines + &line + "\n"
 }
 
-/// A figure with what it is beside, what it must be, and whether it is.
+/// A figure with its reference, its bound, and whether it is within the bound.
 fn sentence(row: &Row) -> String {
-    let [figure, beside, must, holds] = cells(row);
-    let beside = if beside.is_empty() { beside } else { format!(", beside {beside}") };
-    let must = if must.is_empty() { must } else { format!(", must be {must}: {holds}") };
+    let [figure, reference, bound, verdict] = cells(row);
+    let reference = if reference.is_empty() { reference } else { format!("; reference: {reference}") };
+    let bound = if bound.is_empty() { bound } else { format!("; bound: {bound}, {verdict}") };
     // A number and this sign stay on one line.
-    format!("{}: {figure}{beside}{must}", row.subject).replace(" ×", "\u{a0}×")
+    format!("{}: {figure}{reference}{bound}", row.subject).replace(" ×", "\u{a0}×")
 }
 
 /// All figures, a line each, for who runs it.
@@ -147,19 +149,19 @@ fn worst<'a>(rows: &[&'a Row]) -> &'a Row {
     rows[1..].iter().fold(rows[0], |worst, row| if strain(row) >= strain(worst) { row } else { worst })
 }
 
-/// Figure, reference, what it must be, and whether it is.
+/// Figure, reference, bound, and whether the figure is within the bound.
 fn cells(row: &Row) -> [String; 4] {
-    let beside = row.reference.as_ref().map(|(name, value)| format!("{} ({name})", shown(*value, row.unit)));
-    let must = row.must.map(|must| match must {
+    let reference = row.reference.as_ref().map(|(name, value)| format!("{} ({name})", shown(*value, row.unit)));
+    let bound = row.must.map(|must| match must {
         Must::AtMost(most) => format!("at most {}", shown(most, row.unit)),
         Must::AtLeast(least) => format!("at least {}", shown(least, row.unit)),
-        Must::Exactly(value) => shown(value, row.unit),
+        Must::Exactly(value) => format!("exactly {}", shown(value, row.unit)),
     });
     let mut figure = shown(row.value, row.unit);
-    if !row.holds() && must.as_ref().is_some_and(|must| must.ends_with(&figure)) {
+    if !row.holds() && bound.as_ref().is_some_and(|bound| bound.ends_with(&figure)) {
         // Rounded it would look as if it held.
         figure += &format!(" ({})", row.value);
     }
-    let holds = row.must.map(|_| if row.holds() { "yes" } else { "**NO**" });
-    [figure, beside.unwrap_or_default(), must.unwrap_or_default(), holds.unwrap_or_default().to_owned()]
+    let verdict = row.must.map(|_| if row.holds() { "kept" } else { "**missed**" });
+    [figure, reference.unwrap_or_default(), bound.unwrap_or_default(), verdict.unwrap_or_default().to_owned()]
 }

@@ -2,34 +2,34 @@
 
 use std::collections::HashMap;
 
-use dynoxide::Database;
+use dynoxide::actions::delete_item::DeleteItemRequest;
+use dynoxide::actions::put_item::PutItemRequest;
+use dynoxide::actions::scan::ScanRequest;
+use dynoxide::{AttributeValue, Database};
 use local::Stack;
 use local::database::TABLE_NAME;
-use serde_json::{Value, json};
 use shared::table::keys::LIST_HEAD;
 
 use crate::Result;
 
+type Item = HashMap<String, AttributeValue>;
+/// Partition key and sort key.
+type Key = [String; 2];
+
 /// What was in the table.
 #[derive(Debug)]
-pub struct Snapshot(HashMap<String, Value>);
+pub struct Snapshot(HashMap<Key, Item>);
 
 impl Snapshot {
     /// What is in the table now.
     pub fn take(database: &Database) -> Result<Self> {
-        let mut items = HashMap::new();
-        let mut start = Value::Null;
+        let (mut items, mut next) = (HashMap::new(), None);
         loop {
-            let mut request = json!({"TableName": TABLE_NAME});
-            if !start.is_null() {
-                request["ExclusiveStartKey"] = start;
-            }
-            let answer = serde_json::to_value(database.scan(serde_json::from_value(request)?)?)?;
-            for item in answer["Items"].as_array().into_iter().flatten() {
-                items.insert(key(item).to_string(), item.clone());
-            }
-            start = answer["LastEvaluatedKey"].clone();
-            if start.is_null() {
+            let table_name = TABLE_NAME.to_owned();
+            let page = database.scan(ScanRequest { table_name, exclusive_start_key: next, ..Default::default() })?;
+            items.extend(page.items.unwrap_or_default().into_iter().map(|item| (key_of(&item), item)));
+            next = page.last_evaluated_key;
+            if next.is_none() {
                 return Ok(Self(items));
             }
         }
@@ -39,28 +39,27 @@ impl Snapshot {
     /// stand, and so they must not go back.
     pub fn restore(&self, database: &Database, but_heads: bool) -> Result<()> {
         let changed = self.changed(database)?.into_iter();
-        let mut changed = changed.filter(|(key, _)| !(but_heads && key["sk"]["S"] == LIST_HEAD));
+        let mut changed = changed.filter(|([_, sk], _)| !(but_heads && sk == LIST_HEAD));
         changed.try_for_each(|(key, item)| write(database, &key, item.as_ref()))
     }
 
     /// The keys of the items that are not what they were, and what they were, if they were there.
-    fn changed(&self, database: &Database) -> Result<Vec<(Value, Option<Value>)>> {
+    fn changed(&self, database: &Database) -> Result<Vec<(Key, Option<Item>)>> {
         let now = Self::take(database)?.0;
-        let new = now.iter().filter(|(text, _)| !self.0.contains_key(*text)).map(|(_, item)| (key(item), None));
-        let others = self.0.iter().filter(|(text, item)| now.get(*text) != Some(*item));
-        Ok(new.chain(others.map(|(_, item)| (key(item), Some(item.clone())))).collect())
+        let new = now.keys().filter(|key| !self.0.contains_key(*key)).map(|key| (key.clone(), None));
+        let others = self.0.iter().filter(|(key, item)| now.get(*key) != Some(*item));
+        Ok(new.chain(others.map(|(key, item)| (key.clone(), Some(item.clone())))).collect())
     }
 }
 
 /// Puts the item at `key`, or removes it where there is none.
-fn write(database: &Database, key: &Value, item: Option<&Value>) -> Result<()> {
-    match item {
-        Some(item) => {
-            database.put_item(serde_json::from_value(json!({"TableName": TABLE_NAME, "Item": item}))?)?;
-        }
-        None => {
-            database.delete_item(serde_json::from_value(json!({"TableName": TABLE_NAME, "Key": key}))?)?;
-        }
+fn write(database: &Database, key: &Key, item: Option<&Item>) -> Result<()> {
+    let table_name = TABLE_NAME.to_owned();
+    if let Some(item) = item {
+        database.put_item(PutItemRequest { table_name, item: item.clone(), ..Default::default() })?;
+    } else {
+        let key = ["pk", "sk"].map(str::to_owned).into_iter().zip(key.clone().map(AttributeValue::S)).collect();
+        database.delete_item(DeleteItemRequest { table_name, key, ..Default::default() })?;
     }
     Ok(())
 }
@@ -70,7 +69,7 @@ fn write(database: &Database, key: &Value, item: Option<&Value>) -> Result<()> {
 #[derive(Debug)]
 pub struct Again {
     before: Option<Snapshot>,
-    changed: Vec<(Value, Option<Value>)>,
+    changed: Vec<(Key, Option<Item>)>,
 }
 
 impl Again {
@@ -89,6 +88,10 @@ impl Again {
     }
 }
 
-fn key(item: &Value) -> Value {
-    json!({"pk": item["pk"], "sk": item["sk"]})
+fn key_of(item: &Item) -> Key {
+    let text = |name: &str| match item.get(name) {
+        Some(AttributeValue::S(text)) => text.clone(),
+        _ => String::new(),
+    };
+    ["pk", "sk"].map(text)
 }

@@ -1,4 +1,4 @@
-//! `cargo run --package local --bin prices`: what a million calls of each operation cost, as `docs/OPERATIONS.md` has it.
+//! `cargo run --package local --bin prices`: what a million calls of each operation cost, and what follows from some, as `docs/OPERATIONS.md` has it.
 
 use std::process::ExitCode;
 
@@ -6,9 +6,9 @@ use local::{Trouble, prices};
 
 fn main() -> ExitCode {
     let costs = std::fs::read_to_string("docs/COST.md").map_err(|error| Trouble(format!("docs/COST.md: {error}")));
-    match costs.and_then(|costs| prices::table(&costs)) {
-        Ok(table) => {
-            print!("{table}");
+    match costs.and_then(|costs| Ok((prices::table(&costs)?, prices::whole(&costs)?))) {
+        Ok((table, whole)) => {
+            print!("{table}\n{whole}");
             ExitCode::SUCCESS
         }
         Err(trouble) => {

@@ -120,7 +120,7 @@ pub struct Run {
     pub connector: Option<Manner>,
     /// How many contacts it has.
     pub contacts: usize,
-    /// Whether it has a schedule: it begins a minute later, and half of its contacts are added meanwhile.
+    /// Whether it has a schedule: it begins some minutes later, and contacts are added meanwhile.
     pub later: bool,
     /// What happens to it.
     pub end: End,

@@ -3,6 +3,8 @@
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
+use embedded_dynamodb::partitions::Partitions;
+
 use crate::fault_run::check::Check;
 
 /// The most failures that are shown.
@@ -40,6 +42,8 @@ pub struct FaultRunReport {
     pub checks: Vec<Check>,
     /// How long healthy endpoints wait without faults, and with faults: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,
+    /// What the functions took of the partitions of the table.
+    pub partitions: Partitions,
 }
 
 impl FaultRunReport {
@@ -100,6 +104,6 @@ impl Display for FaultRunReport {
                 ""
             )?;
         }
-        Ok(())
+        write!(formatter, "\n{}", self.partitions)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use embedded_dynamodb::partitions::{Counting, Partitions};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
@@ -40,6 +41,10 @@ const BEGINNING: i64 = 1_769_947_200_000;
 pub const MINUTE: Duration = Duration::from_mins(1);
 /// Contacts that a call imports; the API takes no more.
 const IMPORTED_AT_ONCE: usize = 500;
+/// Seconds of the service's clock from which a tick is a long one.
+pub const LONG_TICK: i64 = 35;
+/// How far the clocks of two environments are apart at most, in milliseconds.
+const CLOCKS_APART: i64 = 2000;
 /// How long a caller retries a service that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Organisations that are prepared at the same time, with so many calls each.
@@ -64,11 +69,17 @@ pub struct World {
     /// What is known of the campaigns of the plan, before they run.
     pub channels: Vec<Channel>,
     faults: Faults,
+    /// What the functions take of the partitions of the table.
+    pub partitions: Partitions,
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
     calls: AtomicU64,
     /// How many ticks have died or failed: each may have sent something of which it could not tell.
     pub failed_ticks: AtomicUsize,
+    /// How many minutes have passed with ticks.
+    minutes: AtomicUsize,
+    /// How many ticks took so long that markers and leases expired beside them.
+    pub long_ticks: AtomicUsize,
 }
 
 /// A customer.
@@ -113,17 +124,19 @@ impl World {
     /// # Errors
     /// [`Trouble`] with the service.
     pub async fn prepare(plan: Plan, options: &FaultRunOptions) -> Result<Arc<Self>, Trouble> {
-        let faults = Faults::default();
+        let (faults, partitions) = (Faults::default(), Partitions::new(Counting::Counted));
         let clock = Clock::at(Timestamp::from_unix_millis(BEGINNING));
         let settings = Settings {
             demo: None,
             clock: clock.clone(),
             ids: Ids::counted(),
             faults: faults.clone(),
+            partitions: partitions.clone(),
             attempt: options.call,
             sends_per_second: options.sends_per_second,
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), options.attempt),
             processes: true,
+            clocks_apart: CLOCKS_APART,
             ..Settings::of(&options.root)
         };
         let template = Template::read(&settings.template)?;
@@ -140,10 +153,13 @@ impl World {
             conversations: Vec::new(),
             channels: Vec::new(),
             faults,
+            partitions,
             ticking,
             ticks: Mutex::default(),
             calls: AtomicU64::default(),
             failed_ticks: AtomicUsize::default(),
+            minutes: AtomicUsize::default(),
+            long_ticks: AtomicUsize::default(),
         };
         for number in 0..ORGANISATIONS {
             world.organisations.push(world.found(number).await?);
@@ -313,6 +329,9 @@ impl World {
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
         self.faults.set_latency(options.latency);
+        // What was prepared at once is no part of it.
+        self.partitions.forget();
+        self.partitions.set(Counting::Throttled(options.partitions));
         let kinds = options.database.clone();
         self.faults.plan(move |_, _| {
             let mut roll = random.f64();
@@ -329,6 +348,7 @@ impl World {
         self.stack.stream.set_faults(&StreamFaults::default());
         self.faults.end();
         self.faults.set_latency(Duration::ZERO);
+        self.partitions.set(Counting::Off);
     }
 
     /// How many requests the SDK has sent since the faults began.
@@ -338,9 +358,19 @@ impl World {
 
     /// A tick of all functions with a schedule, some of which are killed. Returns how many failed.
     pub async fn minute(&self) -> usize {
-        let ticks = self.ticking.iter().map(async |function| {
-            let lifetime = self.ticks.lock().unwrap_or_else(PoisonError::into_inner).lifetime();
-            invoke(function, json!({"source": "aws.events", "detail": {}}).to_string(), lifetime).await.is_err()
+        let minute = self.minutes.fetch_add(1, Ordering::Relaxed);
+        let ticks = self.ticking.iter().enumerate().map(async |(number, function)| {
+            // One tick of each function stands still in any run.
+            let fate = {
+                let mut faults = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+                if minute == number { faults.frozen() } else { faults.fate() }
+            };
+            let begun = self.clock.now();
+            let ticked = invoke(function, json!({"source": "aws.events", "detail": {}}).to_string(), fate).await;
+            if ticked.is_ok() && self.clock.now() >= begun.plus_seconds(LONG_TICK) {
+                self.long_ticks.fetch_add(1, Ordering::Relaxed);
+            }
+            ticked.is_err()
         });
         let failed = join_all(ticks).await.into_iter().filter(|failed| *failed).count();
         self.failed_ticks.fetch_add(failed, Ordering::Relaxed);

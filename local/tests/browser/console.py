@@ -61,7 +61,7 @@ def follows(page: Page, key: str, conversation: str) -> None:
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
     request = page.get_by_role("row").filter(has_text=f"POST {path}/close")
     request.locator("summary").click()
-    expect(request.get_by_text("TransactWriteItems")).to_be_visible()
+    expect(request.get_by_text("PutItem")).to_be_visible()
     request.get_by_role("link", name="Copy as curl").click()
     expect(page.get_by_text("Copied.")).to_be_visible()
     command = page.evaluate("navigator.clipboard.readText()")

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
+use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::values::id::ContactId;
 
 use crate::campaigns::{Sender, all, created};
-use crate::fixture::json;
+use crate::fixture::{everything, json};
 use crate::records::NOBODYS;
 use crate::sending::events;
-use crate::sweep::crashes_everywhere;
+use crate::sweep::{cases, crashes_everywhere};
 
 const HOUR: i64 = 3600;
 
@@ -68,6 +69,45 @@ async fn each_is_in_it_once_however_many_are_added_at_a_time() {
 }
 
 #[tokio::test]
+async fn to_add_one_costs_the_same_however_many_there_are() {
+    let (sender, id) = empty(160, json!({"interval": 60})).await;
+    let contacts = sender.contacts();
+    let path = format!("/api/v1/campaign/{id}/contact");
+    let cost = async |contact: ContactId| {
+        let answer = sender.world.ask(&sender.org, "POST", &path, &json!({"contact_ids": [contact]})).await;
+        (answer.status, answer.cost)
+    };
+    let first = cost(contacts[0]).await;
+    assert_eq!(first.0, 200);
+    sender.add(&id, &contacts[1..159]).await;
+    assert_eq!(cost(contacts[159]).await, first);
+    assert_eq!(sender.members(&id).await.len(), 160);
+}
+
+#[tokio::test]
+async fn a_campaign_that_was_stored_without_pointers_takes_each_once_as_well() {
+    let (sender, id) = empty(40, json!({"interval": 60})).await;
+    let contacts = sender.contacts();
+    sender.add(&id, &contacts[..30]).await;
+    for item in everything(&sender.world.stack).await {
+        let (key, id) = (item["pk"].as_s().unwrap(), item.get("has_pointers"));
+        let client = &sender.world.stack.client;
+        if key.contains("#CAMPAIGN_POINTERS#") {
+            let delete = client.delete_item().table_name(TABLE_NAME);
+            delete.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+        } else if id.is_some() {
+            let update = client.update_item().table_name(TABLE_NAME).update_expression("REMOVE has_pointers");
+            update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+        }
+    }
+    assert_eq!(sender.add(&id, &contacts).await.0, 200);
+    assert_eq!(sender.members(&id).await, texts(&contacts));
+    let path = format!("/api/v1/campaign_contact/{}", sender.campaign(&id).await.1[7]["id"].as_str().unwrap());
+    assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    assert_eq!(sender.members(&id).await.len(), 39);
+}
+
+#[tokio::test]
 async fn what_sends_nothing_more_takes_none() {
     let (sender, once) = empty(3, json!({})).await;
     let contacts = sender.contacts();
@@ -102,28 +142,144 @@ async fn requests_side_by_side_add_each_once() {
     assert_eq!((members.len(), members.into_iter().collect::<BTreeSet<_>>().len()), (50, 50));
 }
 
+/// The requests of a tick from the moment on at which it has the lease of a campaign, by their number.
+fn after_the_lease(wanted: usize) -> impl FnMut(&str, usize) -> bool + Send + 'static {
+    let mut lease = None;
+    move |action, number| {
+        // Before it, the tick only asks what is due.
+        lease = lease.or((action == "UpdateItem").then_some(number));
+        lease.is_some_and(|lease| number == lease + wanted)
+    }
+}
+
+/// A campaign that is about to be sent to its first contact, and contacts that are to be added: too many for one transaction.
+async fn about_to_be_sent(interval: Option<u32>) -> (Sender, String) {
+    let sender = Sender::new(false, 1 + STAGED).await;
+    let made = created(&sender, json!({"contact_ids": sender.contacts()[..1], "interval": interval})).await;
+    sender.world.pass(HOUR);
+    let id = made["id"].as_str().unwrap().to_owned();
+    (sender, id)
+}
+
+/// Contacts that are staged and then committed.
+const STAGED: usize = 17;
+
+/// The tick of a campaign makes as many requests from its lease to the one that ends the lease.
+async fn requests_of_a_tick(interval: Option<u32>) -> usize {
+    let (sender, _) = about_to_be_sent(interval).await;
+    sender.world.faults.watch();
+    sender.world.stack.tick("send-campaigns").await.unwrap();
+    let requests = sender.world.faults.requests();
+    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "UpdateItem").map(|(at, _)| at);
+    let (lease, end) = (updates.next().unwrap(), updates.next_back().unwrap());
+    end - lease
+}
+
+#[tokio::test]
+async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each_is_sent_once() {
+    let mut moments = Vec::new();
+    for interval in [None, Some(60)] {
+        let requests = requests_of_a_tick(interval).await;
+        assert!(requests > 5, "{requests}");
+        // Before the tick has its lease, after that, and at its end.
+        for staged in [0, 1, requests] {
+            for committed in staged..=requests {
+                moments.extend([false, true].map(|dies| (interval, staged, committed, dies)));
+            }
+        }
+    }
+    for (interval, staged, committed, dies) in cases(moments) {
+        let what =
+            format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick dies: {dies}");
+        let (sender, id) = about_to_be_sent(interval).await;
+        let (world, contacts) = (&sender.world, sender.contacts());
+
+        let staging = world.faults.pause_at(after_the_lease(staged));
+        let mut tick = Box::pin(world.stack.tick("send-campaigns"));
+        tokio::select! {
+            () = staging.reached() => {}
+            _ = &mut tick => panic!("it ended before: {what}"),
+        }
+        let mut transactions = 0;
+        let committing = world.faults.pause_at(move |action, _| {
+            transactions += usize::from(action == "TransactWriteItems");
+            transactions == 2
+        });
+        let mut adding = Box::pin(sender.add(&id, &contacts[1..]));
+        tokio::select! {
+            () = committing.reached() => {}
+            (status, told) = &mut adding => panic!("{status} {told} {what}"),
+        }
+        let later = committed - staged;
+        let goes_on = world.faults.pause_at(move |_, number| number + 1 == later);
+        let mut ended = false;
+        if later > 0 {
+            staging.end();
+            tokio::select! {
+                () = goes_on.reached() => {}
+                result = &mut tick => {
+                    result.unwrap();
+                    ended = true;
+                }
+            }
+        }
+        world.faults.end();
+        committing.end();
+        let (status, told) = adding.await;
+        assert_eq!(status, 200, "{told} {what}");
+        // The tick takes so long that a marker has expired by then, and its own lease has not.
+        world.pass(36);
+        if later == 0 {
+            staging.end();
+        } else {
+            goes_on.end();
+        }
+        if dies {
+            drop(tick);
+        } else if !ended {
+            tick.await.unwrap();
+        }
+
+        if dies {
+            // Its lease expires after 90 seconds.
+            world.pass(60);
+        }
+        for _ in 0..2 {
+            sender.minute(&[&id]).await;
+        }
+        if interval.is_some() {
+            world.pass(HOUR);
+            sender.minute(&[&id]).await;
+        }
+        let all_sent = all("sent", 1 + STAGED);
+        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{what}");
+        let wanted = if interval.is_some() { "to_be_run" } else { "completed" };
+        assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{what}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_added_to_the_last_execution_while_it_is_sent_is_sent_too() {
-    let (sender, id) = empty(60, json!({})).await;
-    let contacts = sender.contacts();
-    sender.add(&id, &contacts[..20]).await;
-    sender.world.pass(HOUR);
-    let ((), added) = tokio::join!(
-        async {
-            sender.world.stack.minute().await.unwrap();
-            sender.world.settle().await;
-        },
-        async {
-            while sender.world.get(&sender.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "to_be_run" {}
-            sender.add(&id, &contacts[20..]).await
+    for added in [1..4, 1..1 + STAGED] {
+        let (sender, id) = about_to_be_sent(None).await;
+        let contacts = sender.contacts();
+        let begun = sender.world.faults.pause_at(after_the_lease(1));
+        let mut tick = Box::pin(sender.world.stack.tick("send-campaigns"));
+        tokio::select! {
+            () = begun.reached() => {}
+            _ = &mut tick => panic!("it ended before"),
         }
-    );
-    for _ in 0..3 {
-        sender.minute(&[&id]).await;
+        sender.world.faults.end();
+        let (status, told) = sender.add(&id, &contacts[added.clone()]).await;
+        assert_eq!(status, 200, "{told}");
+        begun.end();
+        tick.await.unwrap();
+        for _ in 0..2 {
+            sender.minute(&[&id]).await;
+        }
+        assert_eq!(sender.outcome(&id).await, all("sent", added.end));
+        assert_eq!(sender.campaign(&id).await.0["status"], "completed");
     }
-    let sent = if added.0 == 200 { 60 } else { 20 };
-    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (sent, all("sent", sent)), "{added:?}");
-    assert_eq!(sender.campaign(&id).await.0["status"], "completed");
 }
 
 #[tokio::test]

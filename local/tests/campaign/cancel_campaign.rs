@@ -70,7 +70,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     item["changed_by"] = FRESH[0].into();
     (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
     item["unscheduled"] = false.into();
-    item["text_version"] = 0.into();
+    (item["text_version"], item["has_pointers"]) = (0.into(), false.into());
     let (gone, new) = changes(&stack, &before).await;
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
     assert_eq!(read(&stack, &campaign).await, wanted);

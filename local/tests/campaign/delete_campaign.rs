@@ -226,7 +226,15 @@ async fn whatever_fails_meanwhile_what_it_said_stays_said() {
         sender.delete(&format!("campaign/{id}")).await;
         let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
         let stream = &sender.world.stack.stream;
-        stream.set_faults(&StreamFaults { redelivered: 0.3, split: 0.3, delayed: 0.3, delay, killed: 0.2, random });
+        stream.set_faults(&StreamFaults {
+            redelivered: 0.3,
+            split: 0.3,
+            delayed: 0.3,
+            delay,
+            killed: 0.2,
+            random,
+            ..StreamFaults::default()
+        });
         sender.world.faults.plan(move |_, number| match (number + seed) % 40 {
             0 => Fault::Throttle,
             1 => Fault::Conflict,

@@ -1,11 +1,17 @@
 //! `GET /api/v1/campaign/list`: a page of the campaigns, with their messages and counts.
 
 use local::Stack;
+use local::gateway::Call;
+use local::receiver::Behaviour;
 use serde_json::{Value, json};
+use shared::records::campaign::CampaignStatus;
 
 use super::read_campaign;
+use crate::campaigns::Sender;
 use crate::fixture::{ACME, call, data, id, kind, stack, streaming};
 use crate::records::campaign_to;
+use crate::sending::id_of;
+use crate::sweep::crashes_everywhere;
 
 async fn list(stack: &Stack, query: &str) -> Value {
     let mut call = call("GET", "/api/v1/campaign/list", ACME);
@@ -53,4 +59,71 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
     for none in ["queued", "in_progress", "to_be_run"] {
         assert_eq!(selected(none).await, Vec::<Value>::new(), "{none}");
     }
+}
+
+/// The status with which a campaign is answered, which is the one whose list has it; no other list has it.
+async fn status_and_list(sender: &Sender, id: &str) -> String {
+    sender.world.settle().await;
+    let status = sender.campaign(id).await.0["status"].as_str().unwrap().to_owned();
+    for listed in CampaignStatus::WORDS {
+        let query = format!("api_key={}&status={listed}", sender.org.key);
+        let page = data(&sender.world.stack.answer(&Call { query, ..call("GET", "/api/v1/campaign/list", "") }).await);
+        let ids: Vec<&str> =
+            page["items"].as_array().unwrap().iter().map(|campaign| campaign["id"].as_str().unwrap()).collect();
+        let wanted = if *listed == status { vec![id] } else { vec![] };
+        assert_eq!((ids, &page["total"]), (wanted.clone(), &json!(wanted.len())), "of {status}, in {listed}");
+    }
+    status
+}
+
+/// A campaign of one contact, whose delivery waits for a retry.
+async fn waiting() -> (Sender, String, String) {
+    let sender = Sender::new(true, 1).await;
+    sender.world.receiver.behave("/connector", Behaviour::RetryAfter(503, 3600));
+    let id = sender.run(json!({})).await;
+    sender.minute(&[&id]).await;
+    assert_eq!(status_and_list(&sender, &id).await, "in_progress");
+    let contact = id_of(&sender.campaign(&id).await.1[0]).to_owned();
+    (sender, id, contact)
+}
+
+#[tokio::test]
+async fn however_the_last_open_contact_ends_the_campaign_stands_in_the_list_of_its_status() {
+    let ways = ["delivered", "dead", "deleted", "cancelled", "the widget is deleted", "the contact is deleted"];
+    for way in ways {
+        let (sender, id, contact) = waiting().await;
+        let delete = async |path: String| {
+            assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200, "{path}");
+        };
+        match way {
+            "delivered" => sender.world.receiver.behave("/connector", Behaviour::Answer(200)),
+            "deleted" => delete(format!("/api/v1/campaign_contact/{contact}")).await,
+            "cancelled" => assert_eq!(sender.control(&id, "cancel").await.0, 200),
+            "the widget is deleted" => delete(format!("/api/v1/widget/{}", sender.widget.id)).await,
+            "the contact is deleted" => delete(format!("/api/v1/contact/{}", sender.contacts()[0])).await,
+            _ => {}
+        }
+        let wanted = if way == "cancelled" { "cancelled" } else { "completed" };
+        // What a caller has ended is ended at once; the rest is when the delivery has been tried again.
+        if !["deleted", "cancelled", "the widget is deleted"].contains(&way) {
+            assert_eq!(status_and_list(&sender, &id).await, "in_progress", "{way}");
+            sender.until_the_end(&id).await;
+        }
+        assert_eq!(status_and_list(&sender, &id).await, wanted, "{way}");
+        sender.until_the_end(&id).await;
+        assert_eq!(status_and_list(&sender, &id).await, wanted, "{way}");
+    }
+}
+
+#[tokio::test]
+async fn wherever_the_deletion_of_the_last_open_contact_dies_the_campaign_stands_in_the_list_of_its_status() {
+    let work = async |(sender, _, contact): &(Sender, String, String)| {
+        sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
+    };
+    let look = async |(sender, id, _): &(Sender, String, String), what: String| {
+        let left = sender.campaign(id).await.1.len();
+        let wanted = if left == 0 { "completed" } else { "in_progress" };
+        assert_eq!(status_and_list(sender, id).await, wanted, "{what}");
+    };
+    crashes_everywhere(waiting, |(sender, ..)| &sender.world, work, look).await;
 }

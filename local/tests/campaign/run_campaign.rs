@@ -9,7 +9,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 use shared::request::context::Clock;
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, settings, stack};
+use crate::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
 use crate::records::{
     FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row, wrong,
 };
@@ -20,7 +20,7 @@ const PHONE: u32 = 2;
 const SMS: u32 = 3;
 
 fn contact(number: u32) -> String {
-    id('a', kind::CONTACT, number)
+    contact_id(number)
 }
 
 async fn run(stack: &Stack, widget: u32, body: impl ToString) -> Answer {
@@ -93,7 +93,8 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             "unscheduled": false,
             "round": 0,
             "text_version": 0,
-            "due_pk": "CAMPAIGN#0",
+            "has_pointers": false,
+            "due_pk": "CAMPAIGN#3",
             "due_at": now,
         }),
     )]);

@@ -52,10 +52,19 @@ async fn it_is_closed_and_found_among_the_closed() {
     (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
     item["text_bytes"] = before[&row]["text_bytes"].clone();
     let new = Items::from([(row.clone(), item)]);
-    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
-    let mut gone = Items::from([(row.clone(), before[&row].clone())]);
-    gone.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": open_one()}));
+    let gone = Items::from([(row.clone(), before[&row].clone())]);
     assert_eq!(changes(&stack, &before).await, (gone, new));
+}
+
+#[tokio::test]
+async fn what_leads_to_the_open_one_goes_by_the_stream() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
+    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
+    assert!(items(&stack).await.contains_key(&thread));
+    close(&stack, &open_one()).await;
+    stack.settle().await.unwrap();
+    assert!(!items(&stack).await.contains_key(&thread));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
+use local::database::TABLE_NAME;
 use local::gateway::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -16,7 +17,7 @@ use shared::table::keys::{Key, filter_block, filter_section, list_head, list_row
 use shared::table::rows::NewRow;
 use shared::table::store::{Item, to_item};
 use shared::table::stored::Listed as _;
-use shared::values::id::{ConversationId, OrgId, ordinal, with_ordinal};
+use shared::values::id::{AssistantId, ContactId, ConversationId, OrgId, ordinal, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -214,8 +215,8 @@ fn tenant() -> Tenant {
 }
 
 /// The items of the set `name` of those `members` of a list, as they are after all of them were put in.
-fn set_of(name: &str, members: impl Fn(u32) -> bool, count: u32) -> Vec<Item> {
-    const BLOCK: u32 = 1024;
+fn set_of(name: &str, members: impl Fn(u64) -> bool, count: u64) -> Vec<Item> {
+    const BLOCK: u64 = 1024;
     let number = |value: u64| AttributeValue::N(value.to_string());
     let (tenant, mut items) = (tenant(), Vec::new());
     for section in 0..count.div_ceil(BLOCK * 32) {
@@ -244,10 +245,12 @@ fn set_of(name: &str, members: impl Fn(u32) -> bool, count: u32) -> Vec<Item> {
 
 #[tokio::test]
 async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
-    const PLACES: [u32; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
+    const PLACES: [u64; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
     let stack = stack().await;
     let table = acme(&stack);
-    let term = |status: ConversationStatus| Some(vec![Term::of("status", &status).unwrap()]);
+    let assistant = id('a', kind::ASSISTANT, 1);
+    let of_it = || Term::of("assistant_id", &AssistantId(assistant.parse().unwrap())).unwrap();
+    let term = |status: ConversationStatus| Some(vec![Term::of("status", &status).unwrap(), of_it()]);
     let (open, closed) = (term(ConversationStatus::Open), term(ConversationStatus::Closed));
     let moved = |place, was: &Option<Vec<Term>>, is: &Option<Vec<Term>>| Move {
         key: list_row(&tenant(), "TEST", place),
@@ -255,17 +258,34 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
         is: is.clone(),
         made_at: None,
     };
+    let row = |place: u64, is_open: bool| {
+        let mut row = conversation(ConversationId(with_ordinal(Uuid::max(), place)), &assistant);
+        if !is_open {
+            row.close(row.created_at).unwrap();
+        }
+        to_item(&list_row(&tenant(), "TEST", place), &row).unwrap()
+    };
+    let follow = async |changes: &[Move]| {
+        // Twice each, as a stream may tell it.
+        for _ in 0..2 {
+            table.follow::<Conversation>(changes, Timestamp::from_unix_millis(NOW)).await.unwrap();
+        }
+    };
     let new = None;
-    let opened: Vec<Move> = PLACES.into_iter().chain(70_000..70_100).map(|place| moved(place, &new, &open)).collect();
-    let left: Vec<Move> = (70_000..70_100)
-        .map(|place| moved(place, &open, &closed))
-        .chain((70_000..70_100).map(|place| moved(place, &closed, &new)))
-        .collect();
-    let closings: Vec<Move> = PLACES.iter().map(|place| moved(*place, &open, &closed)).collect();
-    // Twice each, as a stream may tell it.
-    for changes in [&opened, &opened, &left, &left, &closings, &closings] {
-        table.follow(changes, Timestamp::from_unix_millis(NOW)).await.unwrap();
+    let all: Vec<u64> = PLACES.into_iter().chain(70_000..70_100).collect();
+    put_items(&stack, all.iter().map(|place| row(*place, true)).collect::<Vec<_>>()).await;
+    let opened: Vec<Move> = all.into_iter().map(|place| moved(place, &new, &open)).collect();
+    follow(&opened).await;
+    for place in 70_000..70_100 {
+        let key = list_row(&tenant(), "TEST", place).attributes();
+        stack.client.delete_item().table_name(TABLE_NAME).set_key(Some(key)).send().await.unwrap();
     }
+    let left = (70_000..70_100).map(|place| moved(place, &open, &closed));
+    follow(&left.chain((70_000..70_100).map(|place| moved(place, &closed, &new))).collect::<Vec<_>>()).await;
+    put_items(&stack, PLACES.iter().map(|place| row(*place, false)).collect::<Vec<_>>()).await;
+    follow(&PLACES.iter().map(|place| moved(*place, &open, &closed)).collect::<Vec<_>>()).await;
+    // What is told late changes nothing.
+    follow(&opened).await;
     // A set that once had more has zeros, and blocks without a bit.
     let none = AttributeValue::N("0".into());
     let bare = |item: BTreeMap<String, AttributeValue>| {
@@ -273,7 +293,8 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
             .filter(|(name, value)| name != "ttl" && !name.starts_with('v') && *value != none)
             .collect::<Item>()
     };
-    let found = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#SET#TEST"));
+    let of_status = |pk: &str| pk.contains("#SET#TEST#status=") && !pk.contains('&');
+    let found = everything(&stack).await.into_iter().filter(|item| of_status(item["pk"].as_s().unwrap()));
     let mut wanted = set_of("TEST#status=closed", |place| PLACES.contains(&place), 70_000);
     wanted.sort_by_cached_key(|item| format!("{:?}{:?}", item["pk"], item["sk"]));
     assert_eq!(found.map(bare).filter(|item| item.len() > 2).collect::<Vec<_>>(), wanted);
@@ -293,14 +314,17 @@ async fn what_is_no_date_is_told() {
 #[tokio::test]
 async fn pages_are_found_across_blocks_and_sections() {
     // Two sections of 32 blocks, and a part of a third.
-    const COUNT: u32 = 70_000;
+    const COUNT: u64 = 70_000;
     let stack = stack().await;
     let assistants = [id('a', kind::ASSISTANT, 1), id('a', kind::ASSISTANT, 2)];
     let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
     // The second one's are few and far between, with a gap of more than a section; of the first one's last section none is closed.
-    let second = |place: u32| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
-    let closed = |place: u32| place.wrapping_mul(2_246_822_519) % 3 == 1 && place < 65_536;
-    let assistant = |place: u32| &assistants[usize::from(second(place))];
+    let second = |place: u64| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
+    let closed = |place: u64| place.wrapping_mul(2_246_822_519) % 3 == 1 && place < 65_536;
+    // Few are with this contact, and no set is kept of them and of others together.
+    let contact = id('a', kind::CONTACT, 1);
+    let with_contact = |place: u64| place % 997 == 5;
+    let assistant = |place: u64| &assistants[usize::from(second(place))];
     let plain: Vec<_> = (0..COUNT)
         .map(|place| Plain {
             id: with_ordinal(seed, place).to_string(),
@@ -326,6 +350,7 @@ async fn pages_are_found_across_blocks_and_sections() {
             |place| !closed(place) && second(place),
             COUNT,
         ),
+        set_of(&format!("CONVERSATION#contact_id={contact}"), with_contact, COUNT),
         set_of(&format!("CONVERSATION#assistant_id={}", assistants[0]), |place| !second(place), COUNT),
         set_of(&format!("CONVERSATION#assistant_id={}", assistants[1]), second, COUNT),
         set_of(
@@ -343,15 +368,22 @@ async fn pages_are_found_across_blocks_and_sections() {
 
     // The pages to be looked at: around where blocks and sections end, the first ones and the last.
     let mut cases: Vec<(String, usize, usize, Vec<&Plain>)> = Vec::new();
-    for chosen in [None, Some(&assistants[0]), Some(&assistants[1])] {
+    for (chosen, of_contact) in [None, Some(&assistants[0]), Some(&assistants[1])]
+        .into_iter()
+        .flat_map(|chosen| [(chosen, false), (chosen, true)])
+    {
         for status in [None, Some(false), Some(true)] {
             let rows: Vec<&Plain> = plain
                 .iter()
                 .filter(|one| chosen.is_none_or(|chosen| one.assistant == *chosen))
                 .filter(|one| status.is_none_or(|closed| one.closed == closed))
+                .filter(|one| !of_contact || with_contact(ordinal(one.id.parse().unwrap())))
                 .collect();
             let mut query: String = chosen.map(|chosen| format!("&assistant_id={chosen}")).unwrap_or_default();
             query += status.map(|closed| if closed { "&status=closed" } else { "&status=open" }).unwrap_or_default();
+            if of_contact {
+                query += &format!("&contact_id={contact}");
+            }
             let edges = [0, 1024, 2048, 9_999, 32_768, 50_000, 65_536, COUNT];
             for edge in edges {
                 let rank = rows.partition_point(|one| ordinal(one.id.parse().unwrap()) < edge);
@@ -363,12 +395,13 @@ async fn pages_are_found_across_blocks_and_sections() {
             }
         }
     }
-    let mut present: Vec<u32> =
+    let mut present: Vec<u64> =
         cases.iter().flat_map(|(.., rows)| rows).map(|one| ordinal(one.id.parse().unwrap())).collect();
     present.sort_unstable();
     present.dedup();
     for place in present {
         let mut row = conversation(ConversationId(with_ordinal(seed, place)), assistant(place));
+        row.contact_id = with_contact(place).then(|| ContactId(contact.parse().unwrap()));
         if closed(place) {
             row.close(row.created_at).unwrap();
         }

@@ -102,6 +102,7 @@ async fn the_connector_gets_the_message_signed_and_the_number_its_contact() {
             "assistant_id": sender.assistant["id"],
             "conversation_id": sent["conversation_id"],
             "contact_id": contact["id"],
+            "to": "+491512345678",
             "message_id": sent["message_id"],
             "message": "Grüß Gott",
             "prompt_dynamic_variables": null,
@@ -132,6 +133,42 @@ async fn each_attempt_brings_the_same_event() {
 }
 
 #[tokio::test]
+async fn it_goes_to_the_number_that_was_asked_for_whatever_becomes_of_its_contact() {
+    let sender = sender().await;
+    let (world, org) = (&sender.world, &sender.org);
+    world.receiver.behave("/connector", Behaviour::Recovering { failures: 1, then: 200 });
+    let sent = message(&sender, TO, "Your code is 1234").await;
+    world.settle().await;
+    let path = format!("/api/v1/contact/{}", sent["contact_id"].as_str().unwrap());
+    let new_fields = json!({
+        "first_name": "Another", "last_name": "Name", "email": "other@example.com", "phone_number": "+4915199999999",
+        "attributes": {"changed": true},
+    });
+    world.pass(1);
+    let changed = data(&world.ask(org, "PUT", &path, &new_fields).await);
+    world.minutes(2).await;
+
+    let [first, second] = &sender.received()[..] else { panic!("not two attempts") };
+    let (first, mut second) = (event(first), event(second));
+    assert_eq!(second["data"]["to"], "+491512345678");
+    // The contact is told as it is now, but for the number, which another contact may have by now.
+    let told = second["data"]["contact"].take();
+    let number = |contact: &Value| contact["phone_number"].clone();
+    assert_eq!((number(&first["data"]["contact"]), number(&told)), (json!("+491512345678"), json!("+491512345678")));
+    let with_its_number = json!({"phone_number": changed["phone_number"]});
+    assert_eq!(merged(told, &with_its_number), changed);
+    // All the rest is the same.
+    second["data"]["contact"] = first["data"]["contact"].clone();
+    assert_eq!(second, first);
+}
+
+/// `object` with these members.
+fn merged(mut object: Value, members: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    object
+}
+
+#[tokio::test]
 async fn it_continues_the_open_conversation_of_the_contact_and_the_widget() {
     let sender = sender().await;
     let (world, org) = (&sender.world, &sender.org);
@@ -151,6 +188,11 @@ async fn it_continues_the_open_conversation_of_the_contact_and_the_widget() {
     message(&sender, TO, "Four").await;
     assert_eq!(said(&sender, &first["conversation_id"]).await, ["One", "Two", "Three", "Four"]);
     assert_eq!(sender.conversations().await.len(), 1);
+    // A newer one is closed, which the stream has not told yet.
+    let newer = json!({"assistant_id": sender.assistant["id"], "widget_id": sender.widget.id, "contact_id": first["contact_id"]});
+    let newer = world.post(org, "/api/v1/conversation", newer).await;
+    world.close(org, &newer).await;
+    assert_eq!(message(&sender, TO, "Five").await["conversation_id"], first["conversation_id"]);
 
     let other = json!({"widget_type": "whatsapp", "assistant_id": sender.assistant["id"], "connector_url": sender.widget.connector_url});
     let other = world.post(org, "/api/v1/widget", other).await;

@@ -55,6 +55,7 @@ async fn the_connector_gets_the_variables_as_they_were_written_on_every_attempt(
         "assistant_id": caller.assistant["id"],
         "conversation_id": made["conversation_id"],
         "contact_id": made["contact_id"],
+        "to": "+491512345678",
         "message_id": null,
         "message": null,
     });

@@ -145,6 +145,7 @@ async fn however_the_stream_delivers_and_whoever_removes_the_rows_the_bytes_are_
             delay,
             killed: 0.2,
             random,
+            ..StreamFaults::default()
         });
         let mut ids: Vec<DatasourceFileId> = Vec::new();
         for _ in 0..5 {

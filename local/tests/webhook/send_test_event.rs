@@ -48,20 +48,22 @@ async fn a_delivery_is_answered_and_stored() {
         ("record", json!("Delivery")),
         ("sent_by", json!("stream")),
         // Where nobody sends it, it is found after five minutes.
-        ("due_pk", json!("DELIVERY#0")),
+        ("due_pk", json!("DELIVERY#1")),
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
         ("unconfirmed", json!(0)),
+        ("releases", json!(0)),
         ("round", json!(0)),
         ("text_version", json!(0)),
     ] {
         delivery[name] = value;
     }
-    let three_days = 3 * 86_400;
+    // Longer than a change of it can be kept and handled once more.
+    let five_weeks = 35 * 86_400;
     let marker = json!({
         "pk": marker_key.0,
         "sk": marker_key.1,
         "id": first()["id"],
-        "ttl": crate::fixture::NOW / 1000 + three_days,
+        "ttl": crate::fixture::NOW / 1000 + five_weeks,
     });
     let mut new = head(&list, 2);
     new.extend(Items::from([(delivery_key, delivery), (marker_key, marker)]));

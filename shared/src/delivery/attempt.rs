@@ -180,7 +180,8 @@ impl Outbox<'_> {
         Ok(said)
     }
 
-    /// The body, which is the same on every attempt, with its share of the memory; or why nothing is sent.
+    /// The body, with its share of the memory; or why nothing is sent. Nothing of it changes from one attempt to the next but the contact, which
+    /// is read each time: a copy with every delivery would cost each contact of a campaign more writes.
     async fn body(
         &self,
         endpoint: &Endpoint,
@@ -250,7 +251,12 @@ impl Outbox<'_> {
                     return Ok(Err(GivenUp::Failed("the contact is gone")));
                 };
                 let widget = WidgetId(endpoint.id.0);
-                print(EventData::Requested(RequestedData::of(widget, &conversation, &contact, message.as_ref())))
+                print(EventData::Requested(RequestedData::of(
+                    widget,
+                    &conversation,
+                    (contact, delivery.to.clone()),
+                    message.as_ref(),
+                )))
             }
             _ => Err(Error::Internal("a delivery of nothing".into())),
         };

@@ -8,6 +8,7 @@ use crate::records::contact::Contact;
 use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::{Delivery, EventId, EventKind};
 use crate::request::input::member;
+use crate::values::contact_point::PhoneNumber;
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
@@ -15,7 +16,7 @@ use crate::values::json::JsonObject;
 use crate::values::schema::{Member, Schema, Value, capitalised, extended, object, titled};
 use crate::values::time::Timestamp;
 
-/// The body of an event, the same on every attempt.
+/// The body of an event. Nothing of it changes from one attempt to the next but the `contact` of messages and calls.
 #[derive(Debug, Serialize)]
 pub struct Event<'a> {
     id: EventId,
@@ -102,7 +103,7 @@ crate::object! {
         pub message_id: Option<MessageId>,
         /// What it says; null of a call.
         pub message: Option<&'a str>,
-        /// Who gets it, with address and number.
+        /// Who gets it, with address and number, as it is at the time of this attempt.
         pub contact: &'a Contact,
     }
 }
@@ -118,14 +119,16 @@ crate::object! {
         pub conversation_id: ConversationId,
         /// Who gets it.
         pub contact_id: ContactId,
+        /// The telephone number that was asked for, whatever number its contact has by now.
+        pub to: Option<PhoneNumber>,
         /// The message; null of a call.
         pub message_id: Option<MessageId>,
         /// What it says; null of a call.
         pub message: Option<&'a str>,
         /// What was given for the assistant's prompt; null of a message.
         pub prompt_dynamic_variables: Option<&'a JsonObject>,
-        /// Who gets it, with address and number.
-        pub contact: &'a Contact,
+        /// Who gets it, as it is at the time of this attempt, but with the number `to`.
+        pub contact: Contact,
     }
 }
 
@@ -214,22 +217,25 @@ impl<'a> CampaignData<'a> {
 }
 
 impl<'a> RequestedData<'a> {
-    /// The message or the call for `contact`, through `widget`.
+    /// The message or the call for `contact` and the number `to`, through `widget`. A delivery that was made before the number was stored has
+    /// that of its contact.
     pub fn of(
         widget: WidgetId,
         conversation: &'a Conversation,
-        contact: &'a Contact,
+        (contact, to): (Contact, Option<PhoneNumber>),
         message: Option<&'a Message>,
     ) -> Self {
+        let to = to.or_else(|| contact.phone_number.clone());
         Self {
             widget_id: widget,
             assistant_id: conversation.assistant_id,
             conversation_id: conversation.id,
             contact_id: contact.id,
+            to: to.clone(),
             message_id: message.map(|message| message.id),
             message: message.map(|message| message.text.as_str()),
             prompt_dynamic_variables: conversation.prompt_dynamic_variables.as_ref().filter(|_| message.is_none()),
-            contact,
+            contact: Contact { phone_number: to, ..contact },
         }
     }
 }

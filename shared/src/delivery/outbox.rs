@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{join_all, try_join_all};
 use futures_util::lock::Mutex as AsyncMutex;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::delivery::attempt::Tried;
 use crate::delivery::bounds::Bounds;
@@ -18,7 +19,7 @@ use crate::delivery::sender::Sender;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::{CampaignText, TextOf};
 use crate::records::delivery::storage::{Due, delivery_of, endpoint_of};
-use crate::records::delivery::{Delivery, DeliveryState};
+use crate::records::delivery::{Delivery, DeliveryState, UNSENT};
 use crate::request::context::Service;
 use crate::request::error::Result;
 use crate::runtime::schedule::EventContext;
@@ -35,6 +36,10 @@ const BUDGET: i64 = 40;
 const ENDPOINTS: i32 = 200;
 /// The most attempts at the same time to one endpoint that is drained.
 const WIDTH: usize = 32;
+/// Ordinals read from the index at once, of deliveries that the stream is to send.
+const HANDED_OVER: i32 = 1000;
+/// So many of them are made ready at the same time.
+const HANDED_OVER_AT_ONCE: usize = 32;
 /// Ordinals read from the index at once: more than are sent, for it may still show deliveries that have been sent.
 const LOOK_AHEAD: i32 = 128;
 /// Milliseconds to wait for the index while it shows only what has been sent.
@@ -96,9 +101,16 @@ impl<'a> Outbox<'a> {
                 stopped.push(Unhandled::at(at, error));
                 None
             });
-            let Some(ready) = record.filter(|stored| stored.state == DeliveryState::Ready) else { continue };
+            let Some(mut ready) = record.filter(|stored| stored.state == DeliveryState::Ready) else { continue };
+            // A stream that is so late explains that the delivery was released before.
+            if change.age(self.now()) >= UNSENT * 1000 {
+                ready.releases = 0;
+            }
             let group = groups.entry((tenant.org(), endpoint)).or_insert((cx.table(tenant), Vec::new()));
-            group.1.push((at, ready));
+            // Of several releases of one delivery the first one sends it.
+            if !group.1.iter().any(|(_, earlier)| ready.id == earlier.id && ready.is_still(earlier)) {
+                group.1.push((at, ready));
+            }
         }
         let sends = groups.into_iter().map(|((_, endpoint), (table, ready))| self.send_to(table, endpoint, ready));
         // Every delivery is tried, also where one fails. The first failure tells from where the stream repeats the batch.
@@ -178,9 +190,11 @@ impl<'a> Outbox<'a> {
     }
 
     async fn send_one(&self, endpoint: &Endpoint, seen: &Delivery, time: Option<Timestamp>) -> Result<()> {
-        // A delivery that has changed since has a later record in the stream, or was sent when this record came the first time.
+        // A delivery that has changed since has a later record in the stream, or was sent when this record came the first time. One that was
+        // only released since waits no longer: this record was late, and that explains its releases.
         let stands = endpoint.table.find::<Delivery>((endpoint.id, seen.id)).await?;
-        let Some(was) = stands.filter(|stands| stands == seen) else { return Ok(()) };
+        let Some(stands) = stands.filter(|stands| stands.is_still(seen)) else { return Ok(()) };
+        let was = if stands == *seen { stands } else { Delivery { releases: 0, ..stands } };
         let Some(time) = time.or(endpoint.has_no_target().then(|| self.now())) else {
             return self.defer(endpoint, &was).await;
         };
@@ -188,8 +202,32 @@ impl<'a> Outbox<'a> {
         self.attempt(endpoint, &was).await.map(drop)
     }
 
+    /// Makes the deferred deliveries of an endpoint ready that are due: the stream sends them.
+    async fn hand_over(&self, table: &Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        while self.now() < deadline {
+            let now = self.now();
+            let ordinals = table.deferred_deliveries(id, now, HANDED_OVER).await?;
+            let new: Vec<u64> = ordinals.into_iter().filter(|ordinal| seen.insert(*ordinal)).collect();
+            // What the index still shows was handed over just now.
+            if new.is_empty() {
+                break;
+            }
+            let ready = |ordinal| async move {
+                let was = table.delivery_at(id, ordinal).await?;
+                match was.filter(|was| was.is_held() && was.is_due(now) && !was.is_suspect()) {
+                    Some(was) => table.replace_delivery(id, &was, &was.clone().released(now)).await.map(drop),
+                    None => Ok(()),
+                }
+            };
+            let under_way: Vec<_> = new.into_iter().map(ready).collect();
+            stream::iter(under_way).buffer_unordered(HANDED_OVER_AT_ONCE).try_collect::<()>().await?;
+        }
+        Ok(())
+    }
+
     /// Sends the deferred deliveries of an endpoint: first one as a probe, then twice as many each time one of them arrives. Stops when
-    /// none arrives.
+    /// none arrives. Once many arrive at the same time, a webhook is healthy again, and the stream sends the rest; a connector has a rate limit.
     async fn drain(&self, table: Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
         let (mut width, mut tried, mut stale) = (1, BTreeSet::new(), 0);
         let mut endpoint: Option<Arc<Endpoint>> = None;
@@ -199,10 +237,10 @@ impl<'a> Outbox<'a> {
                 if now < deadline { table.deferred_deliveries(id, now, LOOK_AHEAD).await? } else { Vec::new() };
             let mut deferred = Vec::new();
             // The index is eventually consistent: for a moment it still shows what has just been sent.
-            let next: Vec<u32> =
+            let next: Vec<u64> =
                 ordinals.iter().copied().filter(|ordinal| !tried.contains(ordinal)).take(width).collect();
             for found in try_join_all(next.iter().map(|ordinal| table.delivery_at(id, *ordinal))).await? {
-                deferred.extend(found.filter(|stored| stored.due_at.is_some_and(|due| due <= now)));
+                deferred.extend(found.filter(|stored| stored.is_due(now)));
             }
             tried.extend(next);
             if deferred.is_empty() && !ordinals.is_empty() && now < deadline {
@@ -231,8 +269,12 @@ impl<'a> Outbox<'a> {
             }
             if deferred.is_empty() {
                 if endpoint.is_looked_at_again() && now < deadline {
-                    for held in table.held_deliveries(id, now).await? {
-                        self.attempt(endpoint, &held).await?;
+                    for held in table.held_deliveries(id).await? {
+                        // One that the index does not show keeps the endpoint among those that are drained, until it has ended.
+                        endpoint.note_deferral(now);
+                        if held.is_due(now) && self.now() < deadline {
+                            self.attempt(endpoint, &held).await?;
+                        }
                     }
                 }
                 return Ok(endpoint.end_drain(self.now()).await?);
@@ -254,8 +296,15 @@ impl<'a> Outbox<'a> {
             if !endpoint.has_no_target() && !tried.contains(&Tried::Arrived) {
                 return Ok(endpoint.end_drain(self.now()).await?);
             }
-            let most = if endpoint.connector().is_some() { self.service.config.rate() as usize } else { WIDTH };
-            width = (width * 2).min(most);
+            if endpoint.connector().is_some() {
+                width = (width * 2).min(self.service.config.rate() as usize);
+            } else if width >= WIDTH && !endpoint.has_no_target() && !endpoint.circuit_is_open() {
+                // It is as healthy as it was before, so the stream sends the rest, beside what is new.
+                self.hand_over(&table, id, deadline).await?;
+                return Ok(endpoint.end_drain(self.now()).await?);
+            } else {
+                width = (width * 2).min(WIDTH);
+            }
         }
     }
 }

@@ -42,5 +42,5 @@ async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
     if !open || was.due_at.is_none_or(|due| now < due) {
         return Ok(false);
     }
-    Ok(table.replace_delivery(endpoint, &was, &was.clone().ready_again(now)).await?)
+    Ok(table.replace_delivery(endpoint, &was, &was.clone().released(now)).await?)
 }

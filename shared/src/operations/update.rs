@@ -9,6 +9,7 @@ use crate::request::input::Input;
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Updated;
 use crate::table::stored::Listed;
+use crate::table::transaction::Write;
 
 /// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default. The records that it newly names must
 /// exist, and new addresses must be public.
@@ -26,11 +27,11 @@ where
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let Changes(changes) = request.body;
-        update(cx, request.path, &changes, |_, _| {}).await.map(Updated)
+        update(cx, request.path, &changes, |_, _| None).await.map(Updated)
     }
 }
 
-/// Changes the `R` of `id`; `look` gets what it was and what it is.
+/// Changes the `R` of `id`, together with the write that follows from what it was and what it is.
 ///
 /// # Errors
 /// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is none,
@@ -39,7 +40,7 @@ pub async fn update<R: Listed>(
     cx: &Context<'_>,
     id: R::Id,
     changes: &R::Changes,
-    look: impl Fn(&R, &R) + Sync,
+    with: impl Fn(&R, &R) -> Option<Write> + Sync,
 ) -> Result<R> {
     let now = cx.now();
     if let Err(refused) = cx.require_public(&R::changed_addresses(changes)).await {
@@ -48,11 +49,9 @@ pub async fn update<R: Listed>(
         return Err(refused);
     }
     let change = |record: &mut R| {
-        let was = record.clone();
         record.apply(changes);
         record.touch(now);
-        look(&was, record);
         require_room(record)
     };
-    cx.table.try_change(id, cx.new_id(), change).await.on_missing(R::PARAMETER)?
+    cx.table.try_change_with(id, cx.new_id(), change, with).await.on_missing(R::PARAMETER)?
 }

@@ -1,5 +1,6 @@
 //! Campaigns, and the contacts of each.
 
+mod contact_pointers;
 mod control;
 pub mod dispatch;
 mod lease;
@@ -14,7 +15,7 @@ mod text;
 
 pub use control::Standing;
 pub use lease::Lease;
-pub use progress::{Dispatch, Dispatched, Places, fail_deliveries, together};
+pub use progress::{Dispatch, Dispatched, Places, remove_deliveries, together};
 pub use run::NewCampaign;
 pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign};
@@ -218,6 +219,9 @@ crate::record! {
         hidden due_at: Option<Timestamp> = None,
         /// The version of its message, and of the assistant that its events name: 0, and one more with each change.
         hidden text_version: u32 = 0,
+        /// Whether a pointer leads from each of its contacts to its place, so that it is known of a contact whether the campaign has it. One without a
+        /// schedule gets no more contacts, and older ones have no pointers.
+        hidden has_pointers: bool = false,
     }
 }
 
@@ -323,7 +327,7 @@ impl RunId {
 
     /// The id of the contact at `place`, counted from 0. It contains the run and the place, so the item is found by the id alone.
     pub fn contact(self, place: u32) -> CampaignContactId {
-        CampaignContactId(with_ordinal(self.0, place + 1))
+        CampaignContactId(with_ordinal(self.0, u64::from(place) + 1))
     }
 }
 
@@ -347,8 +351,8 @@ impl CampaignContactId {
     }
 
     /// The place in the campaign, counted from 0; `None` where this is the id of a campaign without an ordinal.
-    pub const fn place(self) -> Option<u32> {
-        ordinal(self.0).checked_sub(1)
+    pub fn place(self) -> Option<u32> {
+        u32::try_from(ordinal(self.0)).ok()?.checked_sub(1)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::values::time::Timestamp;
 
 crate::record! {
     /// A contact.
-    pub struct Contact(ContactId): listed("CONTACT") {
+    pub struct Contact(ContactId): listed("CONTACT" spread) {
         /// First name.
         input first_name: Option<String> = None,
         /// Last name.

@@ -38,6 +38,7 @@
 //! | mark | rule |
 //! |---|---|
 //! | `filter` | lists can be filtered by the field |
+//! | `sparse filter` | the same, where few rows have the same value: no set is kept of it and other filters together |
 //! | `dates` | of the role `created`: lists can be filtered by `date_from` and `date_to` |
 //! | `unique` | no two records of a list have the same value |
 //! | `unique filter` | the same, and a list can be asked for the record with a value |
@@ -50,6 +51,9 @@
 //! - `listed("PLAN" of AgencyId => Agency)`: one list per parent. A path to the record names the parent too.
 //! - `listed("FILE" within DatasourceId => Datasource)`: one list per parent. The record's id contains the ordinal of the parent, so a
 //!   path needs the record's id only.
+//!
+//! A list of one of the first two kinds that is `spread` lies in several partitions as soon as it is long: `listed("TAG" spread)`. No other list may be
+//! `within` it.
 //!
 //! `, pointers f` names the function that returns the pointers of a record. `, due f` names the function that returns its partition in
 //! the index `Due`.

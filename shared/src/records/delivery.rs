@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::records::campaign::Campaign;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::{Due, deferred_partition};
+use crate::values::contact_point::PhoneNumber;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };
@@ -23,7 +24,7 @@ const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 
 /// The most jitter, as a part of the delay that it is added to.
 const JITTER: f64 = 0.1;
 /// Seconds after which a ready delivery that was not sent is made ready once more.
-const UNSENT: i64 = 300;
+pub(crate) const UNSENT: i64 = 300;
 /// The most attempts that a delivery lists.
 const LOG: usize = 20;
 
@@ -130,7 +131,7 @@ crate::choice! {
 
 crate::record! {
     /// One event that is sent to one endpoint, with its attempts.
-    pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId, due Delivery::partition) {
+    pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId spread, due Delivery::partition) {
         /// The event's id, which is the `webhook-id` of every attempt.
         own event_id: EventId,
         /// What happened.
@@ -177,11 +178,17 @@ crate::record! {
         hidden due_at: Option<Timestamp> = None,
         /// The tries that were begun and of which nothing is known: each may have ended its process.
         hidden unconfirmed: u32 = 0,
+        /// How often it was made ready once more, since the stream had not sent it.
+        hidden releases: u32 = 0,
+        /// The telephone number that a single message or call is for.
+        hidden to: Option<PhoneNumber> = None,
     }
 }
 
 /// The tries without a result after which a delivery is given up.
 const MOST_UNCONFIRMED: u32 = 10;
+/// The releases after which a delivery may have ended the processes that tried it. One is due to any failure of the stream.
+const SUSPICIOUS_RELEASES: u32 = 2;
 
 impl Delivery {
     /// Why it has failed; `None` where it has arrived.
@@ -192,7 +199,7 @@ impl Delivery {
 }
 
 /// What a new delivery is made from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct NewDelivery {
     /// The event's id.
     pub event_id: EventId,
@@ -212,6 +219,8 @@ pub struct NewDelivery {
     pub message_id: Option<MessageId>,
     /// The contact that a single message or call is for.
     pub contact_id: Option<ContactId>,
+    /// The telephone number that a single message or call is for.
+    pub to: Option<PhoneNumber>,
     /// When it happened.
     pub at: Timestamp,
 }
@@ -229,6 +238,7 @@ impl NewDelivery {
             text_version: 0,
             message_id: None,
             contact_id: None,
+            to: None,
             at,
         }
     }
@@ -245,12 +255,12 @@ impl NewDelivery {
         Self { conversation_id: Some(conversation.id), ..closed }
     }
 
-    /// The event that a contact is to get a single message or call.
-    pub const fn requested(new: &Requested, at: Timestamp) -> Self {
+    /// The event that the contact with the number `to` is to get a single message or call.
+    pub fn requested(new: &Requested, to: PhoneNumber, at: Timestamp) -> Self {
         let event = if new.message_id.is_some() { EventKind::MessageRequested } else { EventKind::CallRequested };
         let Requested { conversation_id, contact_id, message_id, event_id } = *new;
         let (conversation_id, contact_id) = (Some(conversation_id), Some(contact_id));
-        Self { conversation_id, message_id, contact_id, ..Self::of(event, event_id, at) }
+        Self { conversation_id, message_id, contact_id, to: Some(to), ..Self::of(event, event_id, at) }
     }
 
     /// The event that a contact of a campaign is to get its message, or its call. In a later round it has the `fresh` id.
@@ -273,7 +283,7 @@ impl NewDelivery {
     }
 
     /// The id of the delivery at a reserved ordinal.
-    pub fn id(&self, ordinal: u32) -> DeliveryId {
+    pub fn id(&self, ordinal: u64) -> DeliveryId {
         DeliveryId(with_ordinal(self.event_id.0, ordinal))
     }
 }
@@ -306,6 +316,8 @@ impl Delivery {
             sent_by: SentBy::Stream,
             due_at: None,
             unconfirmed: 0,
+            releases: 0,
+            to: new.to,
         }
         .ready(now)
     }
@@ -321,19 +333,25 @@ impl Delivery {
     /// To be sent now, with the backoff from its beginning: `by` is the request that asks for it.
     #[must_use]
     pub fn again(self, by: Uuid, now: Timestamp) -> Self {
-        Self { tries: 0, asked_by: Some(by), unconfirmed: 0, ..self }.ready(now)
+        Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }.ready(now)
     }
 
-    /// To be sent now although it was to be sent before: perhaps whoever tried did not survive it.
+    /// To be sent now, because its time has come, or because the stream has not sent it.
     #[must_use]
-    pub fn ready_again(self, now: Timestamp) -> Self {
-        let unsent = u32::from(self.state == DeliveryState::Ready);
-        Self { unconfirmed: self.unconfirmed.max(unsent), ..self }.ready(now)
+    pub fn released(self, now: Timestamp) -> Self {
+        let releases = if self.state == DeliveryState::Ready { self.releases + 1 } else { 0 };
+        Self { releases, ..self }.ready(now)
     }
 
     /// Whether a try of it may have ended its process.
     pub const fn is_suspect(&self) -> bool {
-        self.unconfirmed > 0
+        self.unconfirmed > 0 || self.releases >= SUSPICIOUS_RELEASES
+    }
+
+    /// Whether it is what `seen` was, or was released since and not tried.
+    pub fn is_still(&self, seen: &Self) -> bool {
+        let Self { updated_at, due_at, releases, .. } = *self;
+        releases >= seen.releases && *self == Self { updated_at, due_at, releases, ..seen.clone() }
     }
 
     /// With one more try that is begun; none where there were too many.
@@ -352,7 +370,7 @@ impl Delivery {
     /// Left to the tick, without an attempt.
     #[must_use]
     pub fn deferred(mut self, now: Timestamp) -> Self {
-        self.state = DeliveryState::Waiting;
+        (self.state, self.releases) = (DeliveryState::Waiting, 0);
         self.next_attempt_at = Some(now);
         self.due(SentBy::Tick, now, now)
     }
@@ -360,14 +378,16 @@ impl Delivery {
     /// To be sent at `at`, and as often tried as before the try that was begun last.
     #[must_use]
     pub fn waiting_until(self, at: Timestamp, now: Timestamp) -> Self {
-        let waiting = Self { state: DeliveryState::Waiting, next_attempt_at: Some(at), ..self.not_tried(now) };
+        let waiting =
+            Self { state: DeliveryState::Waiting, next_attempt_at: Some(at), releases: 0, ..self.not_tried(now) };
         waiting.due(SentBy::Stream, at, now)
     }
 
     /// Not due, and as often tried as before the try that was begun last.
     #[must_use]
     pub fn parked(self, now: Timestamp) -> Self {
-        Self { state: DeliveryState::Waiting, next_attempt_at: None, due_at: None, ..self.not_tried(now) }
+        let parked = Self { state: DeliveryState::Waiting, next_attempt_at: None, due_at: None, ..self.not_tried(now) };
+        Self { releases: 0, ..parked }
     }
 
     /// Whether it waits for its campaign to be resumed.
@@ -396,7 +416,7 @@ impl Delivery {
         let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
         let delivery = &mut self;
         delivery.attempts += 1;
-        delivery.unconfirmed = 0;
+        (delivery.unconfirmed, delivery.releases) = (0, 0);
         (delivery.status, delivery.milliseconds) = (attempt.status, Some(attempt.milliseconds));
         delivery.error.clone_from(&attempt.error);
         delivery.log.push(attempt);
@@ -435,11 +455,14 @@ impl Delivery {
         Self { sent_by, due_at: Some(at), ..self }
     }
 
-    /// Whether the tick was to send it by `now`.
-    pub fn is_held(&self, now: Timestamp) -> bool {
-        self.state == DeliveryState::Waiting
-            && self.sent_by == SentBy::Tick
-            && self.due_at.is_some_and(|due| due <= now)
+    /// Whether the tick is to send it, now or later.
+    pub fn is_held(&self) -> bool {
+        self.state == DeliveryState::Waiting && self.sent_by == SentBy::Tick && self.due_at.is_some()
+    }
+
+    /// Whether its time has come by `now`.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.due_at.is_some_and(|due| due <= now)
     }
 
     /// Its partition in the index of what becomes due.

@@ -103,9 +103,9 @@ impl FilterValue for EntityId {
 
 crate::record! {
     /// A link between a tag and an entity, once for each two.
-    pub struct Link(LinkId): listed("LINK", pointers Link::of_both) {
+    pub struct Link(LinkId): listed("LINK" spread, pointers Link::of_both) {
         /// Identifier of the tagged entity.
-        fixed(filter) entity_id: EntityId,
+        fixed(sparse filter) entity_id: EntityId,
         /// What the entity is.
         fixed(filter) entity_type: EntityType,
         /// The tag.

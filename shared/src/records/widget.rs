@@ -1,11 +1,10 @@
 //! Widgets: the channels through which an assistant sends messages and makes calls.
 
 use crate::records::assistant::Assistant;
-use crate::records::campaign::fail_deliveries;
-use crate::records::delivery::Delivery;
+use crate::records::campaign::remove_deliveries;
 use crate::records::tag::Link;
 use crate::request::error::{Error, Location, Result};
-use crate::table::cascade::{Owner, Step, items, links, rows};
+use crate::table::cascade::{Owner, Step, items, links};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::time::Timestamp;
@@ -156,5 +155,5 @@ impl Widget {
 }
 
 impl Owner for Widget {
-    const STEPS: &'static [Step] = &[fail_deliveries, rows::<Delivery>, items::<Self>, links::<Link, Self>];
+    const STEPS: &'static [Step] = &[remove_deliveries, items::<Self>, links::<Link, Self>];
 }

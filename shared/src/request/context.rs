@@ -9,6 +9,7 @@ use ring::rand::SecureRandom as _;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::bucket::kept::KeptObjects;
 use crate::delivery::network::Network;
 use crate::records::claim::MARKED;
 use crate::records::declaration::Declared;
@@ -19,7 +20,6 @@ use crate::request::tenant::Tenant;
 use crate::runtime::config::Config;
 use crate::table::Table;
 use crate::table::keys::Fingerprint;
-use crate::table::reservation::Origin;
 use crate::table::rows::NewRow;
 use crate::table::store::Store;
 use crate::values::id::uuid_v7;
@@ -34,6 +34,8 @@ pub struct Service {
     pub store: Store,
     /// The bucket of the files.
     pub bucket: Bucket,
+    /// What the functions on the table's stream gave up.
+    pub failed_records: KeptObjects,
     /// The time.
     pub clock: Clock,
     /// Fresh ids.
@@ -54,6 +56,7 @@ impl Service {
             config: self.config.clone(),
             store: self.store.in_another_process(),
             bucket: self.bucket.clone(),
+            failed_records: self.failed_records.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             keys: KeyCache::default(),
@@ -172,15 +175,6 @@ pub struct Recognition {
     pub keyed: bool,
 }
 
-impl Recognition {
-    /// What the executions of a request that began `at` have in common, where an idempotency key says that they are one.
-    pub fn origin(&self, at: Timestamp) -> Option<Origin> {
-        let mut id = [0; 16];
-        id.copy_from_slice(&self.fingerprint[..16]);
-        self.keyed.then_some(Origin { id: Uuid::from_bytes(id), at })
-    }
-}
-
 /// The source of the time.
 #[derive(Debug, Clone)]
 pub enum Clock {
@@ -188,6 +182,8 @@ pub enum Clock {
     System,
     /// A test sets it, in milliseconds since 1970 began.
     Manual(Arc<AtomicI64>),
+    /// The same, as an environment has it whose clock is so many milliseconds ahead.
+    Skewed(Arc<AtomicI64>, i64),
     /// The machine, and so many milliseconds more: whoever tries the service on a machine of their own skips time.
     Ahead(Arc<AtomicI64>),
 }
@@ -196,6 +192,15 @@ impl Clock {
     /// A clock that shows the same time until it is set.
     pub fn at(time: Timestamp) -> Self {
         Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
+    }
+
+    /// A manual clock as an environment has it whose clock is so many milliseconds ahead; the machine's as it is.
+    #[must_use]
+    pub fn ahead_by(&self, millis: i64) -> Self {
+        match self {
+            Self::Manual(time) => Self::Skewed(Arc::clone(time), millis),
+            other => other.clone(),
+        }
     }
 
     /// Sets a manual clock; does nothing to the machine's.
@@ -222,6 +227,9 @@ impl Clock {
             Self::Manual(millis) => {
                 millis.fetch_max(time.unix_millis(), Ordering::SeqCst);
             }
+            Self::Skewed(millis, ahead) => {
+                millis.fetch_max(time.unix_millis() - ahead, Ordering::SeqCst);
+            }
         }
     }
 
@@ -231,6 +239,7 @@ impl Clock {
             #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
             Self::System => Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis()),
             Self::Manual(millis) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst)),
+            Self::Skewed(millis, ahead) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst) + ahead),
             Self::Ahead(millis) => {
                 Timestamp::from_unix_millis(Self::System.now().unix_millis() + millis.load(Ordering::SeqCst))
             }

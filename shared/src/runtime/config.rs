@@ -17,6 +17,8 @@ pub struct Config {
     pub table_name: String,
     /// `FILES_BUCKET`: the bucket of the files of data sources.
     pub files_bucket: String,
+    /// `FAILED_RECORDS_BUCKET`: the bucket of what the functions on the table's stream gave up.
+    pub failed_records_bucket: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
@@ -87,6 +89,7 @@ impl Config {
         Ok(Self {
             table_name: required("TABLE_NAME")?,
             files_bucket: required("FILES_BUCKET")?,
+            failed_records_bucket: required("FAILED_RECORDS_BUCKET")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
             sends_per_second: number("SENDS_PER_SECOND")?,
             key_limits: Limits::new(number("KEY_REQUESTS_PER_SECOND")?, number("KEY_BURST")?),

@@ -143,6 +143,7 @@ mod tests {
         let library = Library::new(Config {
             table_name: String::new(),
             files_bucket: String::new(),
+            failed_records_bucket: String::new(),
             payment_api_base: String::new(),
             sends_per_second: 1,
             key_limits: Limits::new(1, 1),

@@ -17,6 +17,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::bucket::Bucket;
+use crate::bucket::kept::KeptObjects;
 use crate::delivery::network::Network;
 use crate::mcp::Server;
 use crate::request::authentication::KeyCache;
@@ -166,8 +167,10 @@ async fn service(network: Network) -> Result<Service, Fatal> {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
     let network = network.trusting(config.ssl_cert_file.clone());
+    let failed_records = Bucket::new(&sdk, &config.failed_records_bucket, connector.clone(), BUCKET_ATTEMPT);
     Ok(Service {
         bucket: Bucket::new(&sdk, &config.files_bucket, connector, BUCKET_ATTEMPT),
+        failed_records: KeptObjects::new(failed_records),
         config,
         store,
         clock: Clock::System,
@@ -178,7 +181,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     })
 }
 
-/// The time limit of an attempt to reach the bucket: the largest object that a function sends has a megabyte.
+/// The time limit of an attempt to reach a bucket: the largest object that a function sends has some megabytes.
 const BUCKET_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions: `attempt` for

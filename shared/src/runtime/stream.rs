@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_dynamo::{AttributeValue, Item};
 
-use crate::request::error::{Error, Result, chain};
+use crate::request::error::{Error, Result};
 use crate::runtime::schedule::EventContext;
 use crate::table::keys::{Key, PK, RECORD, SK};
 use crate::values::time::Timestamp;
@@ -107,6 +107,11 @@ impl Change {
         self.event_name == "INSERT"
     }
 
+    /// Its place in the stream, which tells it from all others.
+    pub fn sequence_number(&self) -> &str {
+        &self.dynamodb.sequence_number
+    }
+
     /// Milliseconds since the item was changed.
     pub fn age(&self, now: Timestamp) -> i64 {
         #[expect(clippy::cast_possible_truncation, reason = "a point in time has few digits")]
@@ -161,7 +166,8 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 
 fn read<R: DeserializeOwned>(image: Option<&Item>) -> Result<Option<R>> {
     let record = image.cloned().map(serde_dynamo::from_item).transpose();
-    record.map_err(|error| Error::Internal(chain(&error)))
+    // The error itself would quote what the item holds, and it is logged.
+    record.map_err(|_| Error::Internal(format!("an image is no {}", std::any::type_name::<R>())))
 }
 
 /// The answer to a batch: the first change to repeat, if any.
@@ -224,7 +230,7 @@ impl Consumer {
             pause = LONGEST_PAUSE.min(pause * 2);
         };
         let first = event.records.get(handled).or(event.records.first());
-        let item_identifier = first.map(|change| change.dynamodb.sequence_number.clone()).unwrap_or_default();
+        let item_identifier = first.map(|change| change.sequence_number().to_owned()).unwrap_or_default();
         tracing::error!(consumer = self.name, sequence_number = item_identifier, %cause, "change");
         BatchOutcome { batch_item_failures: vec![ItemFailure { item_identifier }] }
     }

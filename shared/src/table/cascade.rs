@@ -13,8 +13,8 @@ use uuid::Uuid;
 use crate::records::declaration::Reference;
 use crate::request::tenant::Tenant;
 use crate::table::item::{number, text, values};
-use crate::table::keys::{Key, RECORD, list_block, list_head, list_row};
-use crate::table::list::{BLOCK, SECTION};
+use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
+use crate::table::list::{BLOCK, Ordinals, SECTION};
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, key_of, made_id};
 use crate::table::stored::{Listed, Of as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -66,7 +66,8 @@ type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
 
 /// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
-    Box::pin(table.remove_rows(R::list(owner.into()), pointers_of::<R>))
+    let list = R::list(owner.into());
+    Box::pin(async move { table.remove_first(table.first_of(list, pointers_of::<R>).await?).await })
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
@@ -125,6 +126,21 @@ impl Stored for Removal {
 }
 
 impl Single for Removal {}
+
+/// The first rows of a list, as they were read.
+pub(crate) struct FirstRows {
+    list: String,
+    items: Vec<Item>,
+    more: bool,
+    pointers_of: PointersOf,
+}
+
+impl FirstRows {
+    /// The records in them, without those that cannot be read.
+    pub(crate) fn records<R: Listed>(&self) -> Vec<R> {
+        readable(self.items.iter().cloned())
+    }
+}
 
 /// A row to remove, with what leads to it.
 struct LinkedRow {
@@ -213,16 +229,37 @@ impl Table {
         Ok(owners.into_values().filter(|owner| !there(owner)).collect())
     }
 
-    /// The first rows of a list, and whether there are more.
-    pub(crate) async fn some_rows<R: Listed>(&self, of: R::Of) -> Result<(Vec<R>, bool), TableError> {
-        let first = list_row(&self.tenant, &R::list(of), 0);
-        let (items, more) = self.store.some_of(&first.pk, None, AT_ONCE).await?;
-        Ok((readable(items), more))
+    /// The first rows of a list, as many as one step looks at.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn first_rows<R: Listed>(&self, of: R::Of) -> Result<FirstRows, TableError> {
+        self.first_of(R::list(of), pointers_of::<R>).await
     }
 
-    async fn remove_rows(&self, list: String, pointers_of: PointersOf) -> Result<bool, TableError> {
-        let first = list_row(&self.tenant, &list, 0);
-        let (items, more) = self.store.some_of(&first.pk, None, AT_ONCE).await?;
+    async fn first_of(&self, list: String, pointers_of: PointersOf) -> Result<FirstRows, TableError> {
+        let (rows, head) = (list_rows(&self.tenant, &list), list_head(&self.tenant, &list));
+        let (rows, head) = futures_util::join!(self.store.some_of(&rows, None, AT_ONCE), self.store.get(&head));
+        let ((mut items, mut more), are_spread) = (rows?, Ordinals::of(head?.as_ref()).are_spread());
+        for shard in list_shards(&self.tenant, &list).filter(|_| are_spread) {
+            // Where there is no room left one is asked for, to know whether there are more.
+            let (found, further) = self.store.some_of(&shard, None, (AT_ONCE - items.len()).max(1)).await?;
+            let fits = AT_ONCE - items.len();
+            more |= further || found.len() > fits;
+            items.extend(found.into_iter().take(fits));
+            if more {
+                break;
+            }
+        }
+        Ok(FirstRows { list, items, more, pointers_of })
+    }
+
+    /// Removes these rows with what leads to them, and the list with the last of them. Says whether nothing is left.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn remove_first(&self, rows: FirstRows) -> Result<bool, TableError> {
+        let FirstRows { list, items, more, pointers_of } = rows;
         let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
         // A row that cannot be read goes too.
         keys.extend(items.into_iter().flat_map(|item| pointers_of(&self.tenant, item).unwrap_or_default()));
@@ -263,7 +300,11 @@ impl Table {
         let (mut rows, mut all) = (Vec::new(), true);
         for row in targets {
             match found.get(&row.key).filter(|item| has_id(item, Some(row.id))) {
-                Some(item) => rows.push(LinkedRow { pointers: pointers_of(&self.tenant, item.clone())?, ..row }),
+                // A row that cannot be read goes with the one pointer that is known.
+                Some(item) => rows.push(LinkedRow {
+                    pointers: pointers_of(&self.tenant, item.clone()).unwrap_or_else(|_| row.pointers.clone()),
+                    ..row
+                }),
                 // Another one has removed the row just now. A pointer that it left goes by itself.
                 None => all &= self.remove_pointers(row).await?,
             }
@@ -299,7 +340,7 @@ impl Table {
     /// The transactions that remove these rows, with what leads to them, as many as fit into each.
     fn removing(&self, rows: &[LinkedRow]) -> Vec<Transaction<'_>> {
         let mut transactions = Vec::new();
-        let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u32>>::new());
+        let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u64>>::new());
         for LinkedRow { id, key, list, pointers } in rows {
             // At most one block and one section more.
             if transaction.writes.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
@@ -321,7 +362,7 @@ impl Table {
 }
 
 impl Transaction<'_> {
-    fn with_holes(mut self, holes: &BTreeMap<String, BTreeSet<u32>>) -> Self {
+    fn with_holes(mut self, holes: &BTreeMap<String, BTreeSet<u64>>) -> Self {
         for (list, ordinals) in holes {
             self.holes(list, ordinals.iter().copied());
         }
@@ -330,8 +371,8 @@ impl Transaction<'_> {
 }
 
 /// How many items count these holes.
-fn counters(holes: &BTreeMap<String, BTreeSet<u32>>) -> usize {
-    let of = |ordinals: &BTreeSet<u32>, size: u32| {
+fn counters(holes: &BTreeMap<String, BTreeSet<u64>>) -> usize {
+    let of = |ordinals: &BTreeSet<u64>, size: u64| {
         ordinals.iter().map(|ordinal| ordinal / size).collect::<BTreeSet<_>>().len()
     };
     holes.values().map(|ordinals| of(ordinals, BLOCK) + of(ordinals, BLOCK * SECTION)).sum()

@@ -16,7 +16,7 @@ use crate::request::error::Issues;
 use crate::request::input::{Source, member};
 use crate::runtime::meter::Unit;
 use crate::table::item::{Item, number, text};
-use crate::table::keys::{Key, list_row};
+use crate::table::keys::{Key, NEIGHBOURS, list_row};
 use crate::table::list::{BLOCK, numbers_of};
 use crate::table::retry::failure;
 use crate::table::store::{Store, units};
@@ -24,8 +24,8 @@ use crate::table::{Table, TableError, readable};
 use crate::values::schema::Member;
 use crate::values::time::{DateOrTime, Timestamp};
 
-/// Rows of a block that one query reads: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
-const PART: u32 = 128;
+/// Rows of a block that one query reads, which lie in the same partition: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
+const PART: u64 = NEIGHBOURS;
 /// Parts that are read at the same time: those of two blocks.
 const CONCURRENT_PARTS: usize = 16;
 
@@ -113,17 +113,17 @@ impl Span {
 impl Dates {
     /// Takes the blocks from `counts`, those of a set, that have no row made within the dates. Returns those that have such rows, and perhaps
     /// others too.
-    pub(super) fn narrow(&self, sections: &[Item], counts: &mut BTreeMap<u32, u32>) -> BTreeSet<u32> {
+    pub(super) fn narrow(&self, sections: &[Item], counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
         if self.are_open() {
             return BTreeSet::new();
         }
         let (firsts, lasts) = (numbers_of::<i64>(sections, 'f'), numbers_of::<i64>(sections, 'l'));
-        let span = |block: &u32| {
-            let time = |times: &BTreeMap<u32, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
+        let span = |block: &u64| {
+            let time = |times: &BTreeMap<u64, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
             Some(Span { first: time(&firsts)?, last: time(&lasts)? })
         };
         counts.retain(|block, count| *count > 0 && span(block).is_none_or(|span| self.meet(span)));
-        let whole = |block: &u32| span(block).is_some_and(|span| self.contain(span.first) && self.contain(span.last));
+        let whole = |block: &u64| span(block).is_some_and(|span| self.contain(span.first) && self.contain(span.last));
         counts.keys().copied().filter(|block| !whole(block)).collect()
     }
 }
@@ -133,13 +133,13 @@ impl Table {
     pub(super) async fn made_within(
         &self,
         list: &str,
-        blocks: &BTreeSet<u32>,
+        blocks: &BTreeSet<u64>,
         dates: &Dates,
-    ) -> Result<BTreeMap<u32, BTreeSet<u32>>, TableError> {
+    ) -> Result<BTreeMap<u64, BTreeSet<u64>>, TableError> {
         let parts = blocks.iter().flat_map(|block| (0..BLOCK / PART).map(move |part| (*block, part * PART)));
         // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
         let parts: Vec<_> = parts.map(|(block, first)| self.part_made_within(list, block, first, dates)).collect();
-        let mut within: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut within: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         let mut parts = stream::iter(parts).buffer_unordered(CONCURRENT_PARTS);
         while let Some((block, ordinals)) = parts.try_next().await? {
             within.entry(block).or_default().extend(ordinals);
@@ -151,16 +151,16 @@ impl Table {
     async fn part_made_within(
         &self,
         list: &str,
-        block: u32,
-        first: u32,
+        block: u64,
+        first: u64,
         dates: &Dates,
-    ) -> Result<(u32, Vec<u32>), TableError> {
+    ) -> Result<(u64, Vec<u64>), TableError> {
         #[derive(Deserialize)]
         struct Made {
             sk: String,
             created_at: Timestamp,
         }
-        let key = |offset: u32| list_row(&self.tenant, list, block * BLOCK + offset);
+        let key = |offset: u64| list_row(&self.tenant, list, block * BLOCK + offset);
         let rows = self.store.query_attributes(&key(first), &key(first + PART - 1), "sk, created_at").await?;
         let made: Vec<Made> = readable(rows);
         let within = made.into_iter().filter(|made| dates.contain(made.created_at));

@@ -1,7 +1,9 @@
 //! Filters of lists: which rows have the same value in a field, so that those alone are listed, with a total.
 //!
 //! The rows with one value are a *set* of ordinals, and so are the rows that match several filters at once: a record with the terms
-//! `status=closed` and `assistant_id=A` stands in the sets `status=closed`, `assistant_id=A`, and both together. An ordinal is a bit. A
+//! `status=closed` and `assistant_id=A` stands in the sets `status=closed`, `assistant_id=A`, and both together. Where a value is *sparse*, few
+//! rows have it, and its set stands alone: each set with it would be one more to write for each row, and what two sets have in common is
+//! soon found where one of them is small. An ordinal is a bit. A
 //! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
 //! ordinals of 32 blocks, so that a page is found by the counts, then by the bits of the few blocks that it lies in.
 //!
@@ -10,9 +12,12 @@
 //!
 //! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
 //! ([`Table::follow`]), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
+//! A change says only which rows to read. A row is put into the sets of the terms that it has now. So a change that is handled late or twice does
+//! no harm.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::request::error::Issues;
@@ -35,7 +40,7 @@ const CONCURRENT_BLOCKS: usize = 64;
 /// Seconds after which an empty set goes: longer than a change stays in the stream, so that none that is older comes behind.
 const EMPTY: i64 = 3 * 86_400;
 /// Bits of one number: DynamoDB's have 38 digits, and these take 20.
-const WORD: u32 = 64;
+const WORD: u64 = 64;
 
 /// The ordinals of a block, bit by bit.
 type Bits = [u64; (BLOCK / WORD) as usize];
@@ -45,6 +50,8 @@ type Bits = [u64; (BLOCK / WORD) as usize];
 pub struct Term {
     field: &'static str,
     value: String,
+    /// Whether few rows have this value.
+    sparse: bool,
 }
 
 /// A value that lists can be filtered by.
@@ -75,13 +82,19 @@ impl<T: Id> FilterValue for Option<T> {
 impl Term {
     /// The term of a row whose `field` has this value; none where it has no value.
     pub fn of<T: FilterValue>(field: &'static str, value: &T) -> Option<Self> {
-        value.text().map(|value| Self { field, value })
+        value.text().map(|value| Self { field, value, sparse: false })
     }
 
     /// The term that a query asks for; inside, none where it does not. None after an issue.
     pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Option<Self>> {
         let asked = source.optional::<Option<T::Asked>>(field, issues, || None)?;
-        Some(asked.as_ref().and_then(FilterValue::text).map(|value| Self { field, value }))
+        Some(asked.as_ref().and_then(|asked| Self::of(field, asked)))
+    }
+
+    /// This term, of a value that few rows have.
+    #[must_use]
+    pub fn sparse(self) -> Self {
+        Self { sparse: true, ..self }
     }
 
     /// The field.
@@ -106,14 +119,24 @@ fn set(list: &str, terms: &[&Term]) -> String {
     format!("{list}#{}", terms.join("&"))
 }
 
-/// All sets that a row with these terms stands in: one for each choice of at least one of them, and where it is `dated`, that of all rows.
+/// All sets that a row with these terms stands in: one for each choice of at least one of those that are not sparse, one for each that is,
+/// and where it is `dated`, that of all rows.
 fn sets(list: &str, terms: &[Term], dated: bool) -> Vec<String> {
+    let (sparse, others): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(|term| term.sparse);
     let chosen = |mask: u32| {
         let terms: Vec<&Term> =
-            (0..).zip(terms).filter(|(bit, _)| mask & 1 << bit != 0).map(|(_, term)| term).collect();
+            (0..).zip(&others).filter(|(bit, _)| mask & 1 << bit != 0).map(|(_, term)| *term).collect();
         set(list, &terms)
     };
-    (u32::from(!dated)..1_u32 << terms.len()).map(chosen).collect()
+    let alone = sparse.iter().map(|term| set(list, &[term]));
+    (u32::from(!dated)..1_u32 << others.len()).map(chosen).chain(alone).collect()
+}
+
+/// The sets whose common ordinals are the rows that match all of `terms`, the smallest first.
+fn sets_of_query(list: &str, terms: &[Term]) -> Vec<String> {
+    let (sparse, others): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(|term| term.sparse);
+    let together = (sparse.is_empty() || !others.is_empty()).then(|| set(list, &others));
+    sparse.iter().map(|term| set(list, &[term])).chain(together).collect()
 }
 
 /// A row of a list whose terms may have changed.
@@ -121,13 +144,29 @@ fn sets(list: &str, terms: &[Term], dated: bool) -> Vec<String> {
 pub struct Move {
     /// Its key.
     pub key: Key,
-    /// Its terms before; `None` where it is new.
+    /// Its terms before this change; `None` where it was new.
     pub was: Option<Vec<Term>>,
-    /// Its terms after; `None` where it was removed.
+    /// Its terms after this change; `None` where it was removed.
     pub is: Option<Vec<Term>>,
     /// When the row was made, where lists can be filtered by that.
     pub made_at: Option<Timestamp>,
 }
+
+/// A row whose terms may have changed.
+#[derive(Debug)]
+struct Moved {
+    list: String,
+    ordinal: u64,
+    made_at: Option<Timestamp>,
+    /// The terms that it had, one list for each state that a change told of.
+    had: Vec<Vec<Term>>,
+}
+
+/// The terms of rows as they are now, by their keys. What is not there has none.
+type Present = HashMap<Key, Vec<Term>>;
+
+/// The terms of the row in an item; none where it cannot be read. The functions that take one are compiled once, and not for each kind of row.
+type TermsOf = fn(Item) -> Option<Vec<Term>>;
 
 /// A block of a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -142,22 +181,64 @@ struct Block {
 #[derive(Debug, Default)]
 struct BlockChange {
     /// Which bits are to be there, and which are not.
-    bits: BTreeMap<u32, bool>,
+    bits: BTreeMap<u64, bool>,
     /// When the rows were made whose bits are to be there.
     span: Option<Span>,
 }
 
 impl Table {
-    /// Has the sets follow `changes`, which are in their order. To follow the same changes again makes no difference.
+    /// Has the sets follow the rows of `R` that `changes` tell of. To follow the same changes again, or an older one later, makes no
+    /// difference.
     ///
     /// # Errors
     /// [`TableError`]: some sets may have followed.
-    pub async fn follow(&self, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
-        let mut blocks: BTreeMap<(String, u32), BlockChange> = BTreeMap::new();
+    pub async fn follow<R: Listed>(&self, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
+        self.follow_rows(changes, |item| readable::<R>([item]).pop().map(|row| row.terms()), now).await
+    }
+
+    async fn follow_rows(&self, changes: &[Move], terms_of: TermsOf, now: Timestamp) -> Result<(), TableError> {
+        let mut moved: HashMap<Key, Moved> = HashMap::new();
         for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
             let Some((_, list, ordinal)) = row_of(key) else { continue };
-            for (terms, there) in [(was, false), (is, true)] {
-                for set in terms.iter().flat_map(|terms| sets(list, terms, made_at.is_some())) {
+            let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, had: Vec::new() };
+            moved.entry(key.clone()).or_insert(row).had.extend([was, is].into_iter().flatten().cloned());
+        }
+        let keys: Vec<Key> = moved.keys().cloned().collect();
+        let (mut present, mut round) = (self.present(&keys, terms_of).await?, self.store.backoff());
+        loop {
+            self.follow_present(&moved, &present, now).await?;
+            // The change that a row had meanwhile may have been followed before these sets were written.
+            let later = self.present(&keys, terms_of).await?;
+            if later == present {
+                return Ok(());
+            }
+            for (key, terms) in std::mem::replace(&mut present, later) {
+                moved.entry(key).and_modify(|row| row.had.push(terms));
+            }
+            if !round.wait().await {
+                return Err(TableError::Unavailable("others kept changing a row".into()));
+            }
+        }
+    }
+
+    /// The terms of the rows of `keys`.
+    async fn present(&self, keys: &[Key], terms_of: TermsOf) -> Result<Present, TableError> {
+        let items = self.store.get_all(keys).await?;
+        Ok(items.into_iter().filter_map(|item| Some((key_of(&item)?, terms_of(item)?))).collect())
+    }
+
+    /// Has each row stand in the sets of its present terms, and in no other of those that it had.
+    async fn follow_present(
+        &self,
+        moved: &HashMap<Key, Moved>,
+        present: &Present,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
+        let mut blocks: BTreeMap<(String, u64), BlockChange> = BTreeMap::new();
+        for (key, Moved { list, ordinal, made_at, had }) in moved {
+            let had = had.iter().map(|terms| (terms, false));
+            for (terms, there) in had.chain(present.get(key).map(|terms| (terms, true))) {
+                for set in sets(list, terms, made_at.is_some()) {
                     let change = blocks.entry((set, ordinal / BLOCK)).or_default();
                     change.bits.insert(ordinal % BLOCK, there);
                     if there {
@@ -178,7 +259,7 @@ impl Table {
     async fn follow_block(
         &self,
         set: &str,
-        block: u32,
+        block: u64,
         change: &BlockChange,
         now: Timestamp,
     ) -> Result<(), TableError> {
@@ -191,7 +272,8 @@ impl Table {
             let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
             let was = stands(block_key).map(Block::read).unwrap_or_default();
             let is = was.changed(change);
-            let seen = stands(block_key).map(version).unwrap_or_default();
+            // A block that has expired goes on counting where its section has seen it last: an older version tells the section nothing.
+            let seen = stands(block_key).map_or_else(|| last_seen(stands(section), place), version);
             let (current, written) = if is == was {
                 (seen, Ok(()))
             } else {
@@ -252,63 +334,87 @@ impl Table {
     /// A page of the rows that match the filters of `query`.
     pub(super) async fn filtered<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
         let list = R::list(of);
-        let set = set(&list, &query.terms.iter().collect::<Vec<_>>());
-        let (ordinals, total) = self.select((&list, &set), &query.dates, &query.page).await?;
-        let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, &list, *ordinal)).collect();
-        let mut items: Vec<Item> = self.store.get_all(&keys).await?;
-        items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+        let sets = sets_of_query(&list, &query.terms);
+        let (items, total) = self.selected((&list, &sets), &query.dates, &query.page).await?;
         let rows: Vec<R> = readable(items);
         // The set may be a moment behind its rows.
         let matching = rows.into_iter().filter(|row| query.matches(row));
         Ok(query.page.of(matching.collect(), total))
     }
 
-    /// The ordinals of a page of `set`, of the rows that were made within `dates`, and how many there are altogether.
+    /// The rows that [`Table::select`] finds, in their order. In a box: without one, each function with a list compiles it again.
+    fn selected<'a>(
+        &'a self,
+        of: (&'a str, &'a [String]),
+        dates: &'a Dates,
+        page: &'a PageQuery,
+    ) -> BoxFuture<'a, Result<(Vec<Item>, u64), TableError>> {
+        Box::pin(async move {
+            let (ordinals, total) = self.select(of, dates, page).await?;
+            let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, of.0, *ordinal)).collect();
+            let mut items = self.store.get_all(&keys).await?;
+            items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+            Ok((items, total))
+        })
+    }
+
+    /// The ordinals of a page of the rows that stand in all of `sets` and were made within `dates`, and how many there are altogether.
     async fn select(
         &self,
-        (list, set): (&str, &str),
+        (list, sets): (&str, &[String]),
         dates: &Dates,
         page: &PageQuery,
-    ) -> Result<(Vec<u32>, u64), TableError> {
-        let first = filter_section(&self.tenant, set, 0);
+    ) -> Result<(Vec<u64>, u64), TableError> {
+        let first = filter_section(&self.tenant, sets.first().map_or(list, |set| set), 0);
         let sections = self.store.query(&first.pk, &first.sk, None).await?;
         let mut counts = counts_of(&sections);
         let edges = dates.narrow(&sections, &mut counts);
-        // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
-        let (mut wanted, _) = blocks_of(page, &counts, &edges);
-        wanted.retain(|block| !edges.contains(block));
-        wanted.extend(&edges);
+        let wanted: BTreeSet<u64> = if sets.len() > 1 {
+            // How many rows a block of several sets has, only its bits tell.
+            counts.iter().filter(|(_, count)| **count > 0).map(|(block, _)| *block).collect()
+        } else {
+            // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
+            let (blocks, _) = blocks_of(page, &counts, &edges);
+            blocks.into_iter().chain(edges.iter().copied()).collect()
+        };
         let (mut members, within) =
-            futures_util::try_join!(self.members(set, &wanted), self.made_within(list, &edges, dates))?;
-        for block in &edges {
-            let (rows, within) = (members.entry(*block).or_default(), within.get(block));
-            rows.retain(|ordinal| within.is_some_and(|within| within.contains(ordinal)));
-            counts.insert(*block, u32::try_from(rows.len()).unwrap_or(u32::MAX));
+            futures_util::try_join!(self.members(sets, &wanted), self.made_within(list, &edges, dates))?;
+        for block in wanted.iter().filter(|block| sets.len() > 1 || edges.contains(block)) {
+            let rows = members.entry(*block).or_default();
+            if edges.contains(block) {
+                let within = within.get(block);
+                rows.retain(|ordinal| within.is_some_and(|within| within.contains(ordinal)));
+            }
+            counts.insert(*block, rows.len() as u64);
         }
         let (blocks, skipped) = blocks_of(page, &counts, &BTreeSet::new());
         let ordinals = blocks.iter().filter_map(|block| members.get(block)).flatten().copied();
         let skip = usize::try_from(page.offset().saturating_sub(skipped)).unwrap_or(usize::MAX);
         let size = usize::try_from(page.size()).unwrap_or(usize::MAX);
-        Ok((ordinals.skip(skip).take(size).collect(), counts.values().copied().map(u64::from).sum()))
+        Ok((ordinals.skip(skip).take(size).collect(), counts.values().sum()))
     }
 
-    /// The ordinals of these blocks of `set`.
-    async fn members(&self, set: &str, blocks: &[u32]) -> Result<BTreeMap<u32, Vec<u32>>, TableError> {
-        let keys: Vec<Key> = blocks.iter().map(|block| filter_block(&self.tenant, set, *block)).collect();
+    /// The ordinals that all of `sets` have in these blocks.
+    async fn members(&self, sets: &[String], blocks: &BTreeSet<u64>) -> Result<BTreeMap<u64, Vec<u64>>, TableError> {
+        let key = |set: &String, block: &u64| filter_block(&self.tenant, set, *block);
+        let keys: Vec<Key> = sets.iter().flat_map(|set| blocks.iter().map(move |block| key(set, block))).collect();
         let items = self.store.get_all(&keys).await?;
-        let of_key = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key)).map(Block::read);
-        let members = |(block, key): (&u32, &Key)| (*block, of_key(key).unwrap_or_default().ordinals(*block));
-        Ok(blocks.iter().zip(&keys).map(members).collect())
+        let found: HashMap<Key, Block> =
+            items.iter().filter_map(|item| Some((key_of(item)?, Block::read(item)))).collect();
+        let members = |block: &u64| {
+            let of_sets = sets.iter().map(|set| found.get(&key(set, block)).copied().unwrap_or_default());
+            (*block, of_sets.reduce(Block::and).unwrap_or_default().ordinals(*block))
+        };
+        Ok(blocks.iter().map(members).collect())
     }
 }
 
 /// The blocks that a page lies in, and how many rows are before the first of them. Of the rows of `edges` any number may count: then also
 /// the blocks that it perhaps lies in.
-fn blocks_of(page: &PageQuery, counts: &BTreeMap<u32, u32>, edges: &BTreeSet<u32>) -> (Vec<u32>, u64) {
+fn blocks_of(page: &PageQuery, counts: &BTreeMap<u64, u64>, edges: &BTreeSet<u64>) -> (Vec<u64>, u64) {
     let (offset, end) = (page.offset(), page.offset().saturating_add(page.size()));
     let (mut least, mut most, mut blocks, mut skipped) = (0, 0, Vec::new(), None);
     for (block, count) in counts.iter().filter(|(_, count)| **count > 0) {
-        let count = u64::from(*count);
         if offset < most + count && least < end {
             skipped.get_or_insert(most);
             blocks.push(*block);
@@ -353,18 +459,31 @@ impl Block {
         Self { span: Span::around(self.span, change.span), ..self }
     }
 
+    /// The ordinals that both have.
+    fn and(mut self, other: Self) -> Self {
+        for (word, of_other) in self.bits.iter_mut().zip(other.bits) {
+            *word &= of_other;
+        }
+        self
+    }
+
     /// What its section tells of it, as the block at `place`.
-    fn told(&self, place: u32) -> Item {
+    fn told(&self, place: u64) -> Item {
         let count: u32 = self.bits.iter().map(|word| word.count_ones()).sum();
         let span = self.span.iter().flat_map(|span| span.attributes(&format!("f{place}"), &format!("l{place}")));
         span.chain([(format!("b{place}"), number(count))]).collect()
     }
 
     /// The ordinals of the rows in it, as the block of this number.
-    fn ordinals(&self, number: u32) -> Vec<u32> {
-        let has = |bit: &u32| self.bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0;
+    fn ordinals(&self, number: u64) -> Vec<u64> {
+        let has = |bit: &u64| self.bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0;
         (0..BLOCK).filter(has).map(|bit| number * BLOCK + bit).collect()
     }
+}
+
+/// The version of the block at `place` that its section has seen last.
+fn last_seen(section: Option<&Item>, place: u64) -> u64 {
+    section.and_then(|section| section.get(&format!("v{place}"))?.as_n().ok()?.parse().ok()).unwrap_or_default()
 }
 
 /// The block has not changed since it had this version.

@@ -2,11 +2,12 @@
 //!
 //! A partition key begins with the caller's organisation, and only a [`Tenant`] can write it; API keys, and what leads to an agency with a
 //! webhook at the payment provider, are alone found before the organisation is known, and token buckets belong to a key. The rows of a list
-//! share a partition, as they have to be read in their order: an organisation writes at most
-//! a thousand units a second to one list. Every other record has a partition of its own.
+//! share a partition, as they have to be read in their order, or where it is long eight of them: a partition takes a thousand write units a
+//! second. Every other record has a partition of its own.
 
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::ops::Range;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 
 use crate::records::api_key::{KeyHash, Limits};
 use crate::request::tenant::Tenant;
-use crate::values::id::{AgencyId, ApiKeyId, OrgId};
+use crate::values::id::{AgencyId, ApiKeyId, OrgId, SPREAD};
 
 /// Name of the partition key's attribute.
 pub const PK: &str = "pk";
@@ -84,46 +85,78 @@ pub fn list_head(tenant: &Tenant, list: &str) -> Key {
 }
 
 /// The holes of a section of a list, in the partition of its head.
-pub fn list_section(tenant: &Tenant, list: &str, section: u32) -> Key {
+pub fn list_section(tenant: &Tenant, list: &str, section: u64) -> Key {
     Key::of(tenant, format_args!("LIST#{list}"), format_args!("SECTION#{section:08}"))
 }
 
 /// The holes of a block of a list.
-pub fn list_block(tenant: &Tenant, list: &str, block: u32) -> Key {
+pub fn list_block(tenant: &Tenant, list: &str, block: u64) -> Key {
     Key::of(tenant, format_args!("LIST#{list}#HOLES"), format_args!("{block:08}"))
 }
 
-/// A row of a list.
-pub fn list_row(tenant: &Tenant, list: &str, ordinal: u32) -> Key {
-    Key::of(tenant, format_args!("LIST#{list}#ROWS"), format_args!("{ordinal:010}"))
+/// A row of a list. The rows with ordinals from [`SPREAD`] on lie in several partitions, so many neighbours in each that a page lies in one or two.
+pub fn list_row(tenant: &Tenant, list: &str, ordinal: u64) -> Key {
+    Key { pk: rows(tenant, list, shard(ordinal)), sk: format!("{ordinal:010}") }
 }
 
-/// What follows the name of a list in the partition key of its rows.
+/// The partition of the rows of a list that are not spread.
+pub fn list_rows(tenant: &Tenant, list: &str) -> String {
+    rows(tenant, list, None)
+}
+
+/// The partitions of those that are.
+pub fn list_shards(tenant: &Tenant, list: &str) -> impl Iterator<Item = String> {
+    (0..SHARDS).map(move |shard| rows(tenant, list, Some(shard)))
+}
+
+/// The partitions that have some of these rows of a list, all of them spread, and the sort keys of the first and the last one.
+pub fn list_rows_between(tenant: &Tenant, list: &str, ordinals: Range<u64>) -> (Vec<String>, [String; 2]) {
+    let (first, end) = (ordinals.start / NEIGHBOURS, ordinals.end.div_ceil(NEIGHBOURS));
+    let partitions = (first..end.min(first + SHARDS)).map(|part| rows(tenant, list, Some(part % SHARDS))).collect();
+    (partitions, [ordinals.start, ordinals.end.saturating_sub(1)].map(|ordinal| list_row(tenant, list, ordinal).sk))
+}
+
+fn rows(tenant: &Tenant, list: &str, shard: Option<u64>) -> String {
+    let shard = shard.map(|shard| format!("#{shard}")).unwrap_or_default();
+    Key::of(tenant, format_args!("LIST#{list}{ROWS}{shard}"), "").pk
+}
+
+/// In which of the partitions a row is; `None` where it is not spread.
+const fn shard(ordinal: u64) -> Option<u64> {
+    if ordinal < SPREAD { None } else { Some(ordinal / NEIGHBOURS % SHARDS) }
+}
+
+/// Over how many partitions rows are spread: each takes a thousand write units a second.
+pub const SHARDS: u64 = 8;
+/// How many rows with neighbouring ordinals are in the same partition. A list to which a thousand rows are appended in a second goes through all
+/// partitions in that second.
+pub const NEIGHBOURS: u64 = 128;
+
+/// What follows the name of a list in the partition key of its rows, and before the number of the partition where they are spread.
 pub const ROWS: &str = "#ROWS";
 
 /// The organisation, the list and the ordinal of the row whose key this is.
-pub fn row_of(key: &Key) -> Option<(Tenant, &str, u32)> {
+pub fn row_of(key: &Key) -> Option<(Tenant, &str, u64)> {
     let tenant = Tenant::of_partition_key(&key.pk)?;
-    let list = key.pk.strip_suffix(ROWS)?.split_once("#LIST#")?.1;
+    let list = key.pk.rsplit_once(ROWS)?.0.split_once("#LIST#")?.1;
     let ordinal = key.sk.parse().ok()?;
     (*key == list_row(&tenant, list, ordinal)).then_some((tenant, list, ordinal))
 }
 
 /// How many ordinals of each block match a filter, section by section.
-pub fn filter_section(tenant: &Tenant, filter: &str, section: u32) -> Key {
+pub fn filter_section(tenant: &Tenant, filter: &str, section: u64) -> Key {
     Key::of(tenant, format_args!("SET#{filter}"), format_args!("SECTION#{section:08}"))
 }
 
 /// Which ordinals of a block match a filter.
-pub fn filter_block(tenant: &Tenant, filter: &str, block: u32) -> Key {
+pub fn filter_block(tenant: &Tenant, filter: &str, block: u64) -> Key {
     Key::of(tenant, format_args!("SET#{filter}#BLOCKS"), format_args!("{block:08}"))
 }
 
-/// A partition of the index of what becomes due: one of the shards of `kind`.
+/// A partition of the index of what becomes due: one of the shards of `kind`. The last bits of an id are its ordinal, so what is made
+/// together stands in all of them.
 pub fn due_partition(kind: &str, item: Uuid) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "a remainder of sixteen fits")]
-    let shard = ((item.as_u128() >> 32) % u128::from(DUE_SHARDS)) as u32;
-    format!("{kind}#{shard}")
+    format!("{kind}#{}", item.as_u128() % u128::from(DUE_SHARDS))
 }
 
 /// All partitions of `kind` in the index of what becomes due.
@@ -154,5 +187,21 @@ impl Key {
     pub fn attributes(&self) -> HashMap<String, AttributeValue> {
         let text = |value: &String| AttributeValue::S(value.clone());
         HashMap::from([(PK.to_owned(), text(&self.pk)), (SK.to_owned(), text(&self.sk))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::values::id::with_ordinal;
+
+    #[test]
+    fn what_is_made_together_becomes_due_in_all_partitions() {
+        let partitions: BTreeSet<String> = (1000..1016)
+            .map(|ordinal| due_partition("DELIVERY", with_ordinal(Uuid::from_u128(7 << 64), ordinal)))
+            .collect();
+        assert_eq!(partitions, due_partitions("DELIVERY").collect());
     }
 }

@@ -14,50 +14,104 @@
 //! as a hole until it is. To remove takes the row away, puts its ordinal into the block's set and
 //! adds to the section's count ([`rows`](crate::table::rows)), in one transaction. Appends and removals never touch the same item.
 //!
-//! The last 32 bits of a listed record's id are its ordinal, so that its row is found by its id alone.
+//! The last bits of a listed record's id are its ordinal, so that its row is found by its id alone.
+//!
+//! The rows of a list share a partition, which takes a thousand write units a second. Where a list [may be spread](Listed::SPREADS) and gets long, its
+//! ordinals go on at `SPREAD`, and the rows from there on lie in eight partitions. The head says which ordinal came last before that. So a short list
+//! costs what it did, a long one takes eight times as much in a second, and an id tells where its row is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::{BoxFuture, try_join_all};
 
 use crate::request::page::{ListQuery, Page, PageQuery};
-use crate::table::keys::{SK, list_block, list_head, list_row};
+use crate::table::keys::{SK, list_block, list_head, list_row, list_rows_between};
+use crate::table::query::Found;
 use crate::table::reservation::Token;
 use crate::table::store::Item;
 use crate::table::stored::Listed;
 use crate::table::{Table, TableError};
-use crate::values::id::ordinal;
+use crate::values::id::{SPREAD, ordinal};
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
-pub(crate) const BLOCK: u32 = 1024;
+pub(crate) const BLOCK: u64 = 1024;
 /// Blocks of a section.
-pub(crate) const SECTION: u32 = 32;
+pub(crate) const SECTION: u64 = 32;
+/// The attribute of a head that is the ordinal of the next row.
+pub(super) const NEXT: &str = "next_ordinal";
+/// The attribute of a head that is the ordinal at which the rows end that are not spread.
+pub(super) const SPREAD_FROM: &str = "spread_from";
+
+/// The ordinals that a list has given out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ordinals {
+    /// The ordinal that the next row gets.
+    pub next: u64,
+    /// Where the rows are spread: the ordinal behind the last one that is not.
+    spread_from: Option<u64>,
+}
+
+impl Ordinals {
+    /// What a head says of them.
+    pub fn of(head: Option<&Item>) -> Self {
+        let number = |name: &str| head.and_then(|head| read(head.get(name)?));
+        Self { next: number(NEXT).unwrap_or_default(), spread_from: number(SPREAD_FROM) }
+    }
+
+    /// How many they are.
+    pub fn count(self) -> u64 {
+        self.place(self.next)
+    }
+
+    /// Whether the last ones are spread.
+    pub fn are_spread(self) -> bool {
+        self.spread_from.is_some()
+    }
+
+    /// How many are before this one.
+    fn place(self, ordinal: u64) -> u64 {
+        match self.spread_from {
+            Some(from) if ordinal >= SPREAD => ordinal - SPREAD + from,
+            Some(from) => ordinal.min(from),
+            None => ordinal,
+        }
+    }
+
+    /// The one with so many before it.
+    pub fn nth(self, place: u64) -> u64 {
+        match self.spread_from {
+            Some(from) if place >= from => SPREAD + place - from,
+            _ => place,
+        }
+    }
+}
+
 /// A list's head and sections, as one query reads them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Index {
-    /// The ordinal that the next row gets.
-    next: u32,
+    ordinals: Ordinals,
     /// Holes of each block that has any, and ordinals that have no row yet.
-    holes: BTreeMap<u32, u32>,
+    holes: BTreeMap<u64, u64>,
     /// Where rows may be missing.
     tokens: Vec<Token>,
     /// The ordinals that have no row yet, or never will.
-    missing: BTreeSet<u32>,
+    missing: BTreeSet<u64>,
 }
 
 /// Where a row is, as far as the index knows.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     /// At this ordinal.
-    Ordinal(u32),
+    Ordinal(u64),
     /// The `rank`-th row, counted from 0, of a block with holes.
-    Block { block: u32, rank: u32 },
+    Block { block: u64, rank: u64 },
 }
 
 impl Index {
     /// The same, where these ordinals have no row.
-    fn without(mut self, missing: BTreeSet<u32>) -> Self {
+    fn without(mut self, missing: BTreeSet<u64>) -> Self {
         for ordinal in &missing {
             *self.holes.entry(ordinal / BLOCK).or_default() += 1;
         }
@@ -65,7 +119,7 @@ impl Index {
     }
 
     /// The same, where these ordinals have rows after all.
-    fn with(mut self, there: &BTreeSet<u32>) -> Self {
+    fn with(mut self, there: &BTreeSet<u64>) -> Self {
         for ordinal in self.missing.intersection(there) {
             self.holes.entry(ordinal / BLOCK).and_modify(|holes| *holes -= 1);
         }
@@ -74,7 +128,7 @@ impl Index {
 
     fn total(&self) -> u64 {
         // The head is read a moment before the counts: what came and went in between is in these and not in that.
-        u64::from(self.next).saturating_sub(self.holes.values().copied().map(u64::from).sum())
+        self.ordinals.count().saturating_sub(self.holes.values().sum())
     }
 
     /// Where the row is that has `rank` rows before it; `None` behind the last.
@@ -85,50 +139,47 @@ impl Index {
         // Between two blocks with holes every ordinal has its row, so only the blocks with holes are walked.
         let mut before = 0;
         for (&block, &holes) in &self.holes {
-            let rows_before = first_ordinal(block) - before;
+            let [first, end] = [block, block + 1].map(|block| self.ordinals.place(first_ordinal(block)));
+            let rows_before = first - before;
             if rank < rows_before {
                 break;
             }
-            if rank - rows_before < u64::from(BLOCK - holes) {
-                return Some(Place::Block { block, rank: u32::try_from(rank - rows_before).ok()? });
+            if rank - rows_before < (end - first).saturating_sub(holes) {
+                return Some(Place::Block { block, rank: rank - rows_before });
             }
-            before += u64::from(holes);
+            before += holes;
         }
-        Some(Place::Ordinal(u32::try_from(rank + before).ok()?))
+        Some(Place::Ordinal(self.ordinals.nth(rank + before)))
     }
 }
 
 /// The ordinal of the `rank`-th row of `block`; `None` where it has fewer, because rows were removed since the index was read.
-fn nth_row(block: u32, holes: &BTreeSet<u32>, rank: u32) -> Option<u32> {
-    let within = (0..BLOCK).filter(|offset| !holes.contains(offset)).nth(rank as usize)?;
-    u32::try_from(first_ordinal(block) + u64::from(within)).ok()
+fn nth_row(block: u64, holes: &BTreeSet<u64>, rank: u64) -> Option<u64> {
+    let within = (0..BLOCK).filter(|offset| !holes.contains(offset)).nth(usize::try_from(rank).ok()?)?;
+    Some(first_ordinal(block) + within)
 }
 
 /// The ordinal at which `block` begins.
-pub(crate) const fn first_ordinal(block: u32) -> u64 {
-    block as u64 * BLOCK as u64
+pub(crate) const fn first_ordinal(block: u64) -> u64 {
+    block * BLOCK
 }
 
-pub(super) fn next_of(head: Option<&Item>) -> u32 {
-    head.and_then(|head| read(head.get("next_ordinal")?)).unwrap_or_default()
-}
-
-fn read(value: &AttributeValue) -> Option<u32> {
+fn read(value: &AttributeValue) -> Option<u64> {
     value.as_n().ok()?.parse().ok()
 }
 
 /// The counts of blocks in the items of sections.
-pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u32, u32> {
+pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u64, u64> {
     numbers_of(sections, 'b')
 }
 
 /// What the items of sections say of blocks, in the attributes that begin with `prefix`: `b0` of the section 2 is of the block 64.
-pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMap<u32, T> {
+pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMap<u64, T> {
     let mut numbers = BTreeMap::new();
     for item in sections {
-        let section: Option<u32> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
+        let section: Option<u64> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
         for (name, value) in item {
-            let block: Option<u32> = name.strip_prefix(prefix).and_then(|block| block.parse().ok());
+            let block: Option<u64> = name.strip_prefix(prefix).and_then(|block| block.parse().ok());
             let value = value.as_n().ok().and_then(|value| value.parse().ok());
             if let (Some(section), Some(block), Some(value)) = (section, block, value) {
                 numbers.insert(section * SECTION + block, value);
@@ -141,26 +192,42 @@ pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMa
 /// The index in the items of a head's partition: the head itself, then its sections.
 fn index_of(items: &[Item]) -> Index {
     let Some((head, sections)) = items.split_first() else { return Index::default() };
-    Index { next: next_of(Some(head)), holes: counts_of(sections), tokens: Token::all(head), missing: BTreeSet::new() }
+    let ordinals = Ordinals::of(Some(head));
+    Index { ordinals, holes: counts_of(sections), tokens: Token::all(head), missing: BTreeSet::new() }
 }
 
-fn ordinals_of<R: Listed>(rows: &[R]) -> BTreeSet<u32> {
+fn ordinals_of<R: Listed>(rows: &[R]) -> BTreeSet<u64> {
     rows.iter().map(|row| ordinal(row.uuid())).collect()
 }
 
 /// The holes in the item of a block, counted from its first ordinal.
-pub(crate) fn holes_of(block: &Item) -> BTreeSet<u32> {
+pub(crate) fn holes_of(block: &Item) -> BTreeSet<u64> {
     let set = block.get("holes").and_then(|value| value.as_ns().ok()).map(Vec::as_slice).unwrap_or_default();
     set.iter().filter_map(|offset| offset.parse().ok()).collect()
 }
 
 impl Table {
-    /// The ordinal that the next row gets, which is how many have ever been appended.
+    /// How many rows have ever been appended.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn next_ordinal<R: Listed>(&self, of: R::Of) -> Result<u32, TableError> {
-        Ok(next_of(self.store.get(&list_head(&self.tenant, &R::list(of))).await?.as_ref()))
+    pub async fn appended<R: Listed>(&self, of: R::Of) -> Result<u64, TableError> {
+        Ok(self.ordinals(&R::list(of)).await?.count())
+    }
+
+    async fn ordinals(&self, list: &str) -> Result<Ordinals, TableError> {
+        Ok(Ordinals::of(self.store.get(&list_head(&self.tenant, list)).await?.as_ref()))
+    }
+
+    /// The last rows of a list: those with the last `count` ordinals.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn newest<R: Listed>(&self, of: R::Of, count: u64) -> Result<Vec<R>, TableError> {
+        let list = R::list(of);
+        let ordinals = self.ordinals(&list).await?;
+        let first = ordinals.nth(ordinals.count().saturating_sub(count));
+        self.rows(&list, ordinals, first, usize::MAX).await
     }
 
     /// A page of `R`'s list: of the rows that match the filters of the query, where it has any.
@@ -187,26 +254,17 @@ impl Table {
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
         let (index, mut rows) = if offset == 0 {
             // The first page begins at the first row, wherever that is.
-            let (index, rows) = futures_util::try_join!(self.index(list), self.rows(list, 0, size))?;
-            let index = self.resolved(list, index, &ordinals_of(&rows)).await?;
+            let (index, rows) =
+                futures_util::try_join!(self.index(list), self.rows(list, Ordinals::default(), 0, size))?;
+            let index = self.resolved(list, index, ordinals_of(&rows)).await?;
             // The rows may have been read before the head, and some were appended in between.
             let fewer = (rows.len() as u64) < index.total().min(query.size());
-            (index, if fewer { self.rows(list, 0, size).await? } else { rows })
+            let rows = if fewer { self.rows(list, index.ordinals, 0, size).await? } else { rows };
+            (index, rows)
         } else {
-            let index = self.index(list).await?;
-            let index = self.resolved(list, index, &BTreeSet::new()).await?;
-            let first = match index.locate(offset) {
-                None => None,
-                Some(Place::Ordinal(first)) => Some(first),
-                Some(Place::Block { block, rank }) => {
-                    let mut holes = self.holes(list, block).await?;
-                    let missing = index.missing.iter().filter(|ordinal| *ordinal / BLOCK == block);
-                    holes.extend(missing.map(|ordinal| ordinal % BLOCK));
-                    nth_row(block, &holes, rank)
-                }
-            };
+            let (index, first) = self.located(list, offset).await?;
             let rows = match first {
-                Some(first) => self.rows(list, first, size).await?,
+                Some(first) => self.rows(list, index.ordinals, first, size).await?,
                 None => Vec::new(),
             };
             (index, rows)
@@ -217,30 +275,83 @@ impl Table {
         Ok(query.of(rows, index.total()))
     }
 
-    async fn index(&self, list: &str) -> Result<Index, TableError> {
+    // What does not depend on the record is in a box: without one, each function with a list compiles it again.
+
+    fn index<'a>(&'a self, list: &str) -> BoxFuture<'a, Result<Index, TableError>> {
         let head = list_head(&self.tenant, list);
-        let items = self.store.query(&head.pk, &head.sk, None).await?;
-        Ok(index_of(&items))
+        Box::pin(async move { Ok(index_of(&self.store.query(&head.pk, &head.sk, None).await?)) })
     }
 
     /// The index, after a look at the rows that may be missing, of which these are `there`.
-    async fn resolved(&self, list: &str, index: Index, there: &BTreeSet<u32>) -> Result<Index, TableError> {
-        if index.tokens.is_empty() {
-            return Ok(index);
-        }
-        let has_holes = |block| index.holes.contains_key(&block);
-        let missing = self.missing(list, &index.tokens, there, has_holes).await?;
-        Ok(index.without(missing))
+    fn resolved<'a>(
+        &'a self,
+        list: &'a str,
+        index: Index,
+        there: BTreeSet<u64>,
+    ) -> BoxFuture<'a, Result<Index, TableError>> {
+        Box::pin(async move {
+            if index.tokens.is_empty() {
+                return Ok(index);
+            }
+            let has_holes = |block| index.holes.contains_key(&block);
+            let missing = self.missing(list, &index.tokens, &there, has_holes).await?;
+            Ok(index.without(missing))
+        })
     }
 
-    async fn holes(&self, list: &str, block: u32) -> Result<BTreeSet<u32>, TableError> {
+    /// The ordinal of the row that so many rows stand before, where there is one.
+    fn located<'a>(&'a self, list: &'a str, before: u64) -> BoxFuture<'a, Result<(Index, Option<u64>), TableError>> {
+        Box::pin(async move {
+            let index = self.index(list).await?;
+            let index = self.resolved(list, index, BTreeSet::new()).await?;
+            let first = match index.locate(before) {
+                None => None,
+                Some(Place::Ordinal(first)) => Some(first),
+                Some(Place::Block { block, rank }) => {
+                    let mut holes = self.holes(list, block).await?;
+                    let missing = index.missing.iter().filter(|ordinal| *ordinal / BLOCK == block);
+                    holes.extend(missing.map(|ordinal| ordinal % BLOCK));
+                    nth_row(block, &holes, rank)
+                }
+            };
+            Ok((index, first))
+        })
+    }
+
+    async fn holes(&self, list: &str, block: u64) -> Result<BTreeSet<u64>, TableError> {
         let item = self.store.get(&list_block(&self.tenant, list, block)).await?;
         Ok(item.as_ref().map(holes_of).unwrap_or_default())
     }
 
-    async fn rows<R: Listed>(&self, list: &str, first: u32, limit: usize) -> Result<Vec<R>, TableError> {
-        let row = list_row(&self.tenant, list, first);
-        self.store.query_records(&row.pk, &row.sk, Some(limit)).await
+    /// At most `limit` rows from the ordinal `first` on.
+    async fn rows<R: Listed>(
+        &self,
+        list: &str,
+        ordinals: Ordinals,
+        mut first: u64,
+        limit: usize,
+    ) -> Result<Vec<R>, TableError> {
+        let (mut rows, mut read) = (Vec::new(), 0);
+        if first < SPREAD {
+            let row = list_row(&self.tenant, list, first);
+            Found { records: rows, read } = self.store.query_records(&row.pk, (&row.sk, None), Some(limit)).await?;
+            first = SPREAD;
+        }
+        // At first only where they all are if none was removed.
+        let mut end = first.saturating_add(u64::try_from(limit - read).unwrap_or(u64::MAX)).min(ordinals.next);
+        while first < end && read < limit {
+            let (partitions, [from, to]) = list_rows_between(&self.tenant, list, first..end);
+            let parts =
+                partitions.iter().map(|pk| self.store.query_records(pk, (&from, Some(&to)), Some(limit - read)));
+            for Found { records, read: of_part } in try_join_all(parts).await? {
+                rows.extend(records);
+                read += of_part;
+            }
+            (first, end) = (end, ordinals.next);
+        }
+        rows.sort_by_key(|row: &R| ordinal(row.uuid()));
+        rows.truncate(limit);
+        Ok(rows)
     }
 }
 
@@ -251,14 +362,15 @@ mod tests {
     use super::*;
 
     /// What the index and the blocks' sets say of a list, against a plain list of the ordinals that are left.
-    fn check(next: u32, removed: &BTreeSet<u32>) {
-        let mut holes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    fn check(ordinals: Ordinals, removed: &BTreeSet<u64>) {
+        let mut holes: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in removed {
             holes.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
         }
-        let counts = holes.iter().map(|(block, set)| (*block, u32::try_from(set.len()).unwrap())).collect();
-        let index = Index { next, holes: counts, ..Index::default() };
-        let left: Vec<u32> = (0..next).filter(|ordinal| !removed.contains(ordinal)).collect();
+        let counts = holes.iter().map(|(block, set)| (*block, set.len() as u64)).collect();
+        let index = Index { ordinals, holes: counts, ..Index::default() };
+        let given = (0..ordinals.count()).map(|place| ordinals.nth(place));
+        let left: Vec<u64> = given.filter(|ordinal| !removed.contains(ordinal)).collect();
         assert_eq!(index.total(), left.len() as u64);
         assert_eq!(index.locate(left.len() as u64), None);
         for (rank, wanted) in left.iter().enumerate() {
@@ -274,17 +386,25 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_row_is_found(next in 0..3 * BLOCK, removed in prop::collection::btree_set(0..3 * BLOCK, 0..2000)) {
-            let removed = removed.into_iter().filter(|ordinal| *ordinal < next).collect();
-            check(next, &removed);
+        fn every_row_is_found(
+            count in 0..3 * BLOCK,
+            spread_from in prop::option::of(0..2 * BLOCK),
+            removed in prop::collection::btree_set(0..3 * BLOCK, 0..2000),
+        ) {
+            let spread_from = spread_from.filter(|from| *from <= count);
+            let next = spread_from.map_or(count, |from| SPREAD + count - from);
+            let ordinals = Ordinals { next, spread_from };
+            assert_eq!(ordinals.count(), count);
+            check(ordinals, &removed.into_iter().filter(|place| *place < count).map(|place| ordinals.nth(place)).collect());
         }
     }
 
     #[test]
     fn whole_blocks_can_be_gone() {
-        check(3 * BLOCK + 7, &(BLOCK..2 * BLOCK).collect());
-        check(2 * BLOCK, &(0..2 * BLOCK).collect());
-        check(2 * BLOCK, &(0..BLOCK).chain([2 * BLOCK - 1]).collect());
-        check(0, &BTreeSet::new());
+        let ordinals = |next| Ordinals { next, spread_from: None };
+        check(ordinals(3 * BLOCK + 7), &(BLOCK..2 * BLOCK).collect());
+        check(ordinals(2 * BLOCK), &(0..2 * BLOCK).collect());
+        check(ordinals(2 * BLOCK), &(0..BLOCK).chain([2 * BLOCK - 1]).collect());
+        check(ordinals(0), &BTreeSet::new());
     }
 }

@@ -4,7 +4,6 @@
 use crate::records::declaration::Reference;
 use crate::request::page::{Page, PageQuery};
 use crate::table::keys::Key;
-use crate::table::reservation::Origin;
 use crate::table::rows::{NewRow, Required};
 use crate::table::store::{made_id, text};
 use crate::table::stored::{Listed, Stored};
@@ -40,7 +39,7 @@ impl Table {
             if let Some(known) = known? {
                 return Ok(known);
             }
-            let reserved = self.reserve::<R>(of, 1, origin.map(|id| Origin { id, at: now })).await?;
+            let reserved = self.reserve::<R>(of, 1).await?;
             let at = R::id_at(of, id, reserved.first());
             let row = make(at);
             let mut transaction = Transaction::new(self);

@@ -6,214 +6,92 @@
 //!
 //! A token is no sign that a row is missing: it only says where one may be missing. A reader that finds a token looks whether the
 //! rows are there ([`list`](crate::table::list)), so totals and pages are exact at every moment, also after a process has died. A process
-//! remembers tokens whose rows it has seen (`Recent`): it need not look again, and its next reservation removes them.
+//! remembers tokens whose rows it has seen: it need not look again, and its next reservation removes them.
 //!
-//! A token of a process that died stays until another process appends. Then its ordinals become holes, two days after the
-//! reservation: nobody can still write the row. A request that may be repeated names its token itself: a repeat finds the token, and goes on
-//! with the same ordinals.
+//! Where the database says that nothing was written, the ordinals are given back at once. Where an answer was lost, the process looks; a row
+//! that is not there may yet come, so the token stays. Ten minutes after the reservation no row comes any more. Then whoever appends turns
+//! the ordinals into holes, and removes the token (`tidy`).
+//!
+//! Each execution of a request has reservations of its own, also where it repeats another one: what was made before is found by its marker
+//! ([`Transaction::made_by`]).
+
+mod tidy;
+mod token;
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use lru::LruCache;
-use uuid::Uuid;
+use futures_util::future::join_all;
 
-use crate::request::context::Clock;
-use crate::table::keys::{Key, list_block, list_head, list_row};
-use crate::table::list::{BLOCK, holes_of};
-use crate::table::store::{Item, number, values};
+use crate::table::keys::{Key, list_head};
+use crate::table::list::{NEXT, Ordinals, SPREAD_FROM};
+use crate::table::retry::LostAnswer;
+use crate::table::store::{number, values};
 use crate::table::stored::Listed;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::time::Timestamp;
+use crate::values::id::SPREAD;
+pub(crate) use token::Token;
 
-/// The attributes of a head that are no tokens.
-const OTHERS: [&str; 3] = ["pk", "sk", "next_ordinal"];
-/// Digits of the minute in the name of a token, and of what tells it from others of that minute.
-const DIGITS: (u32, u32) = (3, 7);
-/// Minutes of which the name of a token tells one from another: 32 days.
-const MINUTES: i64 = 36_i64.pow(DIGITS.0);
-/// Minutes after which another process looks at a token.
-const OLD: i64 = 2;
-/// Minutes after which nobody writes a reserved row any more: a function runs for fifteen at most, and a keyed request can be repeated for a day.
-const EXPIRED: i64 = 2 * 24 * 60;
+/// For how long after its reservation a row is written: somewhat longer than a group of a campaign's contacts waits for its turn. The
+/// attempts at it take some seconds more.
+const WRITABLE: Duration = Duration::from_mins(1);
+/// For how long an ordinal is given back. Later its token is left to expire: what is sent may arrive five minutes from then.
+const GIVEN_BACK: Duration = Duration::from_mins(2);
 /// The most tokens that one reservation removes, so that its expression stays within 4 KB.
 const REMOVED_AT_ONCE: usize = 100;
-/// How many lists a process remembers. It is bounded: whose list it is may be any id that a caller makes up.
-const LISTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// How many records a process remembers to exist.
-const RECORDS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
-/// Ordinals of a list that belong to nobody else.
+/// The length from which on the rows of a list are spread: a list that never has as many can be read with fewer calls.
+pub const LONG: u64 = 1024;
+
+/// Ordinals that one process has reserved. It writes their rows, or gives the ordinals back.
 #[derive(Debug)]
+#[must_use]
 pub struct Reservation {
     head: Key,
     list: String,
     token: Token,
-    /// Tokens of other processes that are worth a look.
-    old: Vec<Token>,
+    /// The other tokens on the head, in the order of their ordinals.
+    others: Vec<Token>,
+    begun: Instant,
+    /// Whether the list has become so long that its next rows are to be spread.
+    is_to_be_spread: bool,
 }
 
 impl Reservation {
     /// The reserved ordinals.
-    pub fn ordinals(&self) -> Range<u32> {
+    pub fn ordinals(&self) -> Range<u64> {
         self.token.ordinals()
     }
 
     /// The first of them.
-    pub const fn first(&self) -> u32 {
+    pub const fn first(&self) -> u64 {
         self.token.first
     }
 }
 
-/// What a request that may be executed again has of its own.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
-    /// The same id in every execution, and in no other request.
-    pub id: Uuid,
-    /// When the first execution began.
-    pub at: Timestamp,
-}
-
-/// What a reservation leaves on the head of its list: an attribute `<minute><what tells it from others>_<count>`, whose value is the first
-/// ordinal. Names are short, so that a head with the tokens of 64 processes is still one write unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
-    name: String,
-    first: u32,
-    count: u32,
-}
-
-impl Token {
-    pub(crate) fn ordinals(&self) -> Range<u32> {
-        self.first..self.first.saturating_add(self.count)
-    }
-
-    /// The tokens on a head.
-    pub(crate) fn all(head: &Item) -> Vec<Self> {
-        let token = |(name, value): (&String, &AttributeValue)| {
-            let count = name.split_once('_').map_or(Ok(1), |(_, count)| count.parse());
-            Some(Self { name: name.clone(), first: value.as_n().ok()?.parse().ok()?, count: count.ok()? })
-        };
-        head.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str())).filter_map(token).collect()
-    }
-
-    /// The name of a new token.
-    fn name(count: u32, origin: Option<Origin>) -> String {
-        let (minute, own) = match origin {
-            // The last 32 bits are an ordinal's.
-            Some(Origin { id, at }) => {
-                (minute_of(at), u64::try_from((id.as_u128() >> 32) & u128::from(u64::MAX)).unwrap_or_default())
-            }
-            None => (minute_of(Clock::System.now()), fastrand::u64(..)),
-        };
-        let of_several = if count == 1 { String::new() } else { format!("_{count}") };
-        format!("{}{}{of_several}", base36(minute.cast_unsigned(), DIGITS.0), base36(own, DIGITS.1))
-    }
-
-    /// How many minutes ago it was left, as far as its name tells.
-    fn minutes(&self) -> i64 {
-        let digits = self.name.get(..DIGITS.0 as usize).unwrap_or_default();
-        let now = minute_of(Clock::System.now());
-        let minutes = i64::from_str_radix(digits, 36).map_or(0, |minute| (now - minute).rem_euclid(MINUTES));
-        // The clock of the process that left it may be ahead of ours.
-        if minutes > MINUTES / 2 { 0 } else { minutes }
-    }
-}
-
-/// The minute that `at` is in.
-const fn minute_of(at: Timestamp) -> i64 {
-    at.unix_seconds() / 60
-}
-
-/// The last digits of `number`.
-fn base36(number: u64, digits: u32) -> String {
-    let digit = |place: u32| char::from_digit((number / 36_u64.pow(place) % 36) as u32, 36).unwrap_or('0');
-    (0..digits).rev().map(digit).collect()
-}
-
-/// What a process remembers of the table, so that it need not ask again.
-#[derive(Debug, Clone)]
-pub(crate) struct Recent(Arc<Mutex<Entries>>);
-
-#[derive(Debug)]
-struct Entries {
-    /// By the partition key of its list's head: tokens whose rows have been seen.
-    settled: LruCache<String, BTreeSet<String>>,
-    /// Records that existed a while ago, each with the id that was asked for.
-    existing: LruCache<(Key, Option<Uuid>), ()>,
-}
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Entries { settled: LruCache::new(LISTS), existing: LruCache::new(RECORDS) })))
-    }
-}
-
-impl Recent {
-    fn settle(&self, head: &Key, tokens: impl IntoIterator<Item = String>) {
-        let mut entries = self.entries();
-        let settled = entries.settled.get_or_insert_mut(head.pk.clone(), BTreeSet::new);
-        settled.extend(tokens);
-        while settled.len() > 2 * REMOVED_AT_ONCE {
-            settled.pop_first();
-        }
-    }
-
-    fn settled(&self, head: &Key) -> BTreeSet<String> {
-        self.entries().settled.get(&head.pk).cloned().unwrap_or_default()
-    }
-
-    fn forget(&self, head: &Key, tokens: &[String]) {
-        if let Some(settled) = self.entries().settled.get_mut(&head.pk) {
-            settled.retain(|token| !tokens.contains(token));
-        }
-    }
-
-    /// Remembers that there is a record at `key`, with this id where one is asked for.
-    pub(crate) fn exists(&self, key: &Key, id: Option<Uuid>) {
-        self.entries().existing.put((key.clone(), id), ());
-    }
-
-    /// Whether there was such a record a while ago.
-    pub(crate) fn existed(&self, key: &Key, id: Option<Uuid>) -> bool {
-        self.entries().existing.get(&(key.clone(), id)).is_some()
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The end of an update expression that removes these tokens.
+fn removal<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let names = names.into_iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
+    if names.is_empty() { names } else { format!(" REMOVE {names}") }
 }
 
 impl Table {
-    /// Reserves the next `count` ordinals of `R`'s list; for a request that may be executed again the same ones, as long as it is not known
-    /// to be done.
+    /// Reserves the next `count` ordinals of `R`'s list.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn reserve<R: Listed>(
-        &self,
-        of: R::Of,
-        count: u32,
-        origin: Option<Origin>,
-    ) -> Result<Reservation, TableError> {
-        let list = R::list(of);
-        let head = list_head(&self.tenant, &list);
-        let name = Token::name(count, origin);
-        let mut removed = self.store.recent.settled(&head);
-        removed.retain(|other| *other != name);
-        let removed: Vec<String> = removed.into_iter().take(REMOVED_AT_ONCE).collect();
-        let names = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
+    pub async fn reserve<R: Listed>(&self, of: R::Of, count: u64) -> Result<Reservation, TableError> {
+        let (list, begun) = (R::list(of), Instant::now());
+        let (head, name) = (list_head(&self.tenant, &list), Token::name(count));
+        let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
         let expression = format!(
-            "SET next_ordinal = if_not_exists(next_ordinal, :none) + :count, \
-             #{name} = if_not_exists(next_ordinal, :none){}{names}",
-            if names.is_empty() { "" } else { " REMOVE " },
+            "SET {NEXT} = if_not_exists({NEXT}, :none) + :count, #{name} = if_not_exists({NEXT}, :none){}",
+            removal(&removed),
         );
         let values = values([(":none", number(0)), (":count", number(count))]);
-        // The token is there where an attempt's answer was lost, or an earlier execution left it.
+        // The token is there where an attempt's answer was lost.
         let absent = format!("attribute_not_exists(#{name})");
         let head_is = match self.store.update(&head, &expression, Some(&absent), &values).await {
             Ok(item) => {
@@ -225,156 +103,100 @@ impl Table {
         };
         let (own, others): (Vec<_>, Vec<_>) = Token::all(&head_is).into_iter().partition(|token| token.name == name);
         let token = own.into_iter().next().ok_or_else(|| TableError::Broken("a reservation left no token".into()))?;
-        let old = others.into_iter().filter(|token| token.minutes() >= OLD).collect();
-        Ok(Reservation { head, list, token, old })
+        let is_to_be_spread = R::SPREADS && (LONG..SPREAD).contains(&Ordinals::of(Some(&head_is)).next);
+        Ok(Reservation { head, list, token, others, begun, is_to_be_spread })
     }
 
-    /// Removes the tokens of this process from `R`'s list, as its next reservation would: for who loads many rows, and then ends.
+    /// Carries out `transaction`, which writes the reserved rows, and all that it is to do besides. Where nothing was written, the ordinals
+    /// are given back.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub async fn remove_tokens<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
-        let head = list_head(&self.tenant, &R::list(of));
-        let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
-        if !removed.is_empty() {
-            let names = removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
-            self.store.update(&head, &format!("REMOVE {names}"), None, &Item::new()).await?;
-            self.store.recent.forget(&head, &removed);
-        }
-        Ok(())
-    }
-
-    /// Carries out `transaction`, which writes the reserved rows, and all that it is to do besides.
-    ///
-    /// # Errors
-    /// [`Cancelled::Condition`] where a condition failed: then the ordinals are given back.
+    /// [`Cancelled`].
     pub(crate) async fn commit(
         &self,
         transaction: Transaction<'_>,
         reserved: impl IntoIterator<Item = Reservation> + Send,
     ) -> Result<(), Cancelled> {
-        let reserved: Vec<Reservation> = reserved.into_iter().collect();
+        let (reserved, lost): (Vec<Reservation>, _) = (reserved.into_iter().collect(), LostAnswer::default());
+        if reserved.iter().any(|reservation| reservation.begun.elapsed() > WRITABLE) {
+            self.give_back(reserved).await;
+            return Err(Cancelled::Failed(TableError::Unavailable("a reserved row came too late".into())));
+        }
         let write = async {
             match &transaction.writes[..] {
-                [Write::Put { item, condition: None, .. }] => {
-                    self.store.put(item.clone()).await.map_err(Cancelled::Failed)
-                }
-                writes => self.store.transact(writes).await,
+                [Write::Put { item, condition: None, .. }] => self.store.put_noting(item, &lost).await,
+                writes => self.store.transact_noting(writes, &lost).await,
             }
         };
-        let look = async {
-            for reservation in reserved.iter().filter(|reservation| !reservation.old.is_empty()) {
-                self.look_at_old(reservation).await;
-            }
-        };
-        let (written, ()) = futures_util::join!(write, look);
-        match &written {
-            Ok(()) => {
-                for Reservation { head, token, .. } in &reserved {
-                    self.store.recent.settle(head, [token.name.clone()]);
+        let tidy =
+            join_all(reserved.iter().map(async |Reservation { head, list, others, is_to_be_spread, .. }| {
+                self.tidy(head, list, others).await;
+                if *is_to_be_spread {
+                    self.spread(head).await;
                 }
+            }));
+        let (written, _) = futures_util::join!(write, tidy);
+        // Where an answer was lost, it may be done, or may yet be.
+        if written.is_ok() || (lost.happened() && self.are_written(&reserved).await) {
+            for Reservation { head, token, .. } in &reserved {
+                self.store.recent.settle(head, [token.name.clone()]);
             }
-            Err(Cancelled::Condition(..)) => {
-                for reservation in &reserved {
-                    self.give_back_unless_used(reservation).await.map_err(Cancelled::Failed)?;
-                }
-            }
-            // Nobody knows whether the rows were written, or there was no time left. Readers look.
-            Err(Cancelled::Conflict(_) | Cancelled::Failed(_)) => {}
+            return Ok(());
+        }
+        if !lost.happened() {
+            self.give_back(reserved).await;
         }
         written
     }
 
-    /// Gives ordinals back, unless another execution of the same request has used them.
-    pub(crate) async fn give_back_unless_used(&self, reservation: &Reservation) -> Result<(), TableError> {
-        let Reservation { list, token, .. } = reservation;
-        let missing = self.missing(list, std::slice::from_ref(token), &BTreeSet::new(), |_| true).await?;
-        if missing.is_empty() { Ok(()) } else { self.give_back(reservation).await }
-    }
-
-    /// Gives ordinals back for which no row was written: to the list, or where others came behind, as holes.
-    ///
-    /// # Errors
-    /// [`TableError`]. The token stays then, and readers look.
-    pub async fn give_back(&self, reservation: &Reservation) -> Result<(), TableError> {
-        let Reservation { head, list, token, .. } = reservation;
-        let end = token.ordinals().end;
-        let values = values([(":first", number(token.first)), (":end", number(end))]);
-        let last = format!("next_ordinal = :end AND #{} = :first", token.name);
-        let expression = format!("SET next_ordinal = :first REMOVE #{}", token.name);
-        match self.store.update(head, &expression, Some(&last), &values).await {
-            Ok(_) => Ok(()),
-            Err(Cancelled::Condition(..)) => self.abandon(head, list, token).await,
-            Err(cancelled) => Err(cancelled.into()),
+    /// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
+    async fn spread(&self, head: &Key) {
+        let values = values([(":spread", number(SPREAD))]);
+        let (expression, condition) =
+            (format!("SET {SPREAD_FROM} = {NEXT}, {NEXT} = :spread"), format!("{NEXT} < :spread"));
+        match self.store.update(head, &expression, Some(&condition), &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => {}
+            Err(cancelled) => tracing::warn!(error = %TableError::from(cancelled), "a list is not spread yet"),
         }
     }
 
-    /// Turns the ordinals of a token into holes, and removes the token.
-    async fn abandon(&self, head: &Key, list: &str, token: &Token) -> Result<(), TableError> {
-        let mut transaction = Transaction::new(self);
-        transaction.write(Write::Update {
-            key: head.clone(),
-            expression: format!("REMOVE #{}", token.name).into(),
-            condition: Some(format!("#{} = :first", token.name).into()),
-            values: values([(":first", number(token.first))]),
-        });
-        transaction.holes(list, token.ordinals());
-        match self.store.transact(&transaction.writes).await {
-            // Another process was faster.
-            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+    /// Whether the rows of these reservations are seen to be there. One transaction writes all of them.
+    async fn are_written(&self, reserved: &[Reservation]) -> bool {
+        let Some(Reservation { list, token, .. }) = reserved.first() else { return false };
+        let missing = self.missing(list, std::slice::from_ref(token), &BTreeSet::new(), |_| false).await;
+        missing.is_ok_and(|missing| missing.is_empty())
     }
 
-    /// Looks at the tokens of processes that have not appended for a while. Nothing depends on it, so a failure is only logged.
-    async fn look_at_old(&self, Reservation { head, list, old, .. }: &Reservation) {
-        let looked = async {
-            let missing = self.missing(list, old, &BTreeSet::new(), |_| true).await?;
-            let dead = |token: &&Token| token.minutes() >= EXPIRED && missing.contains(&token.first);
-            for token in old.iter().filter(dead) {
-                self.abandon(head, list, token).await?;
+    /// Gives ordinals back for which no row was written: to the list, or where others came behind, as holes. A failure is only logged: the token
+    /// stays then, and readers look.
+    pub async fn give_back(&self, reserved: impl IntoIterator<Item = Reservation> + Send) {
+        let reserved: Vec<Reservation> = reserved.into_iter().collect();
+        for given in join_all(reserved.iter().map(|reservation| self.give_one_back(reservation))).await {
+            if let Err(error) = given {
+                tracing::warn!(%error, "ordinals were not given back");
             }
-            Ok::<_, TableError>(())
-        };
-        if let Err(error) = looked.await {
-            tracing::warn!(%error, "tokens of a list");
         }
     }
 
-    /// The ordinals of `tokens` that have no row and are no hole: those whose rows are still to come, or never will. The caller has seen
-    /// the rows at the ordinals `there`, and knows which blocks `may_have_holes`.
-    ///
-    /// The rows of one token are written all or none, and so are its holes: its first ordinal says it of all.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn missing(
-        &self,
-        list: &str,
-        tokens: &[Token],
-        there: &BTreeSet<u32>,
-        may_have_holes: impl Fn(u32) -> bool,
-    ) -> Result<BTreeSet<u32>, TableError> {
-        let head = &list_head(&self.tenant, list);
-        let (seen, others): (Vec<&Token>, Vec<&Token>) = tokens.iter().partition(|token| there.contains(&token.first));
-        let settled = self.store.recent.settled(head);
-        let unknown: Vec<&Token> = others.into_iter().filter(|token| !settled.contains(&token.name)).collect();
-        self.store.recent.settle(head, seen.into_iter().map(|token| token.name.clone()));
-        if unknown.is_empty() {
-            return Ok(BTreeSet::new());
+    async fn give_one_back(&self, reservation: &Reservation) -> Result<(), TableError> {
+        let Reservation { head, list, token, begun, .. } = reservation;
+        if begun.elapsed() > GIVEN_BACK {
+            return Ok(());
         }
-        let row = |token: &Token| list_row(&self.tenant, list, token.first);
-        let block = |token: &Token| list_block(&self.tenant, list, token.first / BLOCK);
-        // A row that was written and removed since is a hole by now, and counted as one.
-        let blocks = unknown.iter().filter(|token| may_have_holes(token.first / BLOCK)).map(|token| block(token));
-        let keys: Vec<Key> = unknown.iter().map(|token| row(token)).chain(blocks).collect();
-        let found = self.store.get_attributes(&keys, "pk, sk, holes").await?;
-        let is_hole = |token: &Token| {
-            found.get(&block(token)).is_some_and(|block| holes_of(block).contains(&(token.first % BLOCK)))
-        };
-        let (written, missing): (Vec<&Token>, Vec<&Token>) =
-            unknown.into_iter().partition(|token| found.contains_key(&row(token)) || is_hole(token));
-        self.store.recent.settle(head, written.into_iter().map(|token| token.name.clone()));
-        Ok(missing.into_iter().flat_map(Token::ordinals).collect())
+        let (ordinals, lost) = (token.ordinals(), LostAnswer::default());
+        let values = values([(":first", number(ordinals.start)), (":end", number(ordinals.end))]);
+        let at_the_end = format!("{NEXT} = :end AND #{} = :first", token.name);
+        let expression = format!("SET {NEXT} = :first REMOVE #{}", token.name);
+        match self.store.update_noting(head, (&expression, Some(&at_the_end)), &values, &lost).await {
+            Err(Cancelled::Condition(_, stands))
+                if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
+            // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.
+            Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),
+            Err(cancelled) => return Err(cancelled.into()),
+        }
+        if self.make_holes(list, ordinals).await? {
+            self.store.recent.settle(head, [token.name.clone()]);
+        }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use aws_sdk_dynamodb::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 
 use crate::request::error::chain;
 use crate::table::TableError;
@@ -16,9 +17,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest wait between two attempts, at first and later.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(160));
 
-/// Another transaction is at work on the same item, or this one is at work already. The SDK does not try again by itself.
+/// A transaction is at work on the item of a single write. The SDK does not try again by itself.
 pub(super) fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
-    error.code().is_some_and(|code| ["TransactionConflictException", "TransactionInProgressException"].contains(&code))
+    error.code() == Some("TransactionConflictException")
 }
 
 /// What a failed call means for the request.
@@ -79,13 +80,34 @@ impl Backoff {
     }
 }
 
-/// Notes whether an attempt of a call ended without an answer, so that it may have done its work unseen.
+/// Notes whether an attempt of a call ended without an answer, so that it may have done its work unseen, or may yet do it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LostAnswer(Arc<AtomicBool>);
+pub(crate) struct LostAnswer(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    happened: AtomicBool,
+    in_progress: AtomicBool,
+}
 
 impl LostAnswer {
-    pub(super) fn happened(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Whether an answer was lost, of any call that this was given to.
+    pub(crate) fn happened(&self) -> bool {
+        self.0.happened.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last answer told that a transaction is still in progress: of an attempt whose answer was lost.
+    pub(super) fn is_in_progress(&self) -> bool {
+        self.0.in_progress.load(Ordering::Relaxed)
+    }
+
+    /// What a delete comes to that has found nothing: where an answer was lost, nobody can tell who removed it.
+    pub(crate) fn missing(&self) -> TableError {
+        if self.happened() {
+            TableError::Unavailable("the answer to a delete was lost".into())
+        } else {
+            TableError::Missing
+        }
     }
 }
 
@@ -100,15 +122,19 @@ impl Intercept for LostAnswer {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
+        let failed = context.output_or_error().and_then(Result::err);
+        let refused = failed.and_then(|error| error.as_operation_error());
+        let refused = refused.and_then(|error| error.downcast_ref::<TransactWriteItemsError>());
+        let in_progress = refused.is_some_and(|error| error.code() == Some("TransactionInProgressException"));
         // An operation error is an answer: the database said that it did nothing. Everything else leaves it open.
-        let answered = match context.output_or_error() {
-            Some(Err(error)) => {
-                error.as_operation_error().is_some()
-                    && context.response().is_some_and(|response| !response.status().is_server_error())
-            }
-            _ => true,
-        };
-        self.0.fetch_or(!answered, Ordering::Relaxed);
+        let answered = failed.is_none_or(|error| {
+            error.as_operation_error().is_some()
+                && context.response().is_some_and(|response| !response.status().is_server_error())
+        });
+        if answered {
+            self.0.in_progress.store(in_progress, Ordering::Relaxed);
+        }
+        self.0.happened.fetch_or(!answered || in_progress, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::records::declaration::Reference;
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::list::{BLOCK, SECTION};
-use crate::table::reservation::Origin;
+use crate::table::retry::LostAnswer;
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, text, values};
 use crate::table::stored::Listed;
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -71,20 +71,19 @@ impl Table {
         let NewRow { of, id, origin, now } = new;
         // The references do not depend on the ordinal.
         let sample = make(R::id_at(of, id, 0));
-        let origin_of = origin.map(|id| Origin { id, at: now });
         let required: Vec<Required> = Required::all(R::parent(&self.tenant, of), sample.references(&self.tenant));
         let reserved = if required.iter().all(|required| self.store.recent.existed(&required.key, required.proof)) {
-            let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1, origin_of), self.require(&required));
+            let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1), self.require(&required));
             let reserved = reserved?;
             if let Err(error) = there {
-                self.give_back_unless_used(&reserved).await?;
+                self.give_back([reserved]).await;
                 return Err(error);
             }
             reserved
         } else {
             // A request that names what is not there is to leave nothing behind.
             self.require(&required).await?;
-            self.reserve::<R>(of, 1, origin_of).await?
+            self.reserve::<R>(of, 1).await?
         };
         let at = R::id_at(of, id, reserved.first());
         let row = make(at);
@@ -106,28 +105,14 @@ impl Table {
     /// Inserts at most [`INSERT_LIMIT`] rows at once, which name records that are there: what `make` makes of each id.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError::Taken`] where another row has a unique value.
     pub async fn insert_all<R: Listed>(
         &self,
         of: R::Of,
         ids: &[Uuid],
         make: impl Fn(usize, R::Id) -> R + Sync,
     ) -> Result<Vec<R>, TableError> {
-        self.insert_all_of(None, of, ids, make).await
-    }
-
-    /// The same for a request that may be repeated: a repeat of `origin` gets the same ordinals.
-    ///
-    /// # Errors
-    /// As of [`Table::insert_all`], and [`TableError::Taken`] where another row has a unique value.
-    pub async fn insert_all_of<R: Listed>(
-        &self,
-        origin: Option<Origin>,
-        of: R::Of,
-        ids: &[Uuid],
-        make: impl Fn(usize, R::Id) -> R + Sync,
-    ) -> Result<Vec<R>, TableError> {
-        let reserved = self.reserve::<R>(of, u32::try_from(ids.len()).unwrap_or(u32::MAX), origin).await?;
+        let reserved = self.reserve::<R>(of, ids.len() as u64).await?;
         let mut transaction = Transaction::new(self);
         let mut rows = Vec::with_capacity(ids.len());
         for ((index, id), ordinal) in ids.iter().enumerate().zip(reserved.ordinals()) {
@@ -197,8 +182,22 @@ impl Table {
         by: Uuid,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
     ) -> Result<Result<R, E>, TableError> {
+        self.try_change_with(id, by, change, |_, _| None).await
+    }
+
+    /// The same, together with the write that follows from what the row was and what it is.
+    ///
+    /// # Errors
+    /// As of [`Table::try_change`].
+    pub async fn try_change_with<R: Listed, E>(
+        &self,
+        id: R::Id,
+        by: Uuid,
+        change: impl Fn(&mut R) -> Result<(), E> + Sync,
+        with: impl Fn(&R, &R) -> Option<Write> + Sync,
+    ) -> Result<Result<R, E>, TableError> {
         let item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
-        self.try_change_item(item, id, by, change).await
+        self.try_change_item(item, id, by, change, with).await
     }
 
     /// The same of the row `id` whose item was read.
@@ -208,6 +207,7 @@ impl Table {
         id: R::Id,
         by: Uuid,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
+        with: impl Fn(&R, &R) -> Option<Write> + Sync,
     ) -> Result<Result<R, E>, TableError> {
         let mut round = self.store.backoff();
         loop {
@@ -224,7 +224,8 @@ impl Table {
             let (known, mut named) = (was.references(&self.tenant), is.references(&self.tenant));
             named.retain(|new| !known.iter().any(|old| (&old.key, old.proof) == (&new.key, new.proof)));
             self.require(&Required::all(None, named)).await?;
-            let transaction = self.replacing(id, (&was, &is), version, by)?;
+            let mut transaction = self.replacing(id, (&was, &is), version, by)?;
+            transaction.writes.extend(with(&was, &is));
             let committed = match &transaction.writes[..] {
                 [Write::Put { item, condition: Some(condition), values }] => {
                     self.store.put_if(item, condition, values).await
@@ -284,14 +285,15 @@ impl Table {
     /// The same, unless `check` refuses.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is none; inside, what `check` refused.
+    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where nobody can tell who has removed it; inside, what
+    /// `check` refused.
     pub async fn remove_if<R: Listed, E>(
         &self,
         id: R::Id,
         check: impl Fn(&R) -> Result<(), E> + Sync,
     ) -> Result<Result<R, E>, TableError> {
         let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
-        let mut round = self.store.backoff();
+        let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
         loop {
             let version = version(&item);
             let row: R = from_item(item)?;
@@ -307,10 +309,10 @@ impl Table {
             }
             transaction.hold(id, Some(&row), None);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
-            match self.store.transact(&transaction.writes).await {
+            match self.store.transact_noting(&transaction.writes, &lost).await {
                 Ok(()) => return Ok(Ok(row)),
                 Err(Cancelled::Condition(_, stands)) => {
-                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
+                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             }
@@ -342,26 +344,41 @@ impl Transaction<'_> {
         self.write(Write::put(item));
     }
 
-    /// Turns `ordinals`, which have no row or whose rows the transaction removes, into holes of `list`.
-    pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u32>) {
-        let mut blocks: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
+    pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
+        self.add_holes(list, ordinals, false);
+    }
+
+    /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is one. A condition has room for a hundred.
+    pub(super) fn new_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
+        self.add_holes(list, ordinals, true);
+    }
+
+    fn add_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>, must_be_new: bool) {
+        let mut blocks: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in ordinals {
             blocks.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
         }
-        let mut sections: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        let mut sections: BTreeMap<u64, Vec<(u64, usize)>> = BTreeMap::new();
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
-            let holes = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
+            let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
+            let mut values = values([(":holes", all)]);
+            let mut conditions = Vec::new();
+            for hole in holes.iter().filter(|_| must_be_new) {
+                values.insert(format!(":hole{hole}"), number(hole));
+                conditions.push(format!("NOT contains(holes, :hole{hole})"));
+            }
             self.write(Write::Update {
                 key: list_block(self.tenant(), list, block),
                 expression: "ADD holes :holes".into(),
-                condition: None,
-                values: values([(":holes", holes)]),
+                condition: must_be_new.then(|| conditions.join(" AND ").into()),
+                values,
             });
         }
         for (section, counts) in sections {
             let count =
-                |(block, holes): &(u32, usize)| ((format!(":b{block}"), number(holes)), format!("b{block} :b{block}"));
+                |(block, holes): &(u64, usize)| ((format!(":b{block}"), number(holes)), format!("b{block} :b{block}"));
             let (values, additions): (Item, Vec<String>) = counts.iter().map(count).unzip();
             self.write(Write::Update {
                 key: list_section(self.tenant(), list, section),

@@ -1,4 +1,5 @@
-//! The calls of the SDK, each in one place, with what they cost and how they fail. Nothing outside this file calls it.
+//! The calls of the SDK about single items and batches, each in one place, with what they cost and how they fail. Queries and transactions
+//! have files of their own; nothing else calls the SDK.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,26 +8,23 @@ use std::time::Instant;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConsumedCapacity, DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity,
-    ReturnValue, ReturnValuesOnConditionCheckFailure, WriteRequest,
+    ConsumedCapacity, DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, ReturnValue,
+    ReturnValuesOnConditionCheckFailure, WriteRequest,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::request::error::chain;
 use crate::runtime::meter::{Meter, Unit};
 use crate::table::TableError;
-use crate::table::keys::{DUE_INDEX, Key};
-use crate::table::reservation::Recent;
+use crate::table::keys::Key;
+use crate::table::recent::Recent;
 use crate::table::retry::{Backoff, LostAnswer, PATIENCE, failure, is_conflict};
 use crate::table::transaction::Cancelled;
-use crate::table::wire::{QueryOutput, Record, Rows};
 
 /// The most actions of a transaction.
 pub const TRANSACTION_LIMIT: usize = 100;
@@ -123,7 +121,15 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn put(&self, item: Item) -> Result<(), TableError> {
-        Ok(self.put_where(&item, None, &Item::new()).await?)
+        Ok(self.put_noting(&item, &LostAnswer::default()).await?)
+    }
+
+    /// The same, and notes in `lost` whether an attempt got no answer: then the item may be there where this fails.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub(super) async fn put_noting(&self, item: &Item, lost: &LostAnswer) -> Result<(), Cancelled> {
+        self.put_where(item, None, &Item::new(), lost).await
     }
 
     /// Puts `item` where `condition` holds of what was there before.
@@ -131,10 +137,16 @@ impl Store {
     /// # Errors
     /// [`Cancelled::Condition`] with what was there, where it does not. It may be `item` itself, where an attempt's answer was lost.
     pub(crate) async fn put_if(&self, item: &Item, condition: &'static str, values: &Item) -> Result<(), Cancelled> {
-        self.put_where(item, Some(condition), values).await
+        self.put_where(item, Some(condition), values, &LostAnswer::default()).await
     }
 
-    async fn put_where(&self, item: &Item, condition: Option<&'static str>, values: &Item) -> Result<(), Cancelled> {
+    async fn put_where(
+        &self,
+        item: &Item,
+        condition: Option<&'static str>,
+        values: &Item,
+        lost: &LostAnswer,
+    ) -> Result<(), Cancelled> {
         let mut round = self.backoff();
         loop {
             let call = self.client.put_item().table_name(&*self.table_name).set_item(Some(item.clone()));
@@ -144,8 +156,9 @@ impl Store {
             // Without a condition it must not be asked for.
             let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
             let call = call.set_return_values_on_condition_check_failure(stood);
+            let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
             let under_way = self.calls.begin(&self.meter).await;
-            let error = match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+            let error = match call.customize().interceptor(lost.clone()).send().await {
                 Ok(output) => {
                     under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
                     return Ok(());
@@ -196,11 +209,25 @@ impl Store {
         condition: Option<&str>,
         values: &Item,
     ) -> Result<Item, Cancelled> {
+        self.update_noting(key, (expression, condition), values, &LostAnswer::default()).await
+    }
+
+    /// The same, and notes in `lost` whether an attempt got no answer.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub(super) async fn update_noting(
+        &self,
+        key: &Key,
+        (expression, condition): (&str, Option<&str>),
+        values: &Item,
+        lost: &LostAnswer,
+    ) -> Result<Item, Cancelled> {
         let mut round = self.backoff();
         loop {
             let call = self.update_item(key, expression, condition, values);
             let under_way = self.calls.begin(&self.meter).await;
-            let error = match call.send().await {
+            let error = match call.customize().interceptor(lost.clone()).send().await {
                 Ok(output) => {
                     under_way.end(Unit::Write, units(output.consumed_capacity.as_ref()));
                     return Ok(output.attributes.unwrap_or_default());
@@ -243,9 +270,8 @@ impl Store {
     /// [`TableError::Missing`] where there is none. Where an attempt's answer was lost and the next found nothing, nobody can tell
     /// who removed it: that is [`TableError::Unavailable`].
     pub(crate) async fn delete(&self, key: &Key) -> Result<Item, TableError> {
-        let mut round = self.backoff();
+        let (mut round, lost) = (self.backoff(), LostAnswer::default());
         loop {
-            let lost = LostAnswer::default();
             let call = self.client.delete_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
             let call = call.condition_expression(EXISTS).return_values(ReturnValue::AllOld);
             let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
@@ -257,119 +283,10 @@ impl Store {
             match result {
                 Ok(output) => return output.attributes.ok_or(TableError::Missing),
                 Err(error) if is_conflict(&error) && round.wait().await => {}
-                Err(error) if error.code() == Some("ConditionalCheckFailedException") => {
-                    return Err(if lost.happened() {
-                        TableError::Unavailable("the answer to a delete was lost".into())
-                    } else {
-                        TableError::Missing
-                    });
-                }
+                Err(error) if error.code() == Some("ConditionalCheckFailedException") => return Err(lost.missing()),
                 Err(error) => return Err(failure(&error)),
             }
         }
-    }
-
-    /// The items of a partition from the sort key `from` on, in order, at most `limit`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn query(&self, pk: &str, from: &str, limit: Option<usize>) -> Result<Vec<Item>, TableError> {
-        let mut items = Vec::new();
-        let mut start = None;
-        loop {
-            let call = self.range(pk, from, start.take(), limit.map(|limit| limit - items.len()));
-            let under_way = self.calls.begin(&self.meter).await;
-            let result = call.send().await;
-            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-            under_way.end(Unit::Read, units(consumed));
-            let output = result.map_err(|error| failure(&error))?;
-            items.extend(output.items.unwrap_or_default());
-            start = output.last_evaluated_key.filter(|_| limit.is_none_or(|limit| items.len() < limit));
-            if start.is_none() {
-                return Ok(items);
-            }
-        }
-    }
-
-    /// The first items of a partition, at most `limit` and 1 MB, and whether there are more; of each only the attributes of `projection`,
-    /// where there is one.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn some_of(
-        &self,
-        pk: &str,
-        projection: Option<&str>,
-        limit: usize,
-    ) -> Result<(Vec<Item>, bool), TableError> {
-        // Nothing stands before it in a partition.
-        let call = self.range(pk, "!", None, Some(limit)).set_projection_expression(projection.map(str::to_owned));
-        let under_way = self.calls.begin(&self.meter).await;
-        let result = call.send().await;
-        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-        under_way.end(Unit::Read, units(consumed));
-        let output = result.map_err(|error| failure(&error))?;
-        Ok((output.items.unwrap_or_default(), output.last_evaluated_key.is_some()))
-    }
-
-    /// The same, as the records that they hold.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn query_records<R: DeserializeOwned>(
-        &self,
-        pk: &str,
-        from: &str,
-        limit: Option<usize>,
-    ) -> Result<Vec<R>, TableError> {
-        // What cannot be read counts as read: a page is not made longer for it.
-        let (mut records, mut answered) = (Vec::new(), 0);
-        let mut start = None;
-        loop {
-            let rows = Rows::default();
-            let call = self.range(pk, from, start.take(), limit.map(|limit| limit - answered));
-            let under_way = self.calls.begin(&self.meter).await;
-            let result = call.customize().interceptor(rows.clone()).send().await.map_err(|error| failure(&error));
-            let answer = result.and_then(|_| QueryOutput::<R>::read(&rows.take()));
-            let consumed = answer.as_ref().ok().and_then(|answer| answer.consumed_capacity.as_ref());
-            under_way.end(Unit::Read, consumed.map_or(0.0, |consumed| consumed.capacity_units));
-            let answer = answer?;
-            answered += answer.read;
-            records.extend(answer.items);
-            let next = answer.last_evaluated_key.filter(|_| limit.is_none_or(|limit| answered < limit));
-            start = next.map(|Record(key)| key.attributes());
-            if start.is_none() {
-                return Ok(records);
-            }
-        }
-    }
-
-    /// The call that reads a partition from the sort key `from` on, or from behind `start`.
-    fn range(&self, pk: &str, from: &str, start: Option<Item>, limit: Option<usize>) -> QueryFluentBuilder {
-        let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
-        let call = self.client.query().table_name(&*self.table_name).consistent_read(true).set_limit(limit);
-        let call = call.key_condition_expression("pk = :pk AND sk >= :from");
-        let call = call.expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()));
-        let call = call.expression_attribute_values(":from", AttributeValue::S(from.to_owned()));
-        call.set_exclusive_start_key(start).return_consumed_capacity(ReturnConsumedCapacity::Total)
-    }
-
-    /// The keys of a secondary index's items whose sort key is not beyond `until`, the lowest first, at most `limit`. An index is
-    /// brought up to date a moment after its table.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn query_due(&self, partition: &str, until: &str, limit: i32) -> Result<Vec<Key>, TableError> {
-        let call = self.client.query().table_name(&*self.table_name).index_name(DUE_INDEX).limit(limit);
-        let call = call.key_condition_expression("due_pk = :due_pk AND due_at <= :until");
-        let call = call.expression_attribute_values(":due_pk", text(partition));
-        let call = call.expression_attribute_values(":until", text(until));
-        let under_way = self.calls.begin(&self.meter).await;
-        let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-        under_way.end(Unit::Read, units(consumed));
-        let output = result.map_err(|error| failure(&error))?;
-        Ok(output.items.unwrap_or_default().iter().filter_map(key_of).collect())
     }
 
     /// The ids of the records at these keys, at most [`BATCH_GET_LIMIT`]; those that are not there are left out. Without `consistent`, an

@@ -88,10 +88,13 @@ pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
 /// A record that stands alone.
 pub trait Single: Stored {}
 
-/// A record that stands in a list: the last 32 bits of its id are its ordinal there.
+/// A record that stands in a list: the last bits of its id are its ordinal there.
 pub trait Listed: Stored + Declared {
     /// Whose list it is, where an organisation has more than one of them.
     type Of: Of;
+
+    /// Whether the rows lie in several partitions where there are many of them: where more may be written than a thousand units a second.
+    const SPREADS: bool = false;
 
     /// The list.
     fn list(of: Self::Of) -> String;
@@ -100,7 +103,7 @@ pub trait Listed: Stored + Declared {
     fn list_of(id: Self::Id) -> String;
 
     /// The id of the row at `ordinal`, made of a fresh one.
-    fn id_at(of: Self::Of, id: Uuid, ordinal: u32) -> Self::Id;
+    fn id_at(of: Self::Of, id: Uuid, ordinal: u64) -> Self::Id;
 
     /// The record that a row of this list belongs to, which has to exist.
     fn parent(_: &Tenant, _: Self::Of) -> Option<Reference> {

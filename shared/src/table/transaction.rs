@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::request::tenant::Tenant;
 use crate::runtime::meter::Unit;
 use crate::table::keys::{Key, TTL, made_by};
-use crate::table::retry::{failure, is_conflict};
+use crate::table::retry::{LostAnswer, failure};
 use crate::table::store::{Item, Store, broken, names, number, some, text, units};
 use crate::table::unique::UniqueValue;
 use crate::table::{Table, TableError};
@@ -83,7 +83,7 @@ impl Write {
     }
 }
 
-/// Why a transaction did nothing.
+/// Why a write did nothing, as far as the answer to its last attempt tells.
 #[derive(Debug)]
 pub enum Cancelled {
     /// The condition of the action at this index did not hold; the item as it was, where there was one.
@@ -132,9 +132,14 @@ impl<'a> Transaction<'a> {
 
     /// Notes that `origin` has made the record `id`, on condition that it has made none; returns the action's place.
     pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> usize {
+        self.made_by_until(origin, id, now.plus_seconds(REMEMBERED))
+    }
+
+    /// The same, which is remembered until `until`.
+    pub fn made_by_until(&mut self, origin: Uuid, id: Uuid, until: Timestamp) -> usize {
         let mut marker = made_by(&self.table.tenant, origin).attributes();
         marker.insert("id".to_owned(), text(id));
-        marker.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
+        marker.insert(TTL.to_owned(), number(until.unix_seconds()));
         self.write(Write::create(marker))
     }
 }
@@ -145,28 +150,53 @@ impl Store {
     /// # Errors
     /// [`Cancelled`] says whose condition failed.
     pub(crate) async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
-        let mut round = self.backoff();
-        loop {
-            match self.transact_once(writes).await {
-                Err(Cancelled::Conflict(_)) if round.wait().await => {}
-                result => return result,
-            }
-        }
+        self.transact_noting(writes, &LostAnswer::default()).await
     }
 
-    /// The same, without trying again: for conditions that are likely not to hold any more by then.
+    /// The same, and notes in `lost` whether an attempt got no answer: then `writes` may be done where this fails, or may yet be.
     ///
     /// # Errors
     /// [`Cancelled`].
-    pub(crate) async fn transact_once(&self, writes: &[Write]) -> Result<(), Cancelled> {
+    pub(crate) async fn transact_noting(&self, writes: &[Write], lost: &LostAnswer) -> Result<(), Cancelled> {
+        self.attempts(writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await
+    }
+
+    /// The same, without trying again where it meets another transaction: for conditions that are likely not to hold any more by then.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub(crate) async fn transact_once(&self, writes: &[Write], lost: &LostAnswer) -> Result<(), Cancelled> {
+        self.attempts(writes, lost, |_| false).await
+    }
+
+    /// Attempts a transaction until it has an answer that is not to be tried `again`.
+    async fn attempts(
+        &self,
+        writes: &[Write],
+        lost: &LostAnswer,
+        again: impl Fn(&Cancelled) -> bool + Send,
+    ) -> Result<(), Cancelled> {
         let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
         let actions = actions.map_err(Cancelled::Failed)?;
-        let call = self.client.transact_write_items().set_transact_items(Some(actions));
-        let under_way = self.calls.begin(&self.meter).await;
-        let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
-        under_way.end(Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
-        result.map(drop).map_err(|error| cancelled(&error))
+        let (mut token, mut round) = (request_token(), self.backoff());
+        loop {
+            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let call = call.client_request_token(&token).return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let under_way = self.calls.begin(&self.meter).await;
+            let result = call.customize().interceptor(lost.clone()).send().await;
+            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref());
+            under_way.end(Unit::Write, consumed.unwrap_or_default().iter().map(|one| units(Some(one))).sum());
+            let Err(error) = result else { return Ok(()) };
+            let cancelled = cancelled(&error);
+            if !((lost.is_in_progress() || again(&cancelled)) && round.wait().await) {
+                return Err(cancelled);
+            }
+            // Of attempts with one token, those of the SDK among them, DynamoDB carries out one at most. Where every attempt was answered, nothing
+            // was done: the next one is a new transaction.
+            if !lost.happened() {
+                token = request_token();
+            }
+        }
     }
 
     fn action(&self, write: &Write) -> Result<TransactWriteItem, TableError> {
@@ -227,17 +257,19 @@ impl Store {
     }
 }
 
-/// The reasons for which DynamoDB cancels a transaction that may succeed a moment later. The SDK does not try again by itself.
+/// A `ClientRequestToken`.
+fn request_token() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+/// The reasons for which DynamoDB cancels a transaction that may succeed a moment later. The SDK does not try again by itself where a
+/// transaction was cancelled; where it is in progress, it does.
 const PASSING: [&str; 4] =
     ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "InternalServerError"];
 
 /// Why a transaction was cancelled. A condition that does not hold is told first: nothing else matters then.
 fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled {
-    let Some(reasons) = reasons(error) else {
-        // The SDK does not try it again by itself.
-        let failure = failure(error);
-        return if is_conflict(error) { Cancelled::Conflict(failure.to_string()) } else { Cancelled::Failed(failure) };
-    };
+    let Some(reasons) = reasons(error) else { return Cancelled::Failed(failure(error)) };
     let failed = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
     if let Some(index) = failed {
         return Cancelled::Condition(index, reasons.get(index).and_then(|reason| reason.item.clone()));

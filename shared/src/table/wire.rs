@@ -107,14 +107,14 @@ impl<R: DeserializeOwned> QueryOutput<R> {
     ///
     /// # Errors
     /// [`TableError::Broken`] where it is no output at all.
-    pub fn read(json: &[u8]) -> Result<Self, TableError> {
-        if let Ok(Output { items, last_evaluated_key, consumed_capacity }) = serde_json::from_slice(json) {
+    pub fn read(json: &str) -> Result<Self, TableError> {
+        if let Ok(Output { items, last_evaluated_key, consumed_capacity }) = serde_json::from_str(json) {
             let items: Vec<R> = items.into_iter().map(|Record(record)| record).collect();
             return Ok(Self { read: items.len(), items, last_evaluated_key, consumed_capacity });
         }
         // The items once more, one by one: nearly always all of them can be read, and this is work for nothing.
         let output: Output<&RawValue> =
-            serde_json::from_slice(json).map_err(|error| TableError::Broken(error.to_string()))?;
+            serde_json::from_str(json).map_err(|error| TableError::Broken(error.to_string()))?;
         let one = |item: &&RawValue| {
             let record = serde_json::from_str::<Record<R>>(item.get());
             let failed = |error: &serde_json::Error| {

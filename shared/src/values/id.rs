@@ -160,36 +160,56 @@ pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(now.unix_millis().unsigned_abs(), &random).into_uuid()
 }
 
-/// `id` with its last 32 bits replaced by `ordinal`. RFC 9562 allows a counter there; 42 random bits remain.
-pub fn with_ordinal(id: Uuid, ordinal: u32) -> Uuid {
-    Uuid::from_u128(id.as_u128() & !u128::from(u32::MAX) | u128::from(ordinal))
+/// The first ordinal of the rows of a list that are spread over several partitions. Other rows have one below 2³¹.
+pub const SPREAD: u64 = 1 << 42;
+
+/// The last bits of an id: those of an ordinal, or the last ones of one that is spread.
+const LOW: u128 = (1 << LOW_BITS) - 1;
+const LOW_BITS: u32 = 31;
+/// The bit before them, which says that the ordinal is spread.
+const IS_SPREAD: u128 = 1 << LOW_BITS;
+/// The bits before that one, which a spread ordinal has besides.
+const HIGH: u128 = ((1 << 11) - 1) << (LOW_BITS + 1);
+
+/// `id` with its last 32 bits replaced by `ordinal`, or its last 43 where that is spread. RFC 9562 allows a counter there; 42 or 31 random bits
+/// remain.
+pub fn with_ordinal(id: Uuid, ordinal: u64) -> Uuid {
+    let (bits, is_spread, ordinal) = (id.as_u128() & !(LOW | IS_SPREAD), ordinal >= SPREAD, u128::from(ordinal));
+    let low = bits | ordinal & LOW;
+    Uuid::from_u128(if is_spread { low & !HIGH | IS_SPREAD | ordinal << 1 & HIGH } else { low })
 }
 
 /// The ordinal that [`with_ordinal`] wrote.
-pub const fn ordinal(id: Uuid) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the last 32 bits are what is wanted")]
-    let ordinal = id.as_u128() as u32;
-    ordinal
+pub const fn ordinal(id: Uuid) -> u64 {
+    let bits = id.as_u128();
+    let low = last_64(bits & LOW);
+    if bits & IS_SPREAD == 0 { low } else { SPREAD | last_64((bits & HIGH) >> 1) | low }
 }
 
-/// `id` with two ordinals: its own in the last 32 bits, and before them that of its parent's row. Ten random bits remain, which is enough:
-/// no two rows of an organisation have the same two ordinals.
-pub fn with_ordinals(id: Uuid, parent: u32, own: u32) -> Uuid {
-    let (low, high) = (u128::from(parent & PARENT_LOW), u128::from(parent >> PARENT_LOW_BITS));
-    let cleared = with_ordinal(id, own).as_u128() & !(u128::from(PARENT_LOW) << 32) & !(0b11 << 64);
+#[expect(clippy::cast_possible_truncation, reason = "the last 64 bits are what is wanted")]
+const fn last_64(bits: u128) -> u64 {
+    bits as u64
+}
+
+/// `id` with two ordinals: its own in the last 32 bits, and before them that of its parent's row, neither of them spread. Ten random bits remain, which
+/// is enough: no two rows of an organisation have the same two ordinals.
+pub fn with_ordinals(id: Uuid, parent: u64, own: u64) -> Uuid {
+    let parent = u128::from(parent) & ((1 << PARENT_BITS) - 1);
+    let (low, high) = (parent & PARENT_LOW, parent >> PARENT_LOW_BITS);
+    let cleared = with_ordinal(id, own).as_u128() & !(PARENT_LOW << 32) & !(0b11 << 64);
     Uuid::from_u128(cleared | low << 32 | high << 64)
 }
 
 /// The parent's ordinal that [`with_ordinals`] wrote.
-pub const fn parent_ordinal(id: Uuid) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "30 bits and 2 are what is wanted")]
-    let (low, high) = ((id.as_u128() >> 32) as u32 & PARENT_LOW, (id.as_u128() >> 64) as u32 & 0b11);
-    high << PARENT_LOW_BITS | low
+pub const fn parent_ordinal(id: Uuid) -> u64 {
+    let (low, high) = (id.as_u128() >> 32 & PARENT_LOW, id.as_u128() >> 64 & 0b11);
+    last_64(high << PARENT_LOW_BITS | low)
 }
 
-/// The bits of the parent's ordinal between the variant and the row's own ordinal. The other two bits are before the variant.
+/// The bits of the parent's ordinal: most of them are between the variant and the row's own ordinal, and two before the variant.
+const PARENT_BITS: u32 = PARENT_LOW_BITS + 2;
 const PARENT_LOW_BITS: u32 = 30;
-const PARENT_LOW: u32 = (1 << PARENT_LOW_BITS) - 1;
+const PARENT_LOW: u128 = (1 << PARENT_LOW_BITS) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -198,20 +218,23 @@ mod tests {
     #[test]
     fn an_id_carries_its_ordinal_and_keeps_version_and_order() {
         let id = uuid_v7(Timestamp::from_unix_millis(1_700_000_000_000), [0xFF; 10]);
-        for place in [0, 1, 4095, u32::MAX] {
+        let low = 1 << LOW_BITS;
+        for place in [0, 1, 4095, low - 1, SPREAD, SPREAD + 1, SPREAD + low, 2 * SPREAD - 1] {
             let with = with_ordinal(id, place);
             assert_eq!(ordinal(with), place);
             assert_eq!(with.get_version_num(), 7);
             assert_eq!(with.get_variant(), uuid::Variant::RFC4122);
+            assert_eq!(ordinal(with_ordinal(with, 7)), 7, "instead of the one that it had");
         }
         assert!(with_ordinal(id, 1) < with_ordinal(id, 2));
+        assert!(with_ordinal(id, SPREAD + low - 1) < with_ordinal(id, SPREAD + low));
     }
 
     #[test]
     fn an_id_carries_two_ordinals_and_keeps_version_time_and_order() {
         let id = uuid_v7(Timestamp::from_unix_millis(1_700_000_000_000), [0xA5; 10]);
-        for parent in [0, 1, 4095, PARENT_LOW, PARENT_LOW + 1, u32::MAX] {
-            for own in [0, 7, u32::MAX] {
+        for parent in [0, 1, 4095, (1 << PARENT_LOW_BITS) - 1, 1 << PARENT_LOW_BITS, u64::from(u32::MAX)] {
+            for own in [0, 7, (1 << LOW_BITS) - 1] {
                 let with = with_ordinals(id, parent, own);
                 assert_eq!((parent_ordinal(with), ordinal(with)), (parent, own));
                 assert_eq!((with.get_version_num(), with.get_variant()), (7, uuid::Variant::RFC4122));

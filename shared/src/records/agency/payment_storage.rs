@@ -219,8 +219,9 @@ impl Table {
         if lookup_keys.is_empty() {
             return Ok(None);
         }
+        // Those of a list that is not spread.
         let rows = keys::list_row(&self.tenant, &BillingPlan::list(agency), 0);
-        let plans = self.store.query_records::<BillingPlan>(&rows.pk, &rows.sk, Some(PLANS)).await?;
+        let plans = self.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), Some(PLANS)).await?.records;
         let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
         Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
     }

@@ -95,6 +95,6 @@ impl Store {
     /// [`TableError`].
     pub async fn api_keys_of(&self, org: OrgId) -> Result<Vec<ApiKeyRecord>, TableError> {
         let first = listed_api_key(org, ApiKeyId(Uuid::nil()));
-        self.query_records(&first.pk, &first.sk, None).await
+        Ok(self.query_records(&first.pk, (&first.sk, None), None).await?.records)
     }
 }

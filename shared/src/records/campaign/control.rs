@@ -211,7 +211,7 @@ impl Table {
             control(campaign, standing(&was, &beside), now).map_err(Unchanged::Refused)?;
             if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
         };
-        let changed = match self.try_change_item(item, id, by, change).await? {
+        let changed = match self.try_change_item(item, id, by, change, |_, _| None).await? {
             Ok(changed) => changed,
             Err(Unchanged::Already(campaign)) => *campaign,
             Err(Unchanged::Refused(error)) => return Ok(Err(error)),

@@ -54,8 +54,10 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
     let schedule = lease.campaign.schedule();
-    let beside = table.beside_campaign(lease.campaign.id.run());
-    let (channel, beside) = futures_util::try_join!(channel(table, lease.campaign.widget_id), beside)?;
+    let (run, read_from) = (lease.campaign.id.run(), clock.now());
+    let (channel, beside) =
+        futures_util::try_join!(channel(table, lease.campaign.widget_id), table.beside_campaign(run))?;
+    let mut hidden = HiddenPlaces::of(beside.staged, read_from);
     if let Some(CampaignText { version, text, .. }) = beside.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
@@ -69,10 +71,20 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             table.interrupt_campaign(&lease, opens).await?;
             return Ok(());
         }
+        if lease.next >= hidden.under_way {
+            let read_from = clock.now();
+            hidden = HiddenPlaces::of(table.beside_campaign(run).await?.staged, read_from);
+            if lease.next >= hidden.under_way {
+                // The request that adds them may still commit them.
+                table.release_lease(&lease, clock.now()).await?;
+                return Ok(());
+            }
+        }
+        let end = places.min(hidden.under_way);
         let until = Until { deadline, closes: schedule.as_ref().and_then(|schedule| schedule.closes(clock.now())) };
         let found = match ahead.take() {
             Some(chunk) => chunk,
-            None => chunk(cx, table, &lease.campaign, (lease.next..places, &beside.staged), until).await?,
+            None => chunk(cx, table, &lease.campaign, (lease.next..end, &hidden), until).await?,
         };
         let Some(Chunk { contacts, slots, next }) = found else {
             table.release_lease(&lease, clock.now()).await?;
@@ -80,10 +92,10 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         };
         // At high rates the times of the next contacts are reserved before these have passed.
         let further = async {
-            if together == 1 || next >= places {
+            if together == 1 || next >= end {
                 return Ok(None);
             }
-            chunk(cx, table, &lease.campaign, (next..places, &beside.staged), until).await.map(Some)
+            chunk(cx, table, &lease.campaign, (next..end, &hidden), until).await.map(Some)
         };
         let this = dispatch_all(cx, table, &lease.campaign, (&contacts, &slots, together), &channel);
         let (dispatched, further) = futures_util::join!(this, further);
@@ -93,10 +105,24 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             return Ok(());
         }
     }
-    let now = clock.now();
-    let staged = beside.staged.iter().filter(|staged| staged.expires_at > now).map(|staged| staged.first).min();
-    table.finish_campaign(&lease, staged, now).await?;
+    table.finish_campaign(&lease, clock.now()).await?;
     Ok(())
+}
+
+/// The places of a campaign that are not dispatched now, by the markers beside it.
+struct HiddenPlaces {
+    /// Those of requests that died, which are never dispatched.
+    dead: Vec<StagedContacts>,
+    /// The first place of a request that may still commit: the dispatch does not go beyond it.
+    under_way: u32,
+}
+
+impl HiddenPlaces {
+    /// By markers that were read from `read_from` on. One that was still there after it had expired is that of a dead request.
+    fn of(staged: Vec<StagedContacts>, read_from: Timestamp) -> Self {
+        let (dead, under_way): (Vec<_>, Vec<_>) = staged.into_iter().partition(|staged| staged.expires_at <= read_from);
+        Self { dead, under_way: under_way.iter().map(|staged| staged.first).min().unwrap_or(u32::MAX) }
+    }
 }
 
 /// When no more contacts are dispatched.
@@ -131,7 +157,7 @@ async fn chunk(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
-    (places, staged): (Range<u32>, &[StagedContacts]),
+    (places, hidden): (Range<u32>, &HiddenPlaces),
     until: Until,
 ) -> Result<Option<Chunk>> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
@@ -147,8 +173,8 @@ async fn chunk(
         let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
         try_join_all(dispatched.map(|contact| table.unpark_delivery(campaign, contact, clock.now()))).await?;
         contacts = found;
-        let is_staged = |contact: &CampaignContact| staged.iter().any(|staged| staged.has(contact.id));
-        contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_staged(contact));
+        let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
+        contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
         next = end;
         window = SEARCH.max(count);
         // Those behind the last one wait for the next chunk.
@@ -207,9 +233,15 @@ async fn dispatch_all(
             }
         };
         let this = dispatch(cx, table, campaign, (group, prepared.take()), channel);
-        let (dispatched, next) = futures_util::join!(this, next);
-        dispatched?;
-        prepared = next?;
+        match futures_util::join!(this, next) {
+            (Ok(()), next) => prepared = next?,
+            (Err(error), next) => {
+                if let Ok(Some((_, places))) = next {
+                    table.give_places_back(places).await;
+                }
+                return Err(error);
+            }
+        }
     }
     Ok(())
 }
@@ -234,7 +266,7 @@ async fn dispatch(
     cx: &EventContext<'_>,
     table: &Table,
     campaign: &Campaign,
-    (contacts, prepared): (&[CampaignContact], Option<Prepared>),
+    (contacts, mut prepared): (&[CampaignContact], Option<Prepared>),
     channel: &Result<(Widget, AssistantId), &'static str>,
 ) -> Result<()> {
     let now = cx.service.clock.now();
@@ -248,7 +280,7 @@ async fn dispatch(
         }
     };
     if contacts.len() > 1 {
-        let (all, places) = match prepared {
+        let (all, places) = match prepared.take() {
             Some(prepared) => prepared,
             None => prepare(cx, table, campaign, contacts, channel).await?,
         };
@@ -259,7 +291,10 @@ async fn dispatch(
     for contact in contacts.chunks(1) {
         let mut attempts = ATTEMPTS;
         loop {
-            let (one, place) = prepare(cx, table, campaign, contact, channel).await?;
+            let (one, place) = match prepared.take() {
+                Some(prepared) => prepared,
+                None => prepare(cx, table, campaign, contact, channel).await?,
+            };
             if table.dispatch(campaign, &one, place, now).await? != Dispatched::ThreadMoved {
                 break;
             }

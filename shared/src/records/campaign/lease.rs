@@ -80,24 +80,18 @@ impl Table {
         self.while_leased(lease, "SET due_at = :now ADD version :one", &[(":now", text(now))]).await
     }
 
-    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due, or at its next execution. `staged` is the first place of
-    /// what was being added all the while, and so was not looked at.
+    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due, or at its next execution.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn finish_campaign(
-        &self,
-        lease: &Lease,
-        staged: Option<u32>,
-        now: Timestamp,
-    ) -> Result<bool, TableError> {
+    pub async fn finish_campaign(&self, lease: &Lease, now: Timestamp) -> Result<bool, TableError> {
         let campaign = &lease.campaign;
         let Some(schedule) = campaign.schedule() else {
             let expression = "REMOVE due_pk, due_at, until_place, unscheduled ADD version :one";
             return self.while_leased(lease, expression, &[]).await;
         };
         let until = lease.until();
-        let from = (":from", number(staged.map_or(until, |staged| staged.min(until))));
+        let from = (":from", number(until));
         let ran = (":now", text(now));
         let next = match campaign.execution_at {
             Some(next) if campaign.unscheduled => Some(next),
@@ -117,14 +111,12 @@ impl Table {
             return self.while_leased(lease, &expression, &also).await;
         }
         // It is the last execution, which waits for what was added meanwhile.
-        if staged.is_none_or(|staged| staged >= until) {
-            let expression = "SET last_run_at = :now \
-                REMOVE due_pk, due_at, until_place, unscheduled, execution_at ADD version :one";
-            let nothing_added = "due_at = :mine AND counts.queued = :until";
-            let also = [(":until", number(until)), ran.clone()];
-            if self.while_leased_and(lease, nothing_added, expression, &also).await? {
-                return Ok(true);
-            }
+        let expression = "SET last_run_at = :now \
+            REMOVE due_pk, due_at, until_place, unscheduled, execution_at ADD version :one";
+        let nothing_added = "due_at = :mine AND counts.queued = :until";
+        let also = [(":until", number(until)), ran.clone()];
+        if self.while_leased_and(lease, nothing_added, expression, &also).await? {
+            return Ok(true);
         }
         let expression = "SET due_at = :now, next_place = :from REMOVE until_place, unscheduled ADD version :one";
         self.while_leased(lease, expression, &[from, ran]).await

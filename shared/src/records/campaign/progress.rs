@@ -83,11 +83,12 @@ pub enum Dispatched {
     ThreadMoved,
 }
 
-/// The step that ends what a removed widget's connector has not got yet: the contacts fail, and say why.
-pub fn fail_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+/// The step that removes the deliveries of a removed widget's connector. The contacts of those that it has not got yet fail first, and say why.
+pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let endpoint = EndpointId(widget);
     Box::pin(async move {
-        let (deliveries, more) = table.some_rows::<Delivery>(endpoint).await?;
+        let rows = table.first_rows::<Delivery>(endpoint).await?;
+        let deliveries = rows.records::<Delivery>();
         let open = deliveries.iter().filter(|was| matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting));
         let ends: Vec<_> = open
             .filter_map(|was| Some((was, was.campaign_contact_id?)))
@@ -97,7 +98,8 @@ pub fn fail_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture
             })
             .collect();
         let ended: Vec<bool> = stream::iter(ends).buffer_unordered(ENDED_TOGETHER).try_collect().await?;
-        Ok(!more && ended.into_iter().all(|ended| ended))
+        // What has changed since it was read is for the next step.
+        Ok(ended.into_iter().all(|ended| ended) && table.remove_first(rows).await?)
     })
 }
 
@@ -143,21 +145,30 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn places_for(&self, dispatches: &[Dispatch]) -> Result<Places, TableError> {
-        let count = |wanted: fn(&Dispatch) -> bool| {
-            u32::try_from(dispatches.iter().filter(|dispatch| wanted(dispatch)).count()).unwrap_or(u32::MAX)
-        };
-        let endpoint = dispatches.iter().find_map(|dispatch| dispatch.connector).map(|(endpoint, _)| endpoint);
+        let count =
+            |wanted: fn(&Dispatch) -> bool| dispatches.iter().filter(|dispatch| wanted(dispatch)).count() as u64;
+        let endpoint =
+            dispatches.iter().find_map(|dispatch| dispatch.connector.as_ref()).map(|(endpoint, _)| *endpoint);
         let (openings, deliveries) =
             (count(|dispatch| dispatch.thread.is_none()), count(|dispatch| dispatch.connector.is_some()));
-        let opens = async {
-            if openings == 0 { Ok(None) } else { self.reserve::<Conversation>((), openings, None).await.map(Some) }
-        };
+        let opens =
+            async { if openings == 0 { Ok(None) } else { self.reserve::<Conversation>((), openings).await.map(Some) } };
         let delivers = async {
             let Some(endpoint) = endpoint else { return Ok(None) };
-            self.reserve::<Delivery>(endpoint, deliveries, None).await.map(Some)
+            self.reserve::<Delivery>(endpoint, deliveries).await.map(Some)
         };
-        let (conversations, deliveries) = futures_util::try_join!(opens, delivers)?;
-        Ok(Places { conversations, deliveries })
+        match futures_util::join!(opens, delivers) {
+            (Ok(conversations), Ok(deliveries)) => Ok(Places { conversations, deliveries }),
+            (Err(error), other) | (other, Err(error)) => {
+                self.give_back(other.ok().flatten()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives back the ordinals of rows that contacts do not get.
+    pub async fn give_places_back(&self, Places { conversations, deliveries }: Places) {
+        self.give_back(conversations.into_iter().chain(deliveries)).await;
     }
 
     /// Dispatches queued contacts, at most as many as [`together`] says: their conversations, their messages and their deliveries, in one transaction.
@@ -191,17 +202,17 @@ impl Table {
             let spoken = dispatch.thread.clone().or(opening).unwrap_or_else(|| dispatch.opening.clone());
             let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
             let place = delivery_places.next().unwrap_or_default();
-            let delivery = dispatch.connector.map(|(_, new)| new.id(place));
+            let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(place));
             let mut values = values([
                 (":conversation", text(spoken.id)),
                 (":status", text(status.as_str())),
                 (":none", null()),
                 (":round", number(campaign.round)),
                 (":delivery", delivery.map_or_else(null, text)),
-                (":endpoint", dispatch.connector.map_or_else(null, |(endpoint, _)| text(endpoint))),
+                (":endpoint", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint))),
                 (":now", text(now)),
             ]);
-            let before = u32::try_from(spoken.chat_count).unwrap_or(u32::MAX);
+            let before = spoken.chat_count;
             let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
             let mut said_at = dispatch.contact.said_at();
             said_at.extend(message.as_ref().map(|_| SaidAt(spoken.id, Some(before), campaign.text_version)));
@@ -223,10 +234,10 @@ impl Table {
                 (Some(thread), Some(message)) => drop(transaction.say(thread, message, text_of)?),
                 (Some(_), None) => {}
             }
-            if let Some((endpoint, new)) = dispatch.connector {
+            if let Some((endpoint, new)) = &dispatch.connector {
                 let message_id = message.as_ref().map(|message| message.id);
-                let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new };
-                transaction.deliver(endpoint, *place, new, now)?;
+                let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new.clone() };
+                transaction.deliver(*endpoint, *place, new, now)?;
             }
         }
         drop((places, delivery_places));

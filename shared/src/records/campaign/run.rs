@@ -75,7 +75,7 @@ impl NewCampaign {
         // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
         // dead attempt cannot set a sent contact back to queued.
         let contacts = CampaignContact::all_queued(&campaign, &contacts);
-        let place = cx.table.stage_campaign(&campaign, &contacts, same.origin(now)).await?;
+        let place = cx.table.stage_campaign(&campaign, &contacts).await?;
         Ok(cx.table.commit_campaign((&campaign, place), same, &found.earlier, now).await?.into())
     }
 }

@@ -10,7 +10,6 @@ use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
 use crate::request::input::{Input, Source, input_member, member, settle, words};
-use crate::table::reservation::Origin;
 use crate::table::rows::{NewRow, version, was_changed_by};
 use crate::table::store::{Item, from_item, made_id};
 use crate::table::transaction::{Cancelled, Transaction};
@@ -128,6 +127,7 @@ impl NewScheduledCampaign {
         require_room(&new)?;
         (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
         new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
+        new.has_pointers = true;
         new.plan(now);
         // As of a run, nothing refers to the staged contacts until the commit.
         let contacts = CampaignContact::all_queued(&new, &contacts);
@@ -263,8 +263,7 @@ impl Table {
         contacts: &[CampaignContact],
         row: NewRow<()>,
     ) -> Result<Campaign, TableError> {
-        let origin = row.origin.map(|id| Origin { id, at: row.now });
-        let place = self.stage_campaign(&new, contacts, origin).await?;
+        let place = self.stage_campaign(&new, contacts).await?;
         let at = |ordinal| CampaignId(with_ordinal(new.id.0, ordinal));
         let stored = Campaign { id: at(place.first()), message: None, ..new.clone() };
         let mut transaction = Transaction::new(self);

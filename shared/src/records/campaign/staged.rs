@@ -9,6 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::contact_pointers::{contact_pointer, pointer_item};
 use super::storage::{Beside, complete, contact_partitions, places_of, staged_contacts};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::request::context::Context;
@@ -26,7 +27,7 @@ const EXPIRES: i64 = 35;
 /// The most contacts that one transaction adds.
 const TOGETHER: usize = 16;
 /// Partitions of contacts that are read at the same time.
-const CONCURRENT_PARTITIONS: usize = 8;
+pub(super) const CONCURRENT_PARTITIONS: usize = 8;
 
 crate::input! {
     /// The input of add-campaign-contacts.
@@ -77,6 +78,8 @@ pub(super) enum Addition {
 pub(super) struct PlacedContacts {
     contacts: Vec<CampaignContact>,
     staged: StagedContacts,
+    /// Whether pointers lead to them.
+    have_pointers: bool,
 }
 
 impl PlacedContacts {
@@ -201,7 +204,11 @@ impl Table {
         if staged.iter().any(|staged| staged.expires_at > now) {
             return Ok(Ok(Addition::Waits));
         }
-        let known = self.contacts_of(campaign, first, &staged).await?;
+        let known = if campaign.has_pointers {
+            self.contacts_among(wanted, campaign.id.run(), &staged).await?
+        } else {
+            self.contacts_of(campaign, first, &staged).await?
+        };
         let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
         let end = first.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX));
         Ok(match end {
@@ -212,11 +219,12 @@ impl Table {
             _ => Ok(Addition::Contacts(PlacedContacts {
                 contacts: CampaignContact::queued_from(first, campaign.id, &new, cx.now()),
                 staged: StagedContacts { first, end, expires_at: now.plus_seconds(EXPIRES), by: cx.new_attempt() },
+                have_pointers: campaign.has_pointers,
             })),
         })
     }
 
-    /// The contacts that are in a campaign.
+    /// The contacts that are in a campaign without pointers.
     async fn contacts_of(
         &self,
         campaign: &Campaign,
@@ -241,7 +249,10 @@ impl Table {
     /// [`TableError`] where a contact cannot be stored.
     pub(super) fn with_places(&self, id: CampaignId, new: &PlacedContacts) -> Result<Vec<Write>, TableError> {
         if new.are_few() {
-            return new.contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?))).collect();
+            let contacts = new.contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?)));
+            let pointed = if new.have_pointers { &new.contacts[..] } else { &[] };
+            let pointers = pointed.iter().map(|contact| Ok(Write::put(pointer_item(&self.tenant, contact))));
+            return contacts.chain(pointers).collect();
         }
         let staged = &new.staged;
         let mut marker = staged_contacts(&self.tenant, id.run(), staged.first).attributes();
@@ -294,13 +305,13 @@ impl Table {
         if new.are_few() {
             return Ok(());
         }
-        self.stage_contacts(&new.contacts).await?;
-        self.commit_staged(id, &new.staged, cx.service.clock.now()).await
+        self.stage_contacts(&new.contacts, new.have_pointers).await?;
+        self.commit_staged(id, new, cx.service.clock.now()).await
     }
 
     /// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
-    async fn commit_staged(&self, id: CampaignId, staged: &StagedContacts, now: Timestamp) -> Result<(), TableError> {
-        let run = id.run();
+    async fn commit_staged(&self, id: CampaignId, new: &PlacedContacts, now: Timestamp) -> Result<(), TableError> {
+        let (run, staged) = (id.run(), &new.staged);
         if now >= staged.expires_at {
             return Err(TableError::Unavailable("it took too long".into()));
         }
@@ -314,8 +325,12 @@ impl Table {
             // The answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
             Err(Cancelled::Condition(..)) if self.find::<Campaign>(id).await?.is_some() => Ok(()),
             Err(Cancelled::Condition(..)) => {
-                let places = staged.first..staged.end;
-                let keys: Vec<_> = places.map(|place| self.key::<CampaignContact>(run.contact(place))).collect();
+                let mut keys: Vec<_> =
+                    new.contacts.iter().map(|contact| self.key::<CampaignContact>(contact.id)).collect();
+                if new.have_pointers {
+                    let pointer = |contact: &CampaignContact| contact_pointer(&self.tenant, run, contact.contact_id);
+                    keys.extend(new.contacts.iter().map(pointer));
+                }
                 self.store.delete_all(&keys).await?;
                 Err(TableError::Missing)
             }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
+use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
 use super::progress::{AS_READ, as_read};
 use super::staged::{StagedContacts, kept_changing};
 use super::text::{CampaignText, present_text, remove_contacts};
@@ -23,7 +24,8 @@ use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::cascade::{Owner, Partitions, Step, items, links};
 use crate::table::keys::{Key, row_of};
-use crate::table::reservation::{Origin, Reservation};
+use crate::table::reservation::Reservation;
+use crate::table::retry::LostAnswer;
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -86,7 +88,8 @@ fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
 // The contacts are removed before them: what became of them is counted only together with a change of one.
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
-        vec![run_pointer(tenant, CampaignId(id).run()).pk]
+        let run = CampaignId(id).run();
+        pointer_partitions(tenant, run).chain([run_pointer(tenant, run).pk]).collect()
     }
 }
 
@@ -208,12 +211,16 @@ impl Table {
         &self,
         campaign: &Campaign,
         contacts: &[CampaignContact],
-        origin: Option<Origin>,
     ) -> Result<Reservation, TableError> {
-        let reserve = self.reserve::<Campaign>((), 1, origin);
-        let say = self.stage_message(campaign);
-        let (staged, reserved, said) = futures_util::join!(self.stage_contacts(contacts), reserve, say);
-        said.and(staged).and(reserved)
+        let (reserve, say) = (self.reserve::<Campaign>((), 1), self.stage_message(campaign));
+        let (staged, reserved, said) =
+            futures_util::join!(self.stage_contacts(contacts, campaign.has_pointers), reserve, say);
+        let reserved = reserved?;
+        if let Err(error) = said.and(staged) {
+            self.give_back([reserved]).await;
+            return Err(error);
+        }
+        Ok(reserved)
     }
 
     /// What is stored beside a campaign that is being sent.
@@ -267,17 +274,21 @@ impl Table {
         Ok(query.page.of(campaigns, page.total))
     }
 
-    /// Puts the contacts of a campaign, to which nothing refers yet.
+    /// Puts the contacts of a campaign, to which nothing refers yet, with the pointers to them where it `has_pointers`.
     ///
     /// # Errors
     /// [`TableError`]: some may have been written.
-    pub async fn stage_contacts(&self, contacts: &[CampaignContact]) -> Result<(), TableError> {
-        let batches: Vec<_> = contacts.chunks(BATCH_WRITE_LIMIT).map(|batch| self.stage_batch(batch)).collect();
+    pub async fn stage_contacts(&self, contacts: &[CampaignContact], has_pointers: bool) -> Result<(), TableError> {
+        let batch = if has_pointers { BATCH_WRITE_LIMIT / 2 } else { BATCH_WRITE_LIMIT };
+        let batches: Vec<_> = contacts.chunks(batch).map(|batch| self.stage_batch(batch, has_pointers)).collect();
         stream::iter(batches).buffer_unordered(CONCURRENT_BATCHES).try_collect().await
     }
 
-    async fn stage_batch(&self, batch: &[CampaignContact]) -> Result<(), TableError> {
-        let items = batch.iter().map(|contact| self.item(contact.id, contact)).collect::<Result<Vec<_>, _>>()?;
+    async fn stage_batch(&self, batch: &[CampaignContact], has_pointers: bool) -> Result<(), TableError> {
+        let mut items = batch.iter().map(|contact| self.item(contact.id, contact)).collect::<Result<Vec<_>, _>>()?;
+        if has_pointers {
+            items.extend(batch.iter().map(|contact| pointer_item(&self.tenant, contact)));
+        }
         self.store.put_batch(items).await
     }
 
@@ -352,12 +363,14 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where there is none.
     pub async fn remove_campaign_contact(&self, id: CampaignContactId) -> Result<CampaignContact, TableError> {
-        let mut round = self.store.backoff();
+        /// The place of the action that removes the pointer.
+        const POINTER: usize = 2;
+        let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
         loop {
             // Both at the same time, so that an unknown contact of a known campaign takes as long as any other.
             let pointer = run_pointer(&self.tenant, id.run());
             let (contact, pointer) = futures_util::join!(self.find::<CampaignContact>(id), self.store.get(&pointer));
-            let (contact, pointer) = contact?.zip(pointer?).ok_or(TableError::Missing)?;
+            let (contact, pointer) = contact?.zip(pointer?).ok_or_else(|| lost.missing())?;
             let campaign = self.get::<Campaign>(CampaignId(made_id(&pointer)?));
             let (campaign, kept) = futures_util::join!(campaign, self.keep_said(id.run(), contact.said_at()));
             let campaign = kept.and(campaign)?;
@@ -375,12 +388,30 @@ impl Table {
                     values: values([(":places", numbers([place]))]),
                 },
             ];
+            if campaign.has_pointers {
+                writes.push(Write::Delete {
+                    key: contact_pointer(&self.tenant, id.run(), contact.contact_id),
+                    condition: Some("id = :id"),
+                    values: values([(":id", text(id))]),
+                });
+            }
+            // It may be the last contact with a delivery under way. The stream completes the campaign when it sees a change of it.
+            if contact.is_dispatched_in(&campaign) {
+                writes.push(Write::Update {
+                    key: self.key::<Campaign>(campaign.id),
+                    expression: "ADD version :one".into(),
+                    condition: Some("attribute_exists(pk)".into()),
+                    values: values([(":one", number(1))]),
+                });
+            }
             // What failed in an earlier round is no longer counted.
             if contact.status != ContactStatus::Failed || contact.round == campaign.round {
                 writes.extend(self.tally(id, (contact.status, contact.round), -1));
             }
-            match self.store.transact(&writes).await {
+            match self.store.transact_noting(&writes, &lost).await {
                 Ok(()) => return Ok(contact.seen_in(&campaign)),
+                // It was staged by a request that died, and was never in the campaign.
+                Err(Cancelled::Condition(POINTER, _)) if campaign.has_pointers => return Err(lost.missing()),
                 Err(Cancelled::Condition(..)) if round.wait().await => {}
                 Err(Cancelled::Condition(..)) => return Err(kept_changing()),
                 Err(cancelled) => return Err(cancelled.into()),

@@ -49,7 +49,7 @@ pub struct TextOf {
 /// Where a message of a campaign was said: the conversation, the ordinal there, and the version of the text. Without an ordinal it is not known
 /// which message of the conversation it is: contacts once remembered the conversation only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaidAt(pub ConversationId, pub Option<u32>, pub u32);
+pub struct SaidAt(pub ConversationId, pub Option<u64>, pub u32);
 
 /// What a campaign says to each contact, or said before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -218,8 +218,7 @@ impl Table {
     async fn import_group(&self, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
         let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
         let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);
-        let origin = group.first().and_then(|first| first.upsert.origin_of(group.len()));
-        match self.insert_all_of::<Contact>(origin, (), &ids, make).await {
+        match self.insert_all::<Contact>((), &ids, make).await {
             Ok(contacts) => {
                 let created = |(wanted, contact): (&Wanted, Contact)| (wanted.index, Ok(Upserted::Created(contact.id)));
                 Ok(group.iter().zip(contacts).map(created).collect())

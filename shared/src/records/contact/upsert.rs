@@ -10,7 +10,6 @@ use crate::request::error::{Error, Issues, Location, Result};
 use crate::request::input::{Parse, Raw, words};
 use crate::request::response::Upserted;
 use crate::table::filters::Term;
-use crate::table::reservation::Origin;
 use crate::table::rows::NewRow;
 use crate::table::{Table, TableError};
 use crate::values::contact_point::{Email, PhoneNumber};
@@ -175,12 +174,6 @@ impl Upsert {
         self.id
     }
 
-    /// What a repeat finds the ordinals of `count` contacts by, of which this is the first.
-    pub(super) fn origin_of(&self, count: usize) -> Option<Origin> {
-        let id = Uuid::from_u128(self.origin?.as_u128() ^ count as u128);
-        Some(Origin { id, at: self.now })
-    }
-
     /// A new contact with these fields.
     pub(super) fn contact(&self, fields: &ContactFields, id: ContactId) -> Contact {
         fields.contact(id, self.org, self.now)
@@ -233,8 +226,8 @@ impl Table {
         upsert: &Upsert,
         id: ContactId,
     ) -> Result<Upserted<Contact>, TableError> {
-        if upsert.origin.is_some() && with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
-            // An earlier execution of this request has created it.
+        if with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
+            // An earlier execution of this request has created it, or an attempt whose answer was lost.
             return Ok(Upserted::Created(self.get(id).await?));
         }
         let change = |contact: &mut Contact| {

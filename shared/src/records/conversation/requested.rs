@@ -16,7 +16,7 @@ use crate::request::input::{Parse, Raw, reject, words};
 use crate::table::filters::Term;
 use crate::table::item::made_id;
 use crate::table::keys::made_by;
-use crate::table::reservation::{Origin, Reservation};
+use crate::table::reservation::Reservation;
 use crate::table::transaction::{Cancelled, Transaction};
 use crate::table::{Table, TableError};
 use crate::values::contact_point::PhoneNumber;
@@ -113,8 +113,8 @@ struct Outbound {
     conversation: Uuid,
     message_id: MessageId,
     event: EventId,
-    /// What executions of the request have in common, where it may be executed more than once.
-    origin: Option<Origin>,
+    /// Whether the request may be executed more than once.
+    is_keyed: bool,
     org: OrgId,
     now: Timestamp,
 }
@@ -130,7 +130,7 @@ impl Outbound {
             conversation: cx.new_id(),
             message_id: cx.new_id(),
             event: EventId(event),
-            origin: cx.origin(event).map(|id| Origin { id, at: now }),
+            is_keyed: cx.origin(event).is_some(),
             org: cx.tenant.org(),
             now,
         }
@@ -157,7 +157,7 @@ struct Preparation {
     thread: Option<Conversation>,
     contact: Option<Reservation>,
     conversation: Option<Reservation>,
-    delivery: Reservation,
+    delivery: Option<Reservation>,
 }
 
 impl Table {
@@ -168,7 +168,7 @@ impl Table {
             let requested = match Box::pin(self.prepare(widget, new)).await {
                 Ok(prepared) => self.request_prepared(prepared, new).await?,
                 // Perhaps an earlier execution of the request came before what refuses it now.
-                Err(refused) if new.origin.is_some() && refused.status() < 500 => {
+                Err(refused) if new.is_keyed && refused.status() < 500 => {
                     return self.requested_before(widget.into(), new.event).await?.ok_or(refused);
                 }
                 Err(error) => return Err(error),
@@ -192,36 +192,38 @@ impl Table {
         let assistant_id = widget.require_connector()?;
         let known = known?.first().map(|(_, id)| ContactId(*id));
 
-        let contact = async {
-            if known.is_some() { Ok(None) } else { self.reserve::<Contact>((), 1, new.origin).await.map(Some) }
-        };
+        let contact = async { if known.is_some() { Ok(None) } else { self.reserve::<Contact>((), 1).await.map(Some) } };
         let conversation = async {
             let thread = match known.zip(new.message.as_ref()) {
-                Some((contact, message)) => self.open_thread(widget.id, contact, &message.text).await?,
-                None => None,
+                Some((contact, message)) => self.open_thread(widget.id, contact, &message.text).await,
+                None => Ok(None),
             };
-            let place = match thread {
-                Some(_) => None,
-                None => Some(self.reserve::<Conversation>((), 1, new.origin).await?),
-            };
-            Ok::<_, TableError>((thread, place))
+            match thread {
+                Ok(None) => (None, self.reserve::<Conversation>((), 1).await.map(Some)),
+                Ok(thread) => (thread, Ok(None)),
+                Err(error) => (None, Err(error)),
+            }
         };
-        let (assistant, contact, conversation, delivery) = futures_util::join!(
+        let (assistant, contact, (thread, conversation), delivery) = futures_util::join!(
             self.find::<Assistant>(assistant_id),
             contact,
             conversation,
-            self.reserve::<Delivery>(widget.id.into(), 1, new.origin),
+            self.reserve::<Delivery>(widget.id.into(), 1),
         );
-        let (assistant, contact, (thread, conversation), delivery) = (assistant?, contact?, conversation?, delivery?);
-        let refused = match assistant {
-            Some(assistant) if assistant.webhook_id.is_some() => None,
-            Some(_) => Some(Widget::has_no_webhook()),
-            None => Some(Widget::has_no_assistant()),
+        let mut refused: Option<Error> = match assistant {
+            Ok(Some(assistant)) if assistant.webhook_id.is_some() => None,
+            Ok(Some(_)) => Some(Widget::has_no_webhook()),
+            Ok(None) => Some(Widget::has_no_assistant()),
+            Err(error) => Some(error.into()),
         };
+        let [contact, conversation, delivery] = [contact, conversation, delivery.map(Some)].map(|place| {
+            place.unwrap_or_else(|error| {
+                refused = Some(error.into());
+                None
+            })
+        });
         if let Some(refused) = refused {
-            for place in contact.iter().chain(&conversation).chain([&delivery]) {
-                self.give_back_unless_used(place).await?;
-            }
+            self.give_back([contact, conversation, delivery].into_iter().flatten()).await;
             return Err(refused);
         }
         Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
@@ -237,7 +239,7 @@ impl Table {
             ..Conversation::through(prepared.widget, prepared.assistant, contact, new.conversation, now)
         };
         let conversation = prepared.thread.clone().unwrap_or_else(|| begun().at(first(&prepared.conversation)));
-        let before = u32::try_from(conversation.chat_count).unwrap_or(u32::MAX);
+        let before = conversation.chat_count;
         let message = new.message.as_ref().map(|said| said.message(new.message_id, conversation.id, before, now));
         let requested = Requested {
             conversation_id: conversation.id,
@@ -248,7 +250,8 @@ impl Table {
 
         let mut transaction = Transaction::new(self);
         // Its condition is the first one: whoever has made the delivery has made all of this.
-        transaction.deliver(endpoint, prepared.delivery.first(), NewDelivery::requested(&requested, now), now)?;
+        let delivery = NewDelivery::requested(&requested, new.to.clone(), now);
+        transaction.deliver(endpoint, first(&prepared.delivery), delivery, now)?;
         if prepared.known.is_none() {
             transaction.insert(contact, &new.contact(contact))?;
         }
@@ -256,7 +259,7 @@ impl Table {
             Some((thread, message)) => drop(transaction.say(thread, message, None)?),
             None => transaction.begin(&conversation, message.as_ref(), None)?,
         }
-        let reserved = [Some(prepared.delivery), prepared.contact, prepared.conversation];
+        let reserved = [prepared.delivery, prepared.contact, prepared.conversation];
         match self.commit(transaction, reserved.into_iter().flatten()).await {
             Ok(()) => Ok(Some(requested)),
             Err(Cancelled::Condition(0, _)) => self.requested_before(endpoint, new.event).await,

@@ -12,12 +12,16 @@ use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::filters::Term;
 use crate::table::keys::{Key, made_by};
+use crate::table::retry::LostAnswer;
 use crate::table::store::{Item, from_item, made_id, number, text, to_item, values};
-use crate::table::stored::{Single, Stored};
+use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError};
+use crate::table::{Table, TableError, has_id};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
 use crate::values::time::Timestamp;
+
+/// The most closed conversations that are passed over where the newest open one is looked for: the stream soon removes what leads to them.
+const MOST_CLOSED: usize = 8;
 
 /// The result of a change of a conversation.
 #[derive(Debug)]
@@ -32,7 +36,7 @@ pub enum Changed<T> {
 
 // The messages of a conversation share a partition, in order.
 impl Stored for Message {
-    type Id = (ConversationId, u32);
+    type Id = (ConversationId, u64);
 
     fn key(tenant: &Tenant, (conversation, ordinal): Self::Id) -> Key {
         Key::of(tenant, format_args!("MESSAGE#{conversation}"), format_args!("{ordinal:010}"))
@@ -160,47 +164,48 @@ impl Table {
         now: Timestamp,
     ) -> Result<Changed<Message>, TableError> {
         let mut known: Conversation = self.get(conversation).await?;
-        let mut round = self.store.backoff();
+        let (mut round, mut unanswered) = (self.store.backoff(), None);
         loop {
             if !known.is_open() && origin.is_none() {
                 return Ok(Changed::Closed);
             }
             if !known.has_room_for(&new.text) {
                 // An earlier execution of the same request may have added it.
-                let marker = match origin {
-                    Some(origin) => self.store.get(&made_by(&self.tenant, origin)).await?,
-                    None => None,
-                };
-                let Some(marker) = marker else { return Ok(Changed::Full) };
-                return Ok(Changed::Done(new.message(id, conversation, ordinal(made_id(&marker)?), now)));
+                let said = self.said_by(origin).await?.map(|place| new.message(id, conversation, place, now));
+                return Ok(said.map_or(Changed::Full, Changed::Done));
             }
-            let place = u32::try_from(known.chat_count).map_err(|_| TableError::Broken("too many messages".into()))?;
+            let place = known.chat_count;
             let message = new.message(id, conversation, place, now);
             let mut transaction = Transaction::new(self);
             if let Some(origin) = origin {
                 transaction.made_by(origin, message.id.0, now);
             }
             transaction.say(&known, &message, None)?;
-            match self.store.transact_once(&transaction.writes).await {
+            let lost = LostAnswer::default();
+            known = match self.store.transact_once(&transaction.writes, &lost).await {
                 Ok(()) => return Ok(Changed::Done(message)),
                 Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
                     let place = ordinal(made_id(&marker)?);
                     return Ok(Changed::Done(new.message(id, conversation, place, now)));
                 }
                 Err(Cancelled::Condition(_, stands)) if !round.is_over() => {
-                    known = from_item(stands.ok_or(TableError::Missing)?)?;
+                    from_item(stands.ok_or(TableError::Missing)?)?
                 }
                 Err(Cancelled::Condition(..)) => {
                     return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
                 }
-                Err(Cancelled::Conflict(told)) => {
-                    if !round.wait().await {
-                        return Err(TableError::Unavailable(told));
-                    }
-                    // Whatever was in the way has added a message: to add another one in its place would only be in the way of others.
-                    known = self.get(conversation).await?;
-                }
+                // What was in the way has added a message: another one in its place would only be in the way of others.
+                Err(Cancelled::Conflict(_)) if round.wait().await => self.get(conversation).await?,
                 Err(cancelled) => return Err(cancelled.into()),
+            };
+            if lost.happened() {
+                unanswered = Some(message);
+            }
+            // Once another message could come next, an attempt whose answer was lost is decided.
+            if let Some(message) = unanswered.take_if(|message| known.chat_count > ordinal(message.id.0))
+                && self.is_said(&message).await?
+            {
+                return Ok(Changed::Done(message));
             }
             if !known.is_open() {
                 return Ok(Changed::Closed);
@@ -208,12 +213,25 @@ impl Table {
         }
     }
 
+    /// The place of the message that `origin` has added, if it has.
+    async fn said_by(&self, origin: Option<Uuid>) -> Result<Option<u64>, TableError> {
+        let Some(origin) = origin else { return Ok(None) };
+        let marker = self.store.get(&made_by(&self.tenant, origin)).await?;
+        marker.map(|marker| made_id(&marker).map(ordinal)).transpose()
+    }
+
+    /// Whether this very message is stored at its place.
+    async fn is_said(&self, message: &Message) -> Result<bool, TableError> {
+        let stored = self.store.get(&self.key::<Message>((message.conversation_id, ordinal(message.id.0)))).await?;
+        Ok(stored.is_some_and(|stored| has_id(&stored, Some(message.id.0))))
+    }
+
     /// A conversation and a page of its messages, read at the same time.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is no such conversation.
     pub async fn transcribed(&self, id: ConversationId, query: &PageQuery) -> Result<Transcribed, TableError> {
-        let first = u32::try_from(query.offset()).unwrap_or(u32::MAX);
+        let first = query.offset();
         let first = Message::key(&self.tenant, (id, first));
         let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
         let (conversation, messages) =
@@ -234,7 +252,8 @@ impl Table {
         contact: ContactId,
         page: PageQuery,
     ) -> Result<Page<Conversation>, TableError> {
-        let query = ListQuery::new(page, Term::of("contact_id", &contact).into_iter().collect());
+        let of_it = Term::of("contact_id", &contact).map(Term::sparse);
+        let query = ListQuery::new(page, of_it.into_iter().collect());
         // Not `try_join!`: the cost of a request must not depend on whether the contact exists.
         let (contact, page) = futures_util::join!(self.get::<Contact>(contact), self.list((), &query));
         contact.and(page)
@@ -260,7 +279,8 @@ impl Table {
     async fn messages(&self, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
         let mut lost = BTreeSet::new();
         loop {
-            let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, limit).await?;
+            let stored: Vec<StoredMessage> =
+                self.store.query_records(&first.pk, (&first.sk, None), limit).await?.records;
             let mut named: BTreeSet<TextOf> = stored.iter().filter_map(StoredMessage::text_of).collect();
             let texts = self.campaign_texts(&named).await?;
             named.retain(|of| !texts.contains_key(of));
@@ -277,9 +297,9 @@ impl Table {
         &self,
         conversation: ConversationId,
         run: RunId,
-    ) -> Result<Vec<((ConversationId, u32), u32)>, TableError> {
+    ) -> Result<Vec<((ConversationId, u64), u32)>, TableError> {
         let first = Message::key(&self.tenant, (conversation, 0));
-        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, &first.sk, None).await?;
+        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, (&first.sk, None), None).await?.records;
         let of_run = stored.into_iter().filter(|message| message.text_of == Some(run));
         Ok(of_run.map(|message| ((conversation, ordinal(message.id.0)), message.text_version)).collect())
     }
@@ -287,7 +307,7 @@ impl Table {
     /// Puts the text of a run into the message at this place, where that only names it.
     pub(crate) async fn keep_text(
         &self,
-        at: (ConversationId, u32),
+        at: (ConversationId, u64),
         run: RunId,
         said: String,
     ) -> Result<(), TableError> {
@@ -310,11 +330,29 @@ impl Table {
         contact: ContactId,
         message: &str,
     ) -> Result<Option<Conversation>, TableError> {
-        let first = thread(&self.tenant, widget, contact, ConversationId(Uuid::nil()));
-        let Some(newest) = self.store.query(&first.pk, &first.sk, None).await?.pop() else { return Ok(None) };
-        let id = newest.get("sk").and_then(|sk| sk.as_s().ok()?.parse().ok());
-        let id = id.ok_or_else(|| TableError::Broken("a thread without a conversation".into()))?;
-        let newest = self.find::<Conversation>(ConversationId(id)).await?;
-        Ok(newest.filter(|newest| newest.is_open() && newest.has_room_for(message)))
+        let partition = thread(&self.tenant, widget, contact, ConversationId(Uuid::nil())).pk;
+        let mut before: Option<ConversationId> = None;
+        for _ in 0..MOST_CLOSED {
+            let before_it = before.map(|id| id.to_string());
+            let Some(pointer) = self.store.last(&partition, before_it.as_deref()).await? else { return Ok(None) };
+            let id = ConversationId(made_id(&pointer)?);
+            match self.find::<Conversation>(id).await? {
+                Some(newest) if newest.is_open() => {
+                    return Ok(Some(newest).filter(|newest| newest.has_room_for(message)));
+                }
+                // The stream has not yet removed its pointer.
+                _ => before = Some(id),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes the pointers to conversations that are closed.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may have been removed.
+    pub async fn forget_threads(&self, closed: impl Iterator<Item = &Conversation> + Send) -> Result<(), TableError> {
+        let pointers: Vec<Key> = closed.flat_map(|closed| closed.pointers(&self.tenant)).collect();
+        self.store.delete_all(&pointers).await
     }
 }

@@ -307,6 +307,9 @@ macro_rules! record {
     (@term (filter) $Type:ty, $field:ident, $value:expr) => {
         $crate::table::filters::Term::of::<$Type>(stringify!($field), $value)
     };
+    (@term (sparse filter) $Type:ty, $field:ident, $value:expr) => {
+        $crate::record!(@term (filter) $Type, $field, $value).map($crate::table::filters::Term::sparse)
+    };
     (@term ($($mark:tt)*) $Type:ty, $field:ident, $value:expr) => { None };
 
     (@is_dated (dates)) => { true };
@@ -328,6 +331,10 @@ macro_rules! record {
     (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
+    (@read_term (sparse filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
+        $crate::record!(@read_term (filter) $Type, $field, $source, $issues)
+            .map(|term| term.map($crate::table::filters::Term::sparse))
+    };
     (@read_term ($($mark:tt)*) $Type:ty, $field:ident, $source:ident, $issues:ident) => { Some(None) };
 
     (@filter_member (filter) $Type:ty, $field:ident) => {
@@ -337,6 +344,9 @@ macro_rules! record {
         ))
     };
     (@filter_member (unique filter) $Type:ty, $field:ident) => {
+        $crate::record!(@filter_member (filter) $Type, $field)
+    };
+    (@filter_member (sparse filter) $Type:ty, $field:ident) => {
         $crate::record!(@filter_member (filter) $Type, $field)
     };
     (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => { None };
@@ -355,19 +365,22 @@ macro_rules! record {
     };
     (@hide $role:ident [$($mark:tt)*] $item:ident, $value:expr, $field:ident) => {};
 
-    (@place listed ($list:literal $(, pointers $pointers:path)? $(, due $due:path)?) $Name:ident $Id:ident) => {
+    (@spreads) => { false };
+    (@spreads spread) => { true };
+
+    (@place listed ($list:literal $($spread:ident)? $(, pointers $pointers:path)? $(, due $due:path)?) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;
             id |id| $Id: id.0, $list.to_owned();
             of |_of, fresh, ordinal| (): $list.to_owned(), $crate::values::id::with_ordinal(fresh, ordinal).into();
-            parent []; pointers [$($pointers)?]; due [$($due)?]);
+            parent []; pointers [$($pointers)?]; due [$($due)?]; spread [$($spread)?]);
     };
     (@place listed (
-        $list:literal of $Of:ident $(=> $Parent:ident)? $(, pointers $pointers:path)? $(, due $due:path)?
+        $list:literal of $Of:ident $(=> $Parent:ident)? $($spread:ident)? $(, pointers $pointers:path)? $(, due $due:path)?
     ) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;
             id |id| ($Of, $Id): id.1.0, format!("{}#{}", $list, id.0);
             of |of, fresh, ordinal| $Of: format!("{}#{of}", $list), (of, $crate::values::id::with_ordinal(fresh, ordinal).into());
-            parent [$($Parent)?]; pointers [$($pointers)?]; due [$($due)?]);
+            parent [$($Parent)?]; pointers [$($pointers)?]; due [$($due)?]; spread [$($spread)?]);
     };
     (@place listed ($list:literal within $Of:ident => $Parent:ident) $Name:ident $Id:ident) => {
         $crate::record!(@row $Name, $Id;
@@ -375,13 +388,13 @@ macro_rules! record {
             of |of, fresh, ordinal| $Of:
                 format!("{}#{:010}", $list, $crate::values::id::ordinal(of.0)),
                 $crate::values::id::with_ordinals(fresh, $crate::values::id::ordinal(of.0), ordinal).into();
-            parent [$Parent]; pointers []; due []);
+            parent [$Parent]; pointers []; due []; spread []);
     };
 
     (@row $Name:ident, $Id:ident;
         id |$id:ident| $Key:ty: $uuid:expr, $list_of:expr;
         of |$of:ident, $fresh:ident, $ordinal:ident| $Of:ty: $list:expr, $id_at:expr;
-        parent [$($Parent:ident)?]; pointers [$($pointers:path)?]; due [$($due:path)?]
+        parent [$($Parent:ident)?]; pointers [$($pointers:path)?]; due [$($due:path)?]; spread [$($spread:ident)?]
     ) => {
         impl $crate::table::stored::Stored for $Name {
             type Id = $Key;
@@ -407,6 +420,7 @@ macro_rules! record {
 
         impl $crate::table::stored::Listed for $Name {
             type Of = $Of;
+            const SPREADS: bool = $crate::record!(@spreads $($spread)?);
 
             fn list($of: $Of) -> String {
                 $list
@@ -417,7 +431,7 @@ macro_rules! record {
                 $list_of
             }
 
-            fn id_at($of: $Of, $fresh: ::uuid::Uuid, $ordinal: u32) -> $Key {
+            fn id_at($of: $Of, $fresh: ::uuid::Uuid, $ordinal: u64) -> $Key {
                 $id_at
             }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
+use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDelivery, Observed};
@@ -12,7 +13,6 @@ use crate::records::webhook::Webhook;
 use crate::request::page::{Page, PageQuery};
 use crate::request::tenant::Tenant;
 use crate::table::keys::{Key, due_partition, due_partitions, list_row, made_by, row_of};
-use crate::table::reservation::Origin;
 use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -61,7 +61,7 @@ pub(super) fn deferred_partition(endpoint: EndpointId) -> String {
 }
 
 /// What the key of a delivery says: its organisation, its endpoint, and its ordinal in the endpoint's list.
-pub fn delivery_of(key: &Key) -> Option<(Tenant, EndpointId, u32)> {
+pub fn delivery_of(key: &Key) -> Option<(Tenant, EndpointId, u64)> {
     let (tenant, list, ordinal) = row_of(key)?;
     let endpoint = EndpointId(list.strip_prefix("DELIVERY#")?.parse().ok()?);
     Some((tenant, endpoint, ordinal))
@@ -74,7 +74,13 @@ pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
     (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
 }
 
+/// Who added to the health of an endpoint last: another name each time.
+const ADDED_BY: &str = "added_by";
+/// This was not added yet.
+const NOT_ADDED: &str = "(attribute_not_exists(added_by) OR added_by <> :added_by)";
+
 /// Whether an observation counts.
+#[derive(Clone, Copy)]
 enum Counting {
     /// In any case.
     Always,
@@ -85,7 +91,11 @@ enum Counting {
 }
 
 /// How many deliveries of an endpoint are looked at where the index may have missed one.
-const NEWEST: u32 = 10_000;
+const NEWEST: u64 = 10_000;
+
+/// Seconds for which it is remembered that an event has its delivery. A change that the stream gave up may be half a day old when it is put into the
+/// bucket, and the rule of the bucket may remove it a day or two late.
+const REMEMBERED: i64 = (KEPT_DAYS + 5) * 86_400;
 
 /// The most deliveries in one transaction: each takes one action for itself and one for the marker of its event.
 const AT_ONCE: usize = 40;
@@ -99,12 +109,12 @@ impl Transaction<'_> {
     pub fn deliver(
         &mut self,
         endpoint: EndpointId,
-        ordinal: u32,
+        ordinal: u64,
         new: NewDelivery,
         now: Timestamp,
     ) -> Result<DeliveryId, TableError> {
         let id = new.id(ordinal);
-        self.made_by(new.event_id.0, id.0, now);
+        self.made_by_until(new.event_id.0, id.0, now.plus_seconds(REMEMBERED));
         self.insert((endpoint, id), &Delivery::new(id, new, now))?;
         Ok(id)
     }
@@ -125,14 +135,11 @@ impl Table {
         for new in new.chunks(AT_ONCE) {
             let mut left = new.to_vec();
             while !left.is_empty() {
-                let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
-                let origin = match &left[..] {
-                    [one] => Some(Origin { id: one.event_id.0, at: now }),
-                    _ => None,
-                };
-                let reserved = self.reserve::<Delivery>(endpoint, count, origin).await?;
+                let count = left.len() as u64;
+                let reserved = self.reserve::<Delivery>(endpoint, count).await?;
                 let mut transaction = Transaction::new(self);
-                let deliver = |(new, ordinal): (&NewDelivery, u32)| transaction.deliver(endpoint, ordinal, *new, now);
+                let deliver =
+                    |(new, ordinal): (&NewDelivery, u64)| transaction.deliver(endpoint, ordinal, new.clone(), now);
                 let made = left.iter().zip(reserved.ordinals()).map(deliver).collect::<Result<Vec<_>, _>>()?;
                 match self.commit(transaction, [reserved]).await {
                     Ok(()) => {
@@ -161,7 +168,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn delivery_at(&self, endpoint: EndpointId, ordinal: u32) -> Result<Option<Delivery>, TableError> {
+    pub async fn delivery_at(&self, endpoint: EndpointId, ordinal: u64) -> Result<Option<Delivery>, TableError> {
         let key = list_row(&self.tenant, &Delivery::list(endpoint), ordinal);
         self.store.get(&key).await?.map(from_item).transpose()
     }
@@ -271,21 +278,34 @@ impl Table {
     }
 
     /// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn reset_endpoint_health(&self, endpoint: (EndpointId, bool), now: Timestamp) -> Result<(), TableError> {
-        self.add_to_health(endpoint, &Observed::reset(), Counting::AsReset, now).await?;
-        Ok(())
+    pub fn resetting_endpoint_health(&self, endpoint: (EndpointId, bool), now: Timestamp) -> Write {
+        let (key, expression, _, values) = self.health_update(endpoint, &Observed::reset(), Counting::AsReset, now);
+        Write::Update { key, expression: expression.into(), condition: None, values }
     }
 
     async fn add_to_health(
+        &self,
+        endpoint: (EndpointId, bool),
+        observed: &Observed,
+        counts: Counting,
+        now: Timestamp,
+    ) -> Result<Item, Cancelled> {
+        let (key, expression, condition, values) = self.health_update(endpoint, observed, counts, now);
+        match self.store.update(&key, &expression, condition.as_deref(), &values).await {
+            // An attempt whose answer was lost has added it: once more would be twice.
+            Err(Cancelled::Condition(_, Some(stands))) if stands.get(ADDED_BY) == values.get(":added_by") => Ok(stands),
+            added => added,
+        }
+    }
+
+    /// The key of an endpoint's health, the expression and the condition by which it changes, and the values in them.
+    fn health_update(
         &self,
         (endpoint, connector): (EndpointId, bool),
         observed: &Observed,
         counts: Counting,
         now: Timestamp,
-    ) -> Result<Item, Cancelled> {
+    ) -> (Key, String, Option<String>, Item) {
         let mut set = vec!["id = :id", "connector = :connector", "due_pk = :due_pk"];
         // A drain that only looks once more may be an hour away.
         set.push(if observed.deferred_at.is_some() {
@@ -318,20 +338,26 @@ impl Table {
             values.insert(":deferred_at".to_owned(), text(deferred_at));
             values.insert(":not_looked".to_owned(), AttributeValue::Bool(false));
         }
-        let condition = match counts {
-            Counting::Always => None,
+        let mut condition = Some(NOT_ADDED.to_owned());
+        match counts {
+            Counting::Always => {}
             Counting::UnlessResetSince(read_at) => {
                 values.insert(":read_at".to_owned(), text(read_at));
-                Some("attribute_not_exists(reset_at) OR reset_at <= :read_at")
+                condition = Some(format!("{NOT_ADDED} AND (attribute_not_exists(reset_at) OR reset_at <= :read_at)"));
             }
+            // A reset adds nothing.
             Counting::AsReset => {
                 set.push("reset_at = :now");
-                None
+                condition = None;
             }
-        };
+        }
+        if condition.is_some() {
+            set.push("added_by = :added_by");
+            values.insert(":added_by".to_owned(), text(format_args!("{:016x}", fastrand::u64(..))));
+        }
         let recovered = observed.succeeded && observed.failing_since.is_none();
         let expression = format!("SET {}{}", set.join(", "), if recovered { " REMOVE failing_since" } else { "" });
-        self.store.update(&self.key::<EndpointHealth>(endpoint), &expression, condition, &values).await
+        (self.key::<EndpointHealth>(endpoint), expression, condition, values)
     }
 
     /// Puts an endpoint behind all others that the tick is to drain.
@@ -367,15 +393,13 @@ impl Table {
         }
     }
 
-    /// Deliveries to `endpoint` that the tick was to send by `now`, whatever the index shows: of the newest ones of its list.
+    /// Deliveries to `endpoint` that the tick is to send, now or later, whatever the index shows: of the newest ones of its list.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn held_deliveries(&self, endpoint: EndpointId, now: Timestamp) -> Result<Vec<Delivery>, TableError> {
-        let first = self.next_ordinal::<Delivery>(endpoint).await?.saturating_sub(NEWEST);
-        let row = list_row(&self.tenant, &Delivery::list(endpoint), first);
-        let newest: Vec<Delivery> = self.store.query_records(&row.pk, &row.sk, None).await?;
-        Ok(newest.into_iter().filter(|delivery| delivery.is_held(now)).collect())
+    pub async fn held_deliveries(&self, endpoint: EndpointId) -> Result<Vec<Delivery>, TableError> {
+        let newest: Vec<Delivery> = self.newest(endpoint, NEWEST).await?;
+        Ok(newest.into_iter().filter(Delivery::is_held).collect())
     }
 
     /// Takes an endpoint from those that the tick drains, unless a delivery was deferred since `health` was read. `forget` deletes its
@@ -414,7 +438,7 @@ impl Table {
         endpoint: EndpointId,
         now: Timestamp,
         limit: i32,
-    ) -> Result<Vec<u32>, TableError> {
+    ) -> Result<Vec<u64>, TableError> {
         let due = self.store.query_due(&deferred_partition(endpoint), &now.to_string(), limit).await?;
         let own = |key: &Key| delivery_of(key).filter(|(tenant, of, _)| *tenant == self.tenant && *of == endpoint);
         Ok(due.iter().filter_map(own).map(|(_, _, ordinal)| ordinal).collect())

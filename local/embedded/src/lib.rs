@@ -1,8 +1,15 @@
 //! The SDK's way to the embedded DynamoDB in the same process: its requests and answers as they are, without a socket between them.
 //!
-//! Whoever is in another process uses the address at which [`database::serve`](crate::database::serve) answers.
+//! It is a package of its own, so that what turns requests and answers into text and back can be optimised: all tests wait for that.
+//!
+//! - [`partitions`] counts the units that calls take of each partition, and has DynamoDB's limit of one where that is asked for.
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
+mod capacity;
+mod counted;
+pub mod partitions;
+
+use std::sync::{Arc, Mutex, OnceLock};
+
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -12,20 +19,64 @@ use dynoxide::Database;
 use dynoxide::errors::{DynoxideError, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use shared::runtime::http_client;
 use tokio::task::yield_now;
 
-/// The HTTP client with which the SDK reaches `database`.
-pub fn http_client(database: &Database) -> SharedHttpClient {
-    http_client::client(connector(database))
-}
+use crate::capacity::Schema;
+use crate::counted::Refused;
+use crate::partitions::Partitions;
 
-/// What sends the requests of that client.
+/// What sends the SDK's requests to `database`.
 pub fn connector(database: &Database) -> SharedHttpConnector {
-    SharedHttpConnector::new(EmbeddedConnector(database.clone()))
+    Embedded::new(database, &Partitions::default()).connector()
 }
 
-struct EmbeddedConnector(Database);
+/// The database, with the count of its partitions. Clones share both.
+#[derive(Clone)]
+pub struct Embedded {
+    database: Database,
+    partitions: Partitions,
+    schema: Arc<OnceLock<Schema>>,
+    /// Held by a call that is counted: what it finds before and after it is its own doing.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Embedded {
+    /// `database`, whose units `partitions` counts.
+    pub fn new(database: &Database, partitions: &Partitions) -> Self {
+        Self {
+            database: database.clone(),
+            partitions: partitions.clone(),
+            schema: Arc::default(),
+            turn: Arc::default(),
+        }
+    }
+
+    /// The count of its partitions.
+    pub const fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    /// What sends the SDK's requests to it.
+    pub fn connector(&self) -> SharedHttpConnector {
+        SharedHttpConnector::new(EmbeddedConnector(self.clone()))
+    }
+
+    /// Status and body of its answer to a call of `action`, such as `PutItem`.
+    pub fn answer(&self, action: &str, body: &[u8]) -> (u16, String) {
+        let answered = if self.partitions.are_counted() {
+            self.counted(action, body)
+        } else {
+            answer(&self.database, action, body).map_err(Refused::from)
+        };
+        match answered {
+            Ok(text) => (200, text),
+            Err(Refused::Database(error)) => (error.status_code(), error.to_json()),
+            Err(Refused::Throttled(body)) => (400, body.to_string()),
+        }
+    }
+}
+
+struct EmbeddedConnector(Embedded);
 
 impl std::fmt::Debug for EmbeddedConnector {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -35,16 +86,13 @@ impl std::fmt::Debug for EmbeddedConnector {
 
 impl HttpConnector for EmbeddedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let database = self.0.clone();
+        let embedded = self.0.clone();
         HttpConnectorFuture::new(async move {
             // A request and its answer take time: what runs at the same time goes on meanwhile, and may come first.
             yield_now().await;
             let action = request.headers().get("x-amz-target").and_then(|target| target.rsplit('.').next());
             let body = request.body().bytes().ok_or_else(|| ConnectorError::user("a body that is a stream".into()))?;
-            let (status, text) = match answer(&database, action.unwrap_or_default(), body) {
-                Ok(text) => (200, text),
-                Err(error) => (error.status_code(), error.to_json()),
-            };
+            let (status, text) = embedded.answer(action.unwrap_or_default(), body);
             yield_now().await;
             let status = StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
             Ok(HttpResponse::new(status, SdkBody::from(text)))

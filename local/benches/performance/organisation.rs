@@ -1,0 +1,51 @@
+//! An organisation that a measure makes for itself, with its own API key.
+
+use std::collections::BTreeMap;
+
+use local::Stack;
+use local::gateway::Call;
+use serde_json::Value;
+use shared::request::tenant::Tenant;
+use shared::table::Table;
+use shared::table::store::Store;
+use shared::values::id::OrgId;
+
+use crate::Result;
+
+/// An organisation.
+pub struct Organisation {
+    key: String,
+    /// It.
+    pub tenant: Tenant,
+    /// Its part of the table.
+    pub table: Table,
+}
+
+impl Organisation {
+    /// A new organisation, whose table is reached through `store`.
+    pub async fn new(stack: &Stack, store: Store) -> Result<Self> {
+        let issued = stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"bench"}"#).await;
+        let issued: Value = serde_json::from_str(&issued.body)?;
+        let id: OrgId = serde_json::from_value(issued["org_id"].clone())?;
+        let key = issued["api_key"].as_str().ok_or("no key")?.to_owned();
+        #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
+        let tenant = Tenant::operator(id);
+        Ok(Self { key, table: Table::new(store, tenant), tenant })
+    }
+
+    /// The data of the answer to a POST.
+    pub async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Result<Value> {
+        let call = Call {
+            method: "POST".into(),
+            path: path.into(),
+            query: format!("api_key={}", self.key),
+            headers: BTreeMap::new(),
+            body: body.to_string().into(),
+        };
+        let answer = stack.answer(&call).await;
+        if answer.status >= 300 {
+            return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+        }
+        Ok(serde_json::from_str::<Value>(&answer.body)?["data"].take())
+    }
+}

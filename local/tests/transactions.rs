@@ -1,0 +1,149 @@
+//! Transactions that are in progress for longer than a call waits: each has one effect, and its answer tells the truth.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use local::database::request;
+use local::faults::{Fault, Faults};
+use local::gateway::Answer;
+use local::{Settings, Stack};
+use serde_json::{Value, json};
+use shared::records::claim::Claim;
+use shared::records::intent::Intent;
+use shared::routes;
+use shared::table::{Table, TableError};
+use shared::values::bytes::Bytes;
+use shared::values::id::IntentId;
+use shared::values::time::Timestamp;
+
+use crate::fixture::{ACME, NOW, PATIENT, call, data, everything, failure, few, id, kind, tenant, valid_call};
+use crate::idempotency::{KEY, keyed};
+
+async fn failing(faults: &Faults) -> Stack {
+    Stack::start(Settings { faults: faults.clone(), attempt: PATIENT, ..few() }).await.unwrap()
+}
+
+/// The first transaction from now on is in progress when its answer is lost.
+fn hold_the_first(faults: &Faults, meets: usize, commits: bool) {
+    let mut held = false;
+    faults.plan(move |action, _| {
+        let holds = !held && action == "TransactWriteItems";
+        held |= holds;
+        if holds { Fault::InProgress { meets, commits } } else { Fault::None }
+    });
+}
+
+/// What is said in the conversation of [`routes::ADD_MESSAGE`]'s exercise.
+async fn said(stack: &Stack) -> Vec<Value> {
+    let path = format!("/api/v1/conversation/{}/transcript", id('a', kind::CONVERSATION, 1));
+    data(&stack.answer(&call("GET", &path, ACME)).await)["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
+    for meets in 0..12 {
+        for commits in [true, false] {
+            let faults = Faults::default();
+            let stack = failing(&faults).await;
+            let before = said(&stack).await;
+            hold_the_first(&faults, meets, commits);
+            let added = data(&stack.answer(&valid_call(&routes::ADD_MESSAGE, 'a', ACME)).await);
+            faults.end();
+            let after = said(&stack).await;
+            assert_eq!(after, [before, vec![added]].concat(), "{meets} {commits}");
+        }
+    }
+}
+
+/// All attempts at one transaction have one token, and those at another one have another.
+#[tokio::test]
+async fn two_messages_beside_each_other_are_added_once_each() {
+    for commits in [true, false] {
+        let faults = Faults::default();
+        let stack = failing(&faults).await;
+        let before = said(&stack).await.len();
+        hold_the_first(&faults, 9, commits);
+        let message = valid_call(&routes::ADD_MESSAGE, 'a', ACME);
+        let (first, second) = tokio::join!(stack.answer(&message), stack.answer(&message));
+        faults.end();
+        let mut added: Vec<Value> = [first, second].iter().map(data).collect();
+        added.sort_by_key(|message| message["id"].as_str().unwrap()[28..].to_owned());
+        assert_eq!(said(&stack).await[before..], added, "{commits}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
+    for route in routes::ALL.iter().filter(|route| route.method == "DELETE") {
+        for (meets, commits) in [(1, true), (1, false), (7, true), (7, false)] {
+            let faults = Faults::default();
+            let stack = failing(&faults).await;
+            hold_the_first(&faults, meets, commits);
+            let delete = valid_call(route, 'a', ACME);
+            let answer = stack.answer(&delete).await;
+            faults.end();
+            assert_eq!(answer.status, 200, "{} {meets} {commits}: {}", route.name, answer.body);
+            assert_eq!(stack.answer(&delete).await.status, 404, "{} {meets} {commits}", route.name);
+        }
+    }
+}
+
+/// Where the answer to a delete was lost, the record may be gone by that delete or by another one. So the caller gets 503, not 404.
+#[tokio::test]
+async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
+    let faults = Faults::default();
+    let stack = failing(&faults).await;
+    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    // A record that stands alone is removed by a plain delete, which meets a transaction after the lost answer.
+    let (key, secret) = ([7; 32], Bytes::from([7; 32]));
+    let (now, ttl) = (Timestamp::from_unix_millis(NOW), 0);
+    let (fingerprint, nonce, holder) = (secret.clone(), secret.clone(), secret);
+    let claim = Claim { fingerprint, nonce, holder, started_at: now, lease_until: now, sealed: None, ttl };
+    table.put_single(key, &claim).await.unwrap();
+    faults.plan(|action, number| match (action, number) {
+        ("DeleteItem", 0) => Fault::BreakAnswer,
+        ("DeleteItem", 1) => Fault::Conflict,
+        _ => Fault::None,
+    });
+    let removed = table.remove_single::<Claim>(key).await;
+    assert!(matches!(removed, Err(TableError::Unavailable(_))), "{removed:?}");
+    assert!(matches!(table.remove_single::<Claim>(key).await, Err(TableError::Missing)));
+    // A row is removed by a transaction. Its first attempt never arrives, and before the second the row goes by itself.
+    let row = IntentId(id('a', kind::INTENT, 1).parse().unwrap());
+    let (attempts, database, place) = (AtomicUsize::default(), stack.database.clone(), table.key::<Intent>(row));
+    faults.plan(move |action, _| {
+        match (action, attempts.fetch_add(usize::from(action != "GetItem"), Ordering::SeqCst)) {
+            ("TransactWriteItems", 0) => Fault::BreakRequest,
+            ("TransactWriteItems", 1) => {
+                let key = json!({"pk": {"S": place.pk}, "sk": {"S": place.sk}});
+                database.delete_item(request(json!({"Key": key})).unwrap()).unwrap();
+                Fault::None
+            }
+            _ => Fault::None,
+        }
+    });
+    let removed = table.remove::<Intent>(row).await;
+    assert!(matches!(removed, Err(TableError::Unavailable(_))), "{removed:?}");
+    assert!(matches!(table.remove::<Intent>(row).await, Err(TableError::Missing)));
+}
+
+/// It takes as long as a request tries.
+#[tokio::test]
+async fn where_a_transaction_does_not_end_it_is_503_and_a_repeat_has_its_one_effect() {
+    let repeated = async |commits: bool| {
+        let faults = Faults::default();
+        let stack = failing(&faults).await;
+        let before = said(&stack).await;
+        hold_the_first(&faults, usize::MAX, commits);
+        let message = keyed(valid_call(&routes::ADD_MESSAGE, 'a', ACME), KEY);
+        let answer = stack.answer(&message).await;
+        assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
+        assert_eq!(said(&stack).await, before);
+        faults.end();
+        let added: Answer = stack.answer(&message).await;
+        let after = everything(&stack).await;
+        assert_eq!(said(&stack).await, [before, vec![data(&added)]].concat(), "{commits}");
+        assert_eq!(stack.answer(&message).await.body, added.body);
+        assert_eq!(everything(&stack).await, after);
+    };
+    tokio::join!(repeated(true), repeated(false));
+}

@@ -1,0 +1,66 @@
+//! Pointers from the contacts of a campaign to their places, by which it is known of a contact whether the campaign has it.
+
+use std::collections::HashSet;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::staged::{CONCURRENT_PARTITIONS, StagedContacts};
+use super::{CampaignContact, RunId};
+use crate::request::tenant::Tenant;
+use crate::table::keys::Key;
+use crate::table::store::{BATCH_GET_LIMIT, Item, made_id, text};
+use crate::table::{Table, TableError};
+use crate::values::id::{CampaignContactId, ContactId, ordinal};
+
+/// Partitions of the pointers of a run.
+const PARTITIONS: u64 = 4;
+
+/// The partition of a run with this number.
+fn partition(run: RunId, number: u64) -> String {
+    format!("CAMPAIGN_POINTERS#{run}#{number}")
+}
+
+/// The pointer that leads from a contact to its place in a run.
+pub(super) fn contact_pointer(tenant: &Tenant, run: RunId, contact: ContactId) -> Key {
+    Key::of(tenant, partition(run, ordinal(contact.0) % PARTITIONS), contact)
+}
+
+/// All partitions of a run.
+pub(super) fn pointer_partitions(tenant: &Tenant, run: RunId) -> impl Iterator<Item = String> + use<'_> {
+    (0..PARTITIONS).map(move |number| Key::of(tenant, partition(run, number), "").pk)
+}
+
+/// The item of the pointer to this contact of a campaign.
+pub(super) fn pointer_item(tenant: &Tenant, contact: &CampaignContact) -> Item {
+    let mut item = contact_pointer(tenant, contact.id.run(), contact.contact_id).attributes();
+    item.insert("id".to_owned(), text(contact.id));
+    item
+}
+
+impl Table {
+    /// Those of `wanted` that are in a run, by the pointers that lead to their places.
+    pub(super) async fn contacts_among(
+        &self,
+        wanted: &[ContactId],
+        run: RunId,
+        staged: &[StagedContacts],
+    ) -> Result<HashSet<ContactId>, TableError> {
+        let read = async |wanted: &[ContactId]| {
+            let keys: Vec<Key> = wanted.iter().map(|contact| contact_pointer(&self.tenant, run, *contact)).collect();
+            let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
+            let mut known = Vec::new();
+            for (contact, key) in wanted.iter().zip(&keys) {
+                if let Some(pointer) = found.get(key) {
+                    let place = CampaignContactId(made_id(pointer)?);
+                    // The request that staged it has died.
+                    known.extend((!staged.iter().any(|staged| staged.has(place))).then_some(*contact));
+                }
+            }
+            Ok::<_, TableError>(known)
+        };
+        let parts: Vec<_> = wanted.chunks(BATCH_GET_LIMIT).map(read).collect();
+        let parts: Vec<Vec<ContactId>> =
+            stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+}

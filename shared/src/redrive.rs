@@ -1,0 +1,247 @@
+//! Redrive: handles once more what the functions on the table's stream gave up.
+//!
+//! Lambda puts what they give up into a bucket, an object for each batch, with its records. A run removes the records that it has handled. Those that
+//! fail again stay.
+//! `docs/adr/0031-what-the-stream-gives-up-is-kept.md` gives the reasons.
+
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::bucket::kept::KeptObject;
+use crate::reactions;
+use crate::request::context::Service;
+use crate::request::error::{Error, Result};
+use crate::request::idempotency::caught;
+use crate::runtime::schedule::EventContext;
+use crate::runtime::stream::{Change, Unhandled};
+use crate::values::time::Timestamp;
+
+/// Seconds for which a kept object is tried by the schedule. An older one waits for an operator, who mends the cause first.
+const TRIED_FOR: i64 = 12 * 3600;
+/// Seconds after which a run begins with nothing more.
+const BUDGET: i64 = 200;
+/// The longest that one attempt takes. After the budget there is time for one in the function's own limit.
+const ATTEMPT: Duration = Duration::from_mins(1);
+/// Objects that are tried at the same time: a slow one does not keep all others waiting, and four of the largest fit into the memory.
+const WIDTH: usize = 4;
+/// The member of an invocation record that holds the batch.
+const PAYLOAD: &str = "payload";
+
+crate::object! {
+    /// What a run of `redrive` has come to.
+    #[derive(Default)]
+    pub struct Redriven {
+        /// Records that were handled.
+        pub handled: u64,
+        /// Records that were not handled. They are kept.
+        pub failed: u64,
+        /// Objects that are kept and were not tried: they are too old for a run without `all`, there was no time for them, or they cannot be read.
+        pub left: u64,
+    }
+}
+
+/// What Lambda keeps of a batch: its invocation record, of which the records of the batch are a part.
+struct InvocationRecord {
+    /// All but the records.
+    about: Map<String, Value>,
+    records: Vec<Box<RawValue>>,
+}
+
+/// The event of the invocation.
+#[derive(Deserialize, Serialize)]
+struct Payload {
+    #[serde(rename = "Records")]
+    records: Vec<Box<RawValue>>,
+}
+
+/// Handles what is kept: what was tried longest ago comes first, what was never tried by the time at which it was given up. With `all`, what is older than
+/// twelve hours too. Two runs at once handle some of it twice, which changes nothing: reactions are idempotent, and each run takes away only what
+/// it has handled itself.
+///
+/// # Errors
+/// [`Error::Unavailable`] where the bucket cannot be listed. What fails of a single object is logged, and the others go on.
+pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
+    let now = service.clock.now();
+    let kept = service.failed_records.list().await?;
+    let (tried, old): (Vec<_>, Vec<_>) = kept.into_iter().partition(|object| all || is_young(&object.key, now));
+    let run = RedriveRun { cx: EventContext { service }, until: now.plus_seconds(BUDGET) };
+    let (objects, old) = (tried.len(), old.len());
+    let left = Redriven { left: old as u64, ..Redriven::default() };
+    let ended = stream::iter(tried).map(|object| run.try_object(object)).buffer_unordered(WIDTH);
+    let redriven = ended.collect::<Vec<Redriven>>().await.iter().fold(left, Redriven::plus);
+    // Metric filters count both lines, and alarms say so.
+    if objects > 0 {
+        let Redriven { handled, failed, left } = redriven;
+        tracing::error!(objects, handled, failed, left, "failed records");
+    }
+    if old > 0 {
+        tracing::error!(objects = old, "unhandled records");
+    }
+    Ok(redriven)
+}
+
+/// Whether the schedule still tries an object. Its key ends with the time at which it was given up:
+/// `aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`. Of another object nobody knows.
+fn is_young(key: &str, now: Timestamp) -> bool {
+    given_up_at(key).is_some_and(|at| now < at.plus_seconds(TRIED_FOR))
+}
+
+fn given_up_at(key: &str) -> Option<Timestamp> {
+    let time = key.rsplit('/').next()?.get(..19)?.replace('.', ":");
+    serde_json::from_value(format!("{time}Z").into()).ok()
+}
+
+/// A run, and when it is over.
+struct RedriveRun<'a> {
+    cx: EventContext<'a>,
+    until: Timestamp,
+}
+
+impl RedriveRun<'_> {
+    fn is_over(&self) -> bool {
+        self.cx.service.clock.now() >= self.until
+    }
+
+    /// Handles the records of an object. It stays where its records cannot be had.
+    async fn try_object(&self, object: KeptObject) -> Redriven {
+        let left = Redriven { left: 1, ..Redriven::default() };
+        if self.is_over() {
+            return left;
+        }
+        self.handle(&object.key).await.unwrap_or_else(|cause| {
+            tracing::error!(object = object.key, %cause, "kept object");
+            left
+        })
+    }
+
+    async fn handle(&self, key: &str) -> Result<Redriven> {
+        let kept = &self.cx.service.failed_records;
+        // Another run may have been faster.
+        let Some(bytes) = kept.read(key).await? else { return Ok(Redriven::default()) };
+        let invocation = InvocationRecord::read(&bytes)?;
+        // Put anew before it is tried: should it end the process, the next run begins with the others.
+        kept.replace(key, bytes).await?;
+        let InvocationRecord { about, records } = invocation;
+        let all = records.len();
+        let failed = self.without_handled(key, records).await;
+        let redriven = Redriven { handled: (all - failed.len()) as u64, failed: failed.len() as u64, left: 0 };
+        if failed.is_empty() {
+            kept.remove(key).await?;
+        } else if failed.len() < all {
+            kept.replace(key, InvocationRecord { about, records: failed }.bytes()?).await?;
+        }
+        Ok(redriven)
+    }
+
+    /// The records of these that cannot be handled. All are tried at once; where that fails, each alone, so that one of them does not stop the others.
+    async fn without_handled(&self, key: &str, records: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
+        let (mut failed, mut changes, mut raw) = (Vec::new(), Vec::new(), Vec::new());
+        for record in records {
+            if let Ok(change) = serde_json::from_str::<Change>(record.get()) {
+                changes.push(change);
+                raw.push(record);
+            } else {
+                // Its error would quote it.
+                tracing::error!(object = key, "a record that is no change");
+                failed.push(record);
+            }
+        }
+        if changes.len() > 1 && self.attempt(&changes).await.is_ok() {
+            return failed;
+        }
+        for (change, record) in changes.iter().zip(raw) {
+            if self.is_over() {
+                failed.push(record);
+            } else if let Err(cause) = self.attempt(std::slice::from_ref(change)).await {
+                tracing::error!(object = key, sequence_number = change.sequence_number(), %cause, "change");
+                failed.push(record);
+            }
+        }
+        failed
+    }
+
+    /// Runs the reactions to `changes`. A panic is a failure, and so is an attempt that does not end.
+    async fn attempt(&self, changes: &[Change]) -> Result<()> {
+        let react = async { reactions::react(&self.cx, changes).await.map_err(|Unhandled { cause, .. }| cause) };
+        let ended = tokio::time::timeout(ATTEMPT, caught(react)).await;
+        ended.unwrap_or_else(|_| Err(Error::Unavailable("an attempt that took longer than a minute".into())))
+    }
+}
+
+impl Redriven {
+    fn plus(self, other: &Self) -> Self {
+        Self { handled: self.handled + other.handled, failed: self.failed + other.failed, left: self.left + other.left }
+    }
+}
+
+impl InvocationRecord {
+    /// Reads what Lambda has written.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where it is something else. The error quotes none of it.
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let of_lambda = || {
+            let mut about: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
+            // JSON in a text.
+            let payload = about.remove(PAYLOAD)?;
+            let Payload { records } = serde_json::from_str(payload.as_str()?).ok()?;
+            Some(Self { about, records })
+        };
+        of_lambda().ok_or_else(|| Error::Internal("it is no invocation record with a payload".into()))
+    }
+
+    fn bytes(mut self) -> Result<Vec<u8>> {
+        let broken = |error: serde_json::Error| Error::Internal(error.to_string());
+        let payload = serde_json::to_string(&Payload { records: self.records }).map_err(broken)?;
+        self.about.insert(PAYLOAD.to_owned(), payload.into());
+        serde_json::to_vec(&self.about).map_err(broken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "aws/lambda/1b2c/shardId-1-2/2026/02/01/2026-02-01T12.00.00-0f8e";
+
+    #[test]
+    fn an_object_is_tried_for_twelve_hours_after_the_time_in_its_key() {
+        let given_up = Timestamp::from_unix_millis(1_769_947_200_000);
+        assert_eq!(given_up_at(KEY), Some(given_up));
+        assert!(is_young(KEY, given_up.plus_seconds(TRIED_FOR - 1)));
+        assert!(!is_young(KEY, given_up.plus_seconds(TRIED_FOR)));
+        for other in ["", "notes.txt", "aws/lambda/1b2c/", "2026-02-01T12.00.0ü-0f8e"] {
+            assert!(!is_young(other, given_up), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_lambda_says_of_a_batch_stays_when_its_records_become_fewer() {
+        let written = r#"{"version":"1.0","DDBStreamBatchInfo":{"batchSize":2},"payload":"{\"Records\":[{\"eventID\":\"1\"},{\"n\":1e400}]}"}"#;
+        let mut read = InvocationRecord::read(written.as_bytes()).unwrap();
+        assert_eq!(
+            read.records.iter().map(|record| record.get()).collect::<Vec<_>>(),
+            [r#"{"eventID":"1"}"#, r#"{"n":1e400}"#]
+        );
+        read.records.remove(0);
+        let left: Value = serde_json::from_slice(&read.bytes().unwrap()).unwrap();
+        let wanted = serde_json::json!({
+            "version": "1.0", "DDBStreamBatchInfo": {"batchSize": 2}, "payload": r#"{"Records":[{"n":1e400}]}"#,
+        });
+        assert_eq!(left, wanted);
+    }
+
+    #[test]
+    fn what_is_no_invocation_record_is_quoted_nowhere() {
+        for bytes in
+            ["", "secret", "[]", "{}", r#"{"payload":null}"#, r#"{"payload":"secret"}"#, r#"{"payload":"{\"x\":1}"}"#]
+        {
+            let error = InvocationRecord::read(bytes.as_bytes()).err().unwrap();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

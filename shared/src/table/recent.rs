@@ -1,0 +1,73 @@
+//! What a process remembers of the table, so that it need not ask again.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+use uuid::Uuid;
+
+use crate::table::keys::Key;
+
+/// How many lists a process remembers. It is bounded: whose list it is may be any id that a caller makes up.
+const LISTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// How many settled tokens of a list it remembers.
+const TOKENS: usize = 200;
+/// How many records a process remembers to exist.
+const RECORDS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// The memory of a process. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Recent(Arc<Mutex<Entries>>);
+
+#[derive(Debug)]
+struct Entries {
+    /// By the partition key of its list's head: the names of tokens that are settled.
+    settled: LruCache<String, BTreeSet<String>>,
+    /// Records that existed a while ago, each with the id that was asked for.
+    existing: LruCache<(Key, Option<Uuid>), ()>,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Entries { settled: LruCache::new(LISTS), existing: LruCache::new(RECORDS) })))
+    }
+}
+
+impl Recent {
+    /// Remembers tokens of a list that say nothing any more: each of their ordinals has its row, or is a hole.
+    pub(super) fn settle(&self, head: &Key, tokens: impl IntoIterator<Item = String>) {
+        let mut entries = self.entries();
+        let settled = entries.settled.get_or_insert_mut(head.pk.clone(), BTreeSet::new);
+        settled.extend(tokens);
+        while settled.len() > TOKENS {
+            settled.pop_first();
+        }
+    }
+
+    /// The settled tokens of a list.
+    pub(super) fn settled(&self, head: &Key) -> BTreeSet<String> {
+        self.entries().settled.get(&head.pk).cloned().unwrap_or_default()
+    }
+
+    /// Forgets tokens that are no longer on the head.
+    pub(super) fn forget(&self, head: &Key, tokens: &[String]) {
+        if let Some(settled) = self.entries().settled.get_mut(&head.pk) {
+            settled.retain(|token| !tokens.contains(token));
+        }
+    }
+
+    /// Remembers that there is a record at `key`, with this id where one is asked for.
+    pub(super) fn exists(&self, key: &Key, id: Option<Uuid>) {
+        self.entries().existing.put((key.clone(), id), ());
+    }
+
+    /// Whether there was such a record a while ago.
+    pub(super) fn existed(&self, key: &Key, id: Option<Uuid>) -> bool {
+        self.entries().existing.get(&(key.clone(), id)).is_some()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,144 @@
+//! Tokens: what reservations leave on the head of a list.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use crate::request::context::Clock;
+use crate::table::item::Item;
+use crate::table::keys::{PK, SK};
+use crate::table::list::{NEXT, SPREAD_FROM};
+
+/// The attributes of a head that are no tokens.
+const OTHERS: [&str; 4] = [PK, SK, NEXT, SPREAD_FROM];
+/// Digits of the minute in the name of a token, and of what tells it from all others.
+const DIGITS: (u32, u32) = (3, 9);
+/// A name has the minute modulo this number, so a token's age is known up to 32 days.
+const MINUTES: i64 = 36_i64.pow(DIGITS.0);
+/// Minutes by which the clock of another process may be ahead of ours.
+const AHEAD: i64 = 60;
+/// Minutes after which nobody writes a reserved row any more. It is sent within a minute or so of its reservation
+/// ([`WRITABLE`](super::WRITABLE)). DynamoDB refuses a request that was signed more than five minutes ago, so nothing arrives later than that.
+/// The rest is for clocks that differ.
+const EXPIRED: i64 = 10;
+
+/// Says of which ordinals the rows may be missing. It is an attribute of the head: its name is `<minute><random digits>`, its value the first
+/// ordinal. Of several ordinals `_<count>` follows. The rows of one reservation are written all or none. Where a token stands for several
+/// reservations, each row may be missing by itself: then it is `_<count>_`. Names are short, so that a head with forty of them is one write unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(super) name: String,
+    pub(super) first: u64,
+    count: u64,
+    /// Whether it stands for several reservations.
+    pub(super) is_merged: bool,
+}
+
+impl Token {
+    /// The name of a new token of so many ordinals.
+    pub(super) fn name(count: u64) -> String {
+        let (minute, own) = (base36(this_minute().cast_unsigned(), DIGITS.0), base36(fastrand::u64(..), DIGITS.1));
+        let of_several = if count == 1 { String::new() } else { format!("_{count}") };
+        format!("{minute}{own}{of_several}")
+    }
+
+    /// The tokens on a head, in the order of their ordinals.
+    pub(crate) fn all(head: &Item) -> Vec<Self> {
+        let token = |(name, value): (&String, &AttributeValue)| {
+            let mut parts = name.split('_').skip(1);
+            let count = parts.next().map_or(Ok(1), str::parse).ok()?;
+            let first = value.as_n().ok()?.parse().ok()?;
+            Some(Self { name: name.clone(), first, count, is_merged: parts.next().is_some() })
+        };
+        let tokens = head.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
+        let mut tokens: Vec<Self> = tokens.filter_map(token).collect();
+        tokens.sort_unstable_by_key(|token| token.first);
+        tokens
+    }
+
+    /// One that stands for all of `tokens`, which are in order. It expires with the youngest.
+    pub(super) fn merged(tokens: &[&Self]) -> Option<Self> {
+        let (first, end) = (tokens.first()?.first, tokens.iter().map(|token| token.ordinals().end).max()?);
+        let youngest = tokens.iter().min_by_key(|token| token.minutes())?;
+        let (name, count) = (youngest.name.split('_').next().unwrap_or_default(), end - first);
+        Some(Self { name: format!("{name}_{count}_"), first, count, is_merged: true })
+    }
+
+    pub(crate) fn ordinals(&self) -> Range<u64> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    /// The ordinals that tell of all others whether their rows are there.
+    pub(super) fn telling(&self) -> Range<u64> {
+        if self.is_merged { self.ordinals() } else { self.first..self.first.saturating_add(1) }
+    }
+
+    /// The ordinals whose rows are missing, where those of `absent` are, which tell of the others.
+    pub(super) fn missing(&self, absent: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
+        let telling = |ordinal| if self.is_merged { ordinal } else { self.first };
+        self.ordinals().filter(move |ordinal| absent.contains(&telling(*ordinal)))
+    }
+
+    /// Whether nobody writes its rows any more.
+    pub(super) fn is_expired(&self) -> bool {
+        self.minutes() >= EXPIRED
+    }
+
+    /// Its age in minutes, modulo 32 days.
+    fn minutes(&self) -> i64 {
+        let digits = self.name.get(..DIGITS.0 as usize).unwrap_or_default();
+        let minutes = i64::from_str_radix(digits, 36).map_or(0, |minute| (this_minute() - minute).rem_euclid(MINUTES));
+        if minutes >= MINUTES - AHEAD { 0 } else { minutes }
+    }
+}
+
+/// The minute of the machine, whatever the time of the request is: processes compare them.
+fn this_minute() -> i64 {
+    Clock::System.now().unix_seconds() / 60
+}
+
+/// The last digits of `number`.
+fn base36(number: u64, digits: u32) -> String {
+    let digit = |place: u32| char::from_digit((number / 36_u64.pow(place) % 36) as u32, 36).unwrap_or('0');
+    (0..digits).rev().map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::item::number;
+
+    fn token(age: i64, count: u64) -> Token {
+        let name = Token::name(count);
+        let minute = base36((this_minute() - age).cast_unsigned(), DIGITS.0);
+        let name = format!("{minute}{}", &name[DIGITS.0 as usize..]);
+        let head = Item::from([(name, number(7)), ("pk".into(), number(1)), ("next_ordinal".into(), number(99))]);
+        Token::all(&head).remove(0)
+    }
+
+    #[test]
+    fn a_token_tells_its_ordinals_and_its_age_for_a_month() {
+        for (age, minutes) in [(0, 0), (9, 9), (10, 10), (20 * 24 * 60, 20 * 24 * 60), (-1, 0), (-59, 0)] {
+            let one = token(age, 1);
+            assert_eq!((one.minutes(), one.ordinals(), one.telling()), (minutes, 7..8, 7..8), "{age}");
+            let several = token(age, 33);
+            assert_eq!((several.minutes(), several.ordinals(), several.telling()), (minutes, 7..40, 7..8), "{age}");
+            assert_eq!(several.is_expired(), minutes >= 10, "{age}");
+        }
+    }
+
+    #[test]
+    fn one_that_stands_for_several_has_the_age_of_the_youngest_and_tells_of_each_row() {
+        let at = |first, token: Token| Token { first, ..token };
+        let tokens = [at(3, token(12, 1)), at(5, token(4, 2)), at(9, token(30, 1))];
+        let merged = Token::merged(&tokens.each_ref()).unwrap();
+        assert_eq!((merged.minutes(), merged.ordinals(), merged.telling()), (4, 3..10, 3..10));
+        let head = Item::from([(merged.name.clone(), number(merged.first))]);
+        assert_eq!(Token::all(&head), std::slice::from_ref(&merged));
+        assert_eq!(merged.missing(&[2, 5, 9].into()).collect::<Vec<_>>(), [5, 9]);
+        // Those of one reservation are missing together.
+        assert_eq!(tokens[1].missing(&[5].into()).collect::<Vec<_>>(), [5, 6]);
+        assert_eq!(tokens[1].missing(&[6].into()).count(), 0);
+    }
+}
