@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
+use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, ConversationStatus};
-use shared::table::keys::{filter_block, filter_section, list_head, list_row};
+use shared::table::keys::{filter_block, filter_section, filter_section_of_volume, filter_volume, list_head, list_row};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Item, number, to_item};
 use shared::table::stored::Listed as _;
-use shared::values::id::{ConversationId, with_ordinal};
+use shared::values::id::{ConversationId, SPREAD, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, acme, call, data, failure, id, json, kind, post, put_items, stack, streaming, tenant};
+use crate::fixture::{
+    ACME, acme, call, data, everything, failure, id, json, kind, post, put_items, stack, streaming, tenant,
+};
+use crate::records::NOBODYS;
 use crate::sweep::cases;
 
 const BLOCK: u64 = 1024;
@@ -46,12 +50,79 @@ struct Plain {
     closed: bool,
 }
 
+/// Where the rows of a list are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// In sections.
+    Sections,
+    /// The first ones in a section; the others in one that a volume counts, the first one that there is.
+    Volumes,
+    /// In sections that were written before there were volumes.
+    OlderSections,
+}
+
+/// The first ordinal, of those that are spread, that is in a section of a volume.
+const OF_VOLUME: u64 = SPREAD + (1 << 20);
+
+/// Has the list of conversations go on at this ordinal.
+pub async fn go_on_at(stack: &Stack, ordinal: u64) {
+    let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
+    let have = acme(stack).appended::<Conversation>(()).await.unwrap();
+    head.extend([("next_ordinal".into(), number(ordinal)), ("spread_from".into(), number(have))]);
+    put_items(stack, [head]).await;
+}
+
+/// Has all sections be where they were before there were volumes.
+async fn without_volumes(stack: &Stack) {
+    for mut item in everything(stack).await {
+        let (pk, sk) = (item["pk"].as_s().unwrap().clone(), item["sk"].as_s().unwrap().clone());
+        if !pk.ends_with("#SECTIONS") && !sk.starts_with("VOLUME#") {
+            continue;
+        }
+        let delete = stack.client.delete_item().table_name(TABLE_NAME);
+        delete.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+        if let Some(set) = pk.strip_suffix("#SECTIONS") {
+            item.insert("pk".into(), AttributeValue::S(set.to_owned()));
+            item.remove("version");
+            put_items(stack, [item.into_iter().collect()]).await;
+        }
+    }
+}
+
+/// Whether there are sections that volumes count, and sections as far behind that no volume counts.
+async fn sections_in_and_outside_of_volumes(stack: &Stack) -> (bool, bool) {
+    let keys =
+        everything(stack).await.into_iter().map(|item| ["pk", "sk"].map(|key| item[key].as_s().unwrap().clone()));
+    let sections: Vec<_> = keys.filter(|[pk, sk]| pk.contains("#SET#") && sk.starts_with("SECTION#")).collect();
+    let (inside, outside): (Vec<_>, Vec<_>) = sections.into_iter().partition(|[pk, _]| pk.ends_with("#SECTIONS"));
+    let is_far = |sk: &str| sk["SECTION#".len()..].parse::<u64>().unwrap() >= OF_VOLUME / (32 * BLOCK);
+    (!inside.is_empty(), outside.iter().any(|[_, sk]| is_far(sk)))
+}
+
 #[tokio::test]
 async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
-    const ROWS: usize = 3300;
+    compare(Counted::Sections).await;
+}
+
+#[tokio::test]
+async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is_where_volumes_count() {
+    compare(Counted::Volumes).await;
+}
+
+#[tokio::test]
+async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is_where_sections_are_older_than_volumes() {
+    compare(Counted::OlderSections).await;
+}
+
+/// Compares pages with a plain filter of all rows.
+async fn compare(counted: Counted) {
+    const ROWS: usize = 2300;
     let mut random = fastrand::Rng::with_seed(7);
     let stack = Stack::start(streaming()).await.unwrap();
     let table = acme(&stack);
+    if counted != Counted::Sections {
+        go_on_at(&stack, OF_VOLUME - 700).await;
+    }
     let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
     // Those of the demo set were made before.
     let mut plain = Vec::new();
@@ -78,6 +149,10 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
             stack.settle().await.unwrap();
         }
     }
+    stack.settle().await.unwrap();
+    if counted == Counted::OlderSections {
+        without_volumes(&stack).await;
+    }
     for _ in 0..60 {
         let place = random.usize(..plain.len());
         let now = Timestamp::from_unix_millis(BEGIN + 30 * DAY);
@@ -91,9 +166,16 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
     }
     stack.settle().await.unwrap();
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+    let wanted = match counted {
+        Counted::Sections => (false, false),
+        Counted::Volumes => (true, false),
+        // New sets have volumes.
+        Counted::OlderSections => (true, true),
+    };
+    assert_eq!(sections_in_and_outside_of_volumes(&stack).await, wanted);
 
     let whole = i64::try_from(ROWS).unwrap() * 60_000;
-    for number in cases(0..80) {
+    for number in cases(0..60) {
         // Most are exactly when a row was made, or a millisecond beside it.
         let mut time = || match random.u32(..4) {
             0 => BEGIN + random.i64(-DAY..whole + DAY),
@@ -120,7 +202,7 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
         for number in [1, random.usize(..=pages) + 1, pages.max(1), pages + 1] {
             let wanted: Vec<String> = chosen.iter().skip((number - 1) * size).take(size).cloned().collect();
             let query = format!("{query}&page={number}&size={size}");
-            assert_eq!(page(&stack, &query).await, (wanted, json!(chosen.len())), "{query}");
+            assert_eq!(page(&stack, &query).await, (wanted, json!(chosen.len())), "{counted:?} {query}");
         }
     }
 }
@@ -223,6 +305,100 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
                 .collect();
             assert_eq!((ids, &found["total"]), (wanted.iter().map(String::as_str).collect(), &json!(chosen.len())));
         }
+    }
+}
+
+#[tokio::test]
+async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() {
+    /// The sections of a billion rows, of which the last one is not full.
+    const SECTIONS: u64 = 30_518;
+    const ROWS: u64 = 1_000_000_000;
+    /// The first ordinal of two blocks, in which the rows that are asked for by date begin.
+    const EDGE: u64 = 700_000_000;
+    let of_it = format!("assistant_id={NOBODYS}");
+    let sets = [format!("CONVERSATION#{of_it}"), "CONVERSATION#".to_owned()];
+    let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
+    let rows_before = |section: u64| ROWS.min(section * 32 * BLOCK);
+    // A second from each to the next: all times of a section are those of its rows.
+    let made_at = |ordinal: u64| BEGIN + (ordinal * 1000).cast_signed();
+    let rows_in = |first: u64, of: u64| ROWS.saturating_sub(first).min(of);
+    let counts = |first: u64, of: u64| {
+        let places = (0..32).filter(move |place| rows_in(first + place * of, of) > 0);
+        places.flat_map(move |place| {
+            let (from, count) = (first + place * of, rows_in(first + place * of, of));
+            [
+                (format!("b{place}"), number(count)),
+                (format!("f{place}"), number(made_at(from))),
+                (format!("l{place}"), number(made_at(from + count - 1))),
+                (format!("v{place}"), number(count)),
+            ]
+        })
+    };
+    // The list is long since its first row.
+    let mut items: Vec<Item> = Vec::new();
+    for set in &sets {
+        let first = SPREAD / (32 * BLOCK);
+        items.extend((0..32).map(|section| {
+            let mut item = filter_section(&tenant, set, first + section).attributes();
+            item.extend(counts(rows_before(section), BLOCK));
+            item
+        }));
+        items.extend((1..SECTIONS.div_ceil(32)).map(|volume| {
+            let mut item = filter_volume(&tenant, set, first / 32 + volume).attributes();
+            item.extend(counts(rows_before(volume * 32), 32 * BLOCK));
+            item
+        }));
+    }
+    let mut head = list_head(&tenant, &list).attributes();
+    head.extend([("next_ordinal".into(), number(SPREAD + ROWS)), ("spread_from".into(), number(0))]);
+    items.push(head);
+    // Rows that nothing asks for need not be there.
+    let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
+    let pages = [0, 20_000, 5_000_000, 9_999_999];
+    let mut sections = std::collections::BTreeSet::new();
+    for ordinal in pages.into_iter().flat_map(|page| page * 100..(page + 1) * 100).chain(EDGE..EDGE + 2 * BLOCK) {
+        let row = conversation(with_ordinal(seed, SPREAD + ordinal).into(), NOBODYS, made_at(ordinal));
+        items.push(to_item(&list_row(&tenant, &list, SPREAD + ordinal), &row).unwrap());
+        sections.insert(ordinal / BLOCK / 32);
+    }
+    // The page may reach into the section behind the edge.
+    sections.insert(EDGE / BLOCK / 32 + 1);
+    for (set, section) in sets.iter().flat_map(|set| sections.iter().map(move |one| (set, *one))) {
+        let number_of = SPREAD / (32 * BLOCK) + section;
+        if section >= 32 {
+            let mut item = filter_section_of_volume(&tenant, set, number_of).attributes();
+            item.extend(counts(rows_before(section), BLOCK));
+            items.push(item);
+        }
+        for block in number_of * 32..(number_of + 1) * 32 {
+            let mut item = filter_block(&tenant, set, block).attributes();
+            item.extend((0..16).map(|word| (format!("w{word}"), number(u64::MAX))));
+            items.push(item);
+        }
+    }
+    put_items(&stack, items).await;
+
+    let page_of = async |query: String| {
+        let mut call = call("GET", "/api/v1/conversation", ACME);
+        call.query += &query;
+        let answer = stack.answer(&call).await;
+        let data = json(&answer)["data"].clone();
+        let ids = data["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
+        (ids.collect::<Vec<_>>(), data["total"].as_u64().unwrap(), answer.cost)
+    };
+    let ids = |from: u64| (from..from + 100).map(|ordinal| with_ordinal(seed, SPREAD + ordinal).to_string()).collect();
+    for page in pages {
+        let (found, total, cost) = page_of(format!("&{of_it}&size=100&page={}", page + 1)).await;
+        assert_eq!((found, total), (ids(page * 100), ROWS), "{page}");
+        assert!(cost.read_units < 500.0 && cost.depth <= 5, "{page}: {cost:?}");
+    }
+    // From the middle of a block on.
+    let from = EDGE + 500;
+    let dates = format!("&date_from={}&size=100", Timestamp::from_unix_millis(made_at(from)));
+    for filter in [String::new(), format!("&{of_it}")] {
+        let (found, total, cost) = page_of(format!("{filter}{dates}")).await;
+        assert_eq!((found, total), (ids(from), ROWS - from), "{filter}");
+        assert!(cost.read_units < 600.0, "{filter}: {cost:?}");
     }
 }
 

@@ -2,15 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use local::Stack;
+use local::database::TABLE_NAME;
+use local::faults::Faults;
 use local::functions::describe;
 use local::gateway::Call;
+use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::records::conversation::Conversation;
+use shared::records::declaration::Declared as _;
 use shared::routes::{self, Route};
-use shared::table::keys::Key;
+use shared::table::Table;
+use shared::table::filters::Move;
+use shared::table::keys::{Key, list_row};
+use shared::table::store::to_item;
+use shared::table::stored::Listed as _;
+use shared::values::id::{SPREAD, with_ordinal};
+use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, call, data, demo_id, failure, make, path, post, streaming, valid_call};
+use crate::dates::go_on_at;
+use crate::fixture::{
+    ACME, NOW, call, data, demo_id, failure, make, path, post, put_items, settings, streaming, tenant, valid_call,
+};
 use crate::records::NOBODYS;
 
 /// The filters of a list by the fields of its rows, with the schema of each. Those by date have tests of their own.
@@ -123,13 +136,21 @@ async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_
 #[tokio::test]
 async fn what_expires_of_a_set_takes_no_later_row_along() {
     // DynamoDB removes a block and its section each at some time of its own.
-    for part in ["the blocks", "the sections", "all of it"] {
+    let parts = ["the blocks", "the sections", "the volumes", "all of it"];
+    for (part, is_long) in parts.into_iter().flat_map(|part| [(part, false), (part, true)]) {
+        if part == "the volumes" && !is_long {
+            continue;
+        }
         let of_part = |key: &Key| match part {
             "the blocks" => key.pk.ends_with("#BLOCKS"),
             "the sections" => key.sk.starts_with("SECTION#"),
+            "the volumes" => key.sk.starts_with("VOLUME#"),
             _ => true,
         };
         let stack = settled().await;
+        if is_long {
+            go_on_at(&stack, SPREAD + (3 << 20)).await;
+        }
         let assistant = make(&stack, "/api/v1/assistant", json!({})).await;
         let open = async || {
             let body = json!({"assistant_id": assistant});
@@ -159,10 +180,60 @@ async fn what_expires_of_a_set_takes_no_later_row_along() {
         let clock = &stack.gateway.service.clock;
         clock.set(clock.now().plus_seconds(4 * 86_400));
         let expired = stack.expire(|key| key.pk.contains("#SET#") && of_part(key)).unwrap();
-        assert!(expired > 0, "{part}");
+        assert!(expired > 0, "{part}, long: {is_long}");
         let conversation = open().await;
         assert_eq!((total(&of_it).await, total("").await), (1, others + 1), "{part}");
         close(conversation).await;
         assert_eq!((total(&of_it).await, total("").await), (0, others), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
+    for first in [0, 3 << 20] {
+        let faults = Faults::default();
+        let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+        let (tenant, list) = (tenant(), Conversation::list(()));
+        let row = |ordinal: u64, is_there: bool| {
+            let row: Conversation = serde_json::from_value(json!({
+                "id": with_ordinal(Uuid::max(), SPREAD + first + ordinal), "assistant_id": NOBODYS,
+                "created_at": "2026-03-01T00:00:00Z", "updated_at": "2026-03-01T00:00:00Z",
+            }))
+            .unwrap();
+            let (key, terms) = (list_row(&tenant, &list, SPREAD + first + ordinal), Some(row.terms()));
+            let (was, is) = if is_there { (None, terms) } else { (terms, None) };
+            let change = Move { key: key.clone(), was, is, made_at: Some(row.created_at) };
+            (to_item(&key, &row).unwrap(), change)
+        };
+        let now = Timestamp::from_unix_millis(NOW);
+        let follow = async |change: &Move| {
+            let table = Table::new(stack.gateway.service.store.clone(), tenant);
+            table.follow::<Conversation>(std::slice::from_ref(change), now).await.unwrap();
+        };
+        let total = async || {
+            let list = routes::ALL.iter().find(|route| route.name == "list-conversations").unwrap();
+            ids(&stack, list, &format!("&assistant_id={NOBODYS}")).await.1
+        };
+        let (there, appeared) = row(0, true);
+        put_items(&stack, [there]).await;
+        follow(&appeared).await;
+        assert_eq!(total().await, 1);
+        // One comes, and before its section is told, another one goes.
+        let (second, appeared) = row(1, true);
+        put_items(&stack, [second]).await;
+        let pause = faults.pause_at(|action, _| action == "UpdateItem");
+        let mut coming = Box::pin(follow(&appeared));
+        tokio::select! {
+            () = pause.reached() => {}
+            () = &mut coming => panic!("it told nothing"),
+        }
+        faults.end();
+        let (gone, disappeared) = row(0, false);
+        let delete = stack.client.delete_item().table_name(TABLE_NAME);
+        delete.key("pk", gone["pk"].clone()).key("sk", gone["sk"].clone()).send().await.unwrap();
+        follow(&disappeared).await;
+        pause.end();
+        coming.await;
+        assert_eq!(total().await, 1, "{first}");
     }
 }

@@ -7,7 +7,9 @@ use local::Stack;
 use local::gateway::Answer;
 use local::template::camel_case;
 use serde_json::{Value, json};
+use shared::records::campaign::NEIGHBOURS;
 use shared::table::store::from_item;
+use shared::values::id::{with_flag, with_ordinal};
 
 use crate::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
 
@@ -126,7 +128,10 @@ pub async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) 
     let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
     let answer = stack.answer(&post(&path, ACME, json!({"contact_ids": ids}).to_string())).await;
     let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();
-    let ids = (1..=contacts).map(|place| format!("{}{place:08x}", &campaign[..28])).collect();
+    let id = |place| with_ordinal(campaign.parse().unwrap(), u64::from(place) + 1);
+    // Those behind the first ones are spread, which their ids say.
+    let ids = (0..contacts).map(|place| if place < NEIGHBOURS { id(place) } else { with_flag(id(place)) });
+    let ids = ids.map(|id| id.to_string()).collect();
     (campaign, ids)
 }
 

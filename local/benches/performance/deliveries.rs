@@ -260,7 +260,7 @@ async fn timed(process: &mut Process, items: &[Value]) -> Result<Duration> {
 }
 
 /// All deliveries to a webhook.
-async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Delivery>> {
+pub async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Delivery>> {
     let mut all = Vec::new();
     for page in 1.. {
         let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
@@ -336,7 +336,7 @@ async fn connect(stack: &Stack, url: &str) -> Result<()> {
 }
 
 /// All deliveries that are to be sent now, as the stream has them.
-async fn ready(stack: &Stack) -> Result<Vec<Value>> {
+pub async fn ready(stack: &Stack) -> Result<Vec<Value>> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the measure is not a function: it looks for what the stream would have"

@@ -29,6 +29,7 @@ mod memory;
 mod organisation;
 mod sizes;
 mod start;
+mod ticks;
 mod tls;
 mod twin;
 
@@ -100,6 +101,8 @@ enum Measure {
     Ceilings,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
+    /// Contacts and deferred deliveries of a tick, by its processor time
+    Ticks,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
     Bodies,
     /// The same service in Python, and as one would first write it
@@ -189,6 +192,7 @@ impl Measure {
                 | Self::Ceilings
                 | Self::Import
                 | Self::Deliveries
+                | Self::Ticks
                 | Self::Build
                 | Self::FirstBuild
         )
@@ -216,6 +220,10 @@ impl Measure {
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)
+            }
+            Self::Ticks => {
+                bench.build_sender()?;
+                ticks::measure(bench, figures)
             }
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use shared::records::campaign::CampaignType;
-use shared::values::id::CampaignId;
+use shared::records::campaign::{CampaignContact, CampaignType};
+use shared::values::id::{CampaignContactId, CampaignId};
 use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
 
@@ -38,10 +38,12 @@ pub type Closed = BTreeMap<usize, Instant>;
 pub struct Ran {
     /// Its id.
     pub id: CampaignId,
+    /// Its contacts, in the order of their places.
+    pub contacts: Vec<CampaignContactId>,
     /// When its cancellation was answered; `None` where it was not cancelled.
     pub cancelled: Option<Instant>,
-    /// When the deletion of the contact at a place was answered.
-    pub deleted: BTreeMap<u32, Instant>,
+    /// When the deletion of a contact was answered.
+    pub deleted: BTreeMap<CampaignContactId, Instant>,
     /// How many requests its connector got while it was paused.
     pub while_paused: usize,
 }
@@ -139,6 +141,15 @@ async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<
     }
 }
 
+/// The contacts of a campaign as they are answered.
+///
+/// # Errors
+/// [`Trouble`].
+pub async fn contacts_of(world: &World, number: usize, id: CampaignId) -> Result<Vec<CampaignContact>, Trouble> {
+    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    world.list(organisation, &format!("/api/v1/campaign/contact/list/{id}"), "").await
+}
+
 /// What a caller does with a campaign. Returns false where all of it was sent before.
 async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Result<bool, Trouble> {
     let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
@@ -169,7 +180,8 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
     let run = &world.plan.runs[number];
     let organisation = world.plan.webhooks[run.webhook].organisation;
     let id = begin(world, number).await?;
-    let mut ran = Ran { id, cancelled: None, deleted: BTreeMap::new(), while_paused: 0 };
+    let contacts = contacts_of(world, number, id).await?.iter().map(|contact| contact.id).collect();
+    let mut ran = Ran { id, contacts, cancelled: None, deleted: BTreeMap::new(), while_paused: 0 };
     change_contacts(world, number).await?;
     let connector = path_of_connector(number);
     let got = async |requests: usize| {
@@ -201,14 +213,15 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
         }
         End::Thinned(places) => {
             for place in places {
-                let path = format!("/api/v1/campaign_contact/{}", id.run().contact(*place));
+                let contact = ran.contacts[*place as usize];
+                let path = format!("/api/v1/campaign_contact/{contact}");
                 let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
                 // Where the answer to a delete was lost, the next one is 404.
                 match (answered.status, answered.unanswered) {
                     (200, _) | (404, 1..) => {}
                     (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
                 }
-                ran.deleted.insert(*place, Instant::now());
+                ran.deleted.insert(contact, Instant::now());
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use shared::delivery::signature;
-use shared::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
+use shared::records::campaign::{Campaign, CampaignStatus, ContactStatus, Counts};
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{Delivery, DeliveryState, EventId};
 use shared::values::id::{CampaignContactId, ContactId, ConversationId, WidgetId};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::Trouble;
 use crate::fault_run::FaultRunOptions;
-use crate::fault_run::acts::{Closed, Ran};
+use crate::fault_run::acts::{Closed, Ran, contacts_of};
 use crate::fault_run::plan::Manner;
 use crate::fault_run::world::{LONG_TICK, World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
@@ -254,8 +254,7 @@ pub async fn campaigns(
     for (number, (run, ran)) in world.plan.runs.iter().zip(ran).enumerate() {
         let (path, organisation) = (path_of_connector(number), world.plan.webhooks[run.webhook].organisation);
         let never_recovers = run.connector == Some(Manner::Dead);
-        let of_it = format!("/api/v1/campaign/contact/list/{}", ran.id);
-        let places: Vec<CampaignContact> = world.list(organisation, &of_it, "").await?;
+        let places = contacts_of(world, number, ran.id).await?;
         let heard = |id: CampaignContactId| evidence.get(&path).and_then(|heard| heard.get(&id.0));
         for place in &places {
             let wanted = match place.status {
@@ -270,15 +269,13 @@ pub async fn campaigns(
         }
         // An attempt that had begun before the stop may arrive, and nothing else.
         let late = |stopped: Instant, heard: &Heard| heard.last > stopped + options.under_way();
-        for place in 0..u32::try_from(run.contacts).unwrap_or(u32::MAX) {
-            let id = ran.id.run().contact(place);
-            if let Some(at) = ran.deleted.get(&place).copied().or(ran.cancelled) {
-                stopped.see(!heard(id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
+        for id in &ran.contacts {
+            if let Some(at) = ran.deleted.get(id).copied().or(ran.cancelled) {
+                stopped.see(!heard(*id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
             }
         }
         stopped.see(ran.while_paused == 0, || format!("{path}: {} while it was paused", ran.while_paused));
-        let deleted = ran.deleted.keys().map(|place| ran.id.run().contact(*place));
-        let ids: BTreeSet<Uuid> = places.iter().map(|place| place.id).chain(deleted).map(|id| id.0).collect();
+        let ids: BTreeSet<Uuid> = ran.contacts.iter().map(|id| id.0).collect();
         for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
             nothing.see(ids.contains(id), || format!("{path} {id}"));
         }

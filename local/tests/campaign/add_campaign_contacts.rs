@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
+use shared::records::campaign::NEIGHBOURS;
 use shared::values::id::ContactId;
 
 use crate::campaigns::{Sender, all, created};
@@ -84,20 +85,61 @@ async fn to_add_one_costs_the_same_however_many_there_are() {
     assert_eq!(sender.members(&id).await.len(), 160);
 }
 
+/// Has the campaigns be as they were stored before they had this attribute.
+async fn forget(sender: &Sender, attribute: &str) {
+    for item in everything(&sender.world.stack).await {
+        if item.contains_key(attribute) {
+            let update = sender.world.stack.client.update_item().table_name(TABLE_NAME);
+            let update = update.update_expression(format!("REMOVE {attribute}"));
+            update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_contacts_are_spread_over_partitions_and_those_of_an_older_campaign_are_not() {
+    const CONTACTS: usize = NEIGHBOURS as usize + 12;
+    for (is_older, wanted) in [(false, 2), (true, 1)] {
+        let (sender, id) = empty(CONTACTS, json!({"interval": 60})).await;
+        if is_older {
+            forget(&sender, "spreads_contacts").await;
+        }
+        let (contacts, partitions) = (sender.contacts(), async || {
+            let items =
+                everything(&sender.world.stack).await.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
+            items.filter(|key| key.contains("#CAMPAIGN_CONTACT#")).collect::<BTreeSet<_>>().len()
+        });
+        // Some are staged, others are added by one transaction, and the last ones are in the other partition.
+        for count in [CONTACTS - 20, CONTACTS - 4, CONTACTS] {
+            assert_eq!(sender.add(&id, &contacts[..count]).await.0, 200);
+        }
+        assert_eq!((sender.members(&id).await, partitions().await), (texts(&contacts), wanted));
+        let (_, rows) = sender.campaign(&id).await;
+        for place in [3, CONTACTS - 3] {
+            let path = format!("/api/v1/campaign_contact/{}", rows[place]["id"].as_str().unwrap());
+            assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+        }
+        assert_eq!(sender.members(&id).await.len(), CONTACTS - 2);
+        sender.world.pass(HOUR);
+        sender.world.minutes(2).await;
+        assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS - 2));
+        let path = format!("/api/v1/campaign/{id}");
+        assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+        sender.world.stack.settle().await.unwrap();
+        assert_eq!(partitions().await, 0);
+    }
+}
+
 #[tokio::test]
 async fn a_campaign_that_was_stored_without_pointers_takes_each_once_as_well() {
     let (sender, id) = empty(40, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     sender.add(&id, &contacts[..30]).await;
+    forget(&sender, "has_pointers").await;
     for item in everything(&sender.world.stack).await {
-        let (key, id) = (item["pk"].as_s().unwrap(), item.get("has_pointers"));
-        let client = &sender.world.stack.client;
-        if key.contains("#CAMPAIGN_POINTERS#") {
-            let delete = client.delete_item().table_name(TABLE_NAME);
+        if item["pk"].as_s().unwrap().contains("#CAMPAIGN_POINTERS#") {
+            let delete = sender.world.stack.client.delete_item().table_name(TABLE_NAME);
             delete.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
-        } else if id.is_some() {
-            let update = client.update_item().table_name(TABLE_NAME).update_expression("REMOVE has_pointers");
-            update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
         }
     }
     assert_eq!(sender.add(&id, &contacts).await.0, 200);

@@ -70,7 +70,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     item["changed_by"] = FRESH[0].into();
     (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
     item["unscheduled"] = false.into();
-    (item["text_version"], item["has_pointers"]) = (0.into(), false.into());
+    (item["text_version"], item["has_pointers"], item["spreads_contacts"]) = (0.into(), false.into(), false.into());
     let (gone, new) = changes(&stack, &before).await;
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
     assert_eq!(read(&stack, &campaign).await, wanted);
@@ -170,7 +170,7 @@ async fn counts_always_add_up_to_the_contacts() {
         let id = CampaignId(campaign.parse().unwrap());
         let as_it_is = async || {
             let seen: Campaign = table.get(id).await.unwrap();
-            let contacts = table.contacts_at(seen.id.run(), 0..CONTACTS).await.unwrap();
+            let contacts = table.contacts_at(&seen, 0..CONTACTS).await.unwrap();
             (seen, contacts)
         };
         // Whoever sends a campaign may have read it, and its contacts, long ago.

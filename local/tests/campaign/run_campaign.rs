@@ -94,6 +94,7 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
             "round": 0,
             "text_version": 0,
             "has_pointers": false,
+            "spreads_contacts": true,
             "due_pk": "CAMPAIGN#3",
             "due_at": now,
         }),

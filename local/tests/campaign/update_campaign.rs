@@ -465,7 +465,7 @@ async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
     assert_eq!(sender.control(&id, "pause").await.0, 200);
     sender.update_text(&id, "Second").await;
     assert_eq!(sender.control(&id, "resume").await.0, 200);
-    let contact = table.contacts_at(campaign.run(), [0]).await.unwrap().remove(0);
+    let contact = table.contacts_at(&lease.campaign, [0]).await.unwrap().remove(0);
     let (ids, assistant) = (&sender.world.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
     let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
     let stale = [Dispatch {

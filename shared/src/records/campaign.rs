@@ -1,5 +1,6 @@
 //! Campaigns, and the contacts of each.
 
+mod contact_partitions;
 mod contact_pointers;
 mod control;
 pub mod dispatch;
@@ -40,8 +41,8 @@ use crate::table::Fingerprint;
 use crate::table::keys::Key;
 use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
 use crate::values::id::{
-    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, WidgetId, ordinal,
-    with_ordinal,
+    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, WidgetId,
+    low_ordinal, with_flag, with_ordinal,
 };
 use crate::values::json::JsonObject;
 use crate::values::schema::Schema;
@@ -52,6 +53,9 @@ pub const MAX_CONTACTS: usize = 10_000;
 
 /// The most places of a campaign, to which contacts may be added again and again.
 pub const MAX_PLACES: u32 = 100_000;
+
+/// Contacts at neighbouring places that share a partition: so many that a page of them is in one or two.
+pub const NEIGHBOURS: u32 = 128;
 
 /// Seconds within which a repeated request to run a campaign is a retry.
 pub const SAME_RUN: i64 = 600;
@@ -222,6 +226,8 @@ crate::record! {
         /// Whether a pointer leads from each of its contacts to its place, so that it is known of a contact whether the campaign has it. One without a
         /// schedule gets no more contacts, and older ones have no pointers.
         hidden has_pointers: bool = false,
+        /// Whether its contacts are spread over partitions. Those of an older campaign fill one partition after the other.
+        hidden spreads_contacts: bool = false,
     }
 }
 
@@ -255,7 +261,7 @@ impl Campaign {
         let nothing = Source::text(Location::body(), []);
         let read = Self::read(&nothing, &mut Issues::new(), &mut Named::default());
         let campaign = read.ok_or_else(|| Error::Internal("a field of a campaign has no default".into()))?;
-        Ok(Self { id, created_at: now, updated_at: now, ..campaign })
+        Ok(Self { id, created_at: now, updated_at: now, spreads_contacts: true, ..campaign })
     }
 
     /// The answer to a request whose chats would have no first message.
@@ -274,6 +280,14 @@ impl Campaign {
     /// Its partition in the index of what becomes due.
     fn partition(&self, _: CampaignId) -> Option<String> {
         self.due_at.map(|_| Due::Campaign.partition(self.id.0))
+    }
+
+    /// The id of its contact at `place`, counted from 0. It contains the run, the place, and whether the contacts are spread, so the item is found by
+    /// the id alone. The first partition has the first contacts either way.
+    pub fn contact(&self, place: u32) -> CampaignContactId {
+        let id = with_ordinal(self.id.0, u64::from(place) + 1);
+        let is_spread = self.spreads_contacts && place >= NEIGHBOURS;
+        CampaignContactId(if is_spread { with_flag(id) } else { id })
     }
 
     /// Whether it is sent again and again.
@@ -324,11 +338,6 @@ impl RunId {
     pub fn campaign(self) -> CampaignId {
         CampaignId(self.0)
     }
-
-    /// The id of the contact at `place`, counted from 0. It contains the run and the place, so the item is found by the id alone.
-    pub fn contact(self, place: u32) -> CampaignContactId {
-        CampaignContactId(with_ordinal(self.0, u64::from(place) + 1))
-    }
 }
 
 impl std::fmt::Display for RunId {
@@ -352,7 +361,7 @@ impl CampaignContactId {
 
     /// The place in the campaign, counted from 0; `None` where this is the id of a campaign without an ordinal.
     pub fn place(self) -> Option<u32> {
-        u32::try_from(ordinal(self.0)).ok()?.checked_sub(1)
+        u32::try_from(low_ordinal(self.0)).ok()?.checked_sub(1)
     }
 }
 
@@ -419,15 +428,14 @@ impl CampaignContact {
 
     /// The contacts of a new campaign, none of them sent yet.
     pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
-        Self::queued_from(0, campaign.id, contacts, campaign.created_at)
+        Self::queued_from(0, campaign, contacts, campaign.created_at)
     }
 
     /// Contacts that are added to a campaign, from the place `first` on.
-    pub fn queued_from(first: u32, campaign: CampaignId, contacts: &[ContactId], now: Timestamp) -> Vec<Self> {
-        let run = campaign.run();
+    pub fn queued_from(first: u32, campaign: &Campaign, contacts: &[ContactId], now: Timestamp) -> Vec<Self> {
         let queued = |(place, contact_id): (u32, &ContactId)| Self {
-            id: run.contact(place),
-            campaign_id: run.campaign(),
+            id: campaign.contact(place),
+            campaign_id: campaign.id.run().campaign(),
             contact_id: *contact_id,
             status: ContactStatus::Queued,
             conversation_id: None,

@@ -112,12 +112,12 @@ impl Span {
 
 impl Dates {
     /// Takes the blocks from `counts`, those of a set, that have no row made within the dates. Returns those that have such rows, and perhaps
-    /// others too.
-    pub(super) fn narrow(&self, sections: &[Item], counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
+    /// others too. The items are sections, or volumes, by how their sort keys begin; then it does the same with sections.
+    pub(super) fn narrow(&self, items: &[Item], key: &str, counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
         if self.are_open() {
             return BTreeSet::new();
         }
-        let (firsts, lasts) = (numbers_of::<i64>(sections, 'f'), numbers_of::<i64>(sections, 'l'));
+        let (firsts, lasts) = (numbers_of::<i64>(items, key, 'f'), numbers_of::<i64>(items, key, 'l'));
         let span = |block: &u64| {
             let time = |times: &BTreeMap<u64, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
             Some(Span { first: time(&firsts)?, last: time(&lasts)? })

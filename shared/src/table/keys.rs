@@ -143,9 +143,25 @@ pub fn row_of(key: &Key) -> Option<(Tenant, &str, u64)> {
     (*key == list_row(&tenant, list, ordinal)).then_some((tenant, list, ordinal))
 }
 
-/// How many ordinals of each block match a filter, section by section.
+/// What the sort key of a section begins with, before its number.
+pub const SECTION_KEY: &str = "SECTION#";
+
+/// What the sort key of a volume begins with, before its number.
+pub const VOLUME_KEY: &str = "VOLUME#";
+
+/// How many ordinals of each block match a filter, section by section: of the first sections of a list, which no volume counts.
 pub fn filter_section(tenant: &Tenant, filter: &str, section: u64) -> Key {
-    Key::of(tenant, format_args!("SET#{filter}"), format_args!("SECTION#{section:08}"))
+    Key::of(tenant, format_args!("SET#{filter}"), format_args!("{SECTION_KEY}{section:08}"))
+}
+
+/// How many ordinals of each section match a filter, volume by volume, in the partition of the first sections.
+pub fn filter_volume(tenant: &Tenant, filter: &str, volume: u64) -> Key {
+    Key::of(tenant, format_args!("SET#{filter}"), format_args!("{VOLUME_KEY}{volume:08}"))
+}
+
+/// A section that a volume counts.
+pub fn filter_section_of_volume(tenant: &Tenant, filter: &str, section: u64) -> Key {
+    Key::of(tenant, format_args!("SET#{filter}#SECTIONS"), format_args!("{SECTION_KEY}{section:08}"))
 }
 
 /// Which ordinals of a block match a filter.

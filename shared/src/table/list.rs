@@ -27,7 +27,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{BoxFuture, try_join_all};
 
 use crate::request::page::{ListQuery, Page, PageQuery};
-use crate::table::keys::{SK, list_block, list_head, list_row, list_rows_between};
+use crate::table::keys::{SECTION_KEY, SK, list_block, list_head, list_row, list_rows_between};
 use crate::table::query::Found;
 use crate::table::reservation::Token;
 use crate::table::store::Item;
@@ -37,7 +37,7 @@ use crate::values::id::{SPREAD, ordinal};
 
 /// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
 pub(crate) const BLOCK: u64 = 1024;
-/// Blocks of a section.
+/// Blocks of a section, and sections of a volume.
 pub(crate) const SECTION: u64 = 32;
 /// The attribute of a head that is the ordinal of the next row.
 pub(super) const NEXT: &str = "next_ordinal";
@@ -168,21 +168,22 @@ fn read(value: &AttributeValue) -> Option<u64> {
     value.as_n().ok()?.parse().ok()
 }
 
-/// The counts of blocks in the items of sections.
-pub(crate) fn counts_of(sections: &[Item]) -> BTreeMap<u64, u64> {
-    numbers_of(sections, 'b')
+/// The counts of blocks in the items of sections, or of sections in those of volumes, by how their sort keys begin. Other items are left out.
+pub(crate) fn counts_of(items: &[Item], key: &str) -> BTreeMap<u64, u64> {
+    numbers_of(items, key, 'b')
 }
 
-/// What the items of sections say of blocks, in the attributes that begin with `prefix`: `b0` of the section 2 is of the block 64.
-pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMap<u64, T> {
+/// What the items of sections say of blocks, in the attributes that begin with `prefix`: `b0` of the section 2 is of the block 64. Likewise what the items of
+/// volumes say of sections.
+pub(crate) fn numbers_of<T: FromStr>(items: &[Item], key: &str, prefix: char) -> BTreeMap<u64, T> {
     let mut numbers = BTreeMap::new();
-    for item in sections {
-        let section: Option<u64> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix("SECTION#")?.parse().ok());
+    for item in items {
+        let number: Option<u64> = item.get(SK).and_then(|sk| sk.as_s().ok()?.strip_prefix(key)?.parse().ok());
         for (name, value) in item {
-            let block: Option<u64> = name.strip_prefix(prefix).and_then(|block| block.parse().ok());
+            let place: Option<u64> = name.strip_prefix(prefix).and_then(|place| place.parse().ok());
             let value = value.as_n().ok().and_then(|value| value.parse().ok());
-            if let (Some(section), Some(block), Some(value)) = (section, block, value) {
-                numbers.insert(section * SECTION + block, value);
+            if let (Some(number), Some(place), Some(value)) = (number, place, value) {
+                numbers.insert(number * SECTION + place, value);
             }
         }
     }
@@ -193,7 +194,7 @@ pub(crate) fn numbers_of<T: FromStr>(sections: &[Item], prefix: char) -> BTreeMa
 fn index_of(items: &[Item]) -> Index {
     let Some((head, sections)) = items.split_first() else { return Index::default() };
     let ordinals = Ordinals::of(Some(head));
-    Index { ordinals, holes: counts_of(sections), tokens: Token::all(head), missing: BTreeSet::new() }
+    Index { ordinals, holes: counts_of(sections, SECTION_KEY), tokens: Token::all(head), missing: BTreeSet::new() }
 }
 
 fn ordinals_of<R: Listed>(rows: &[R]) -> BTreeSet<u64> {

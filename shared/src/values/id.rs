@@ -181,9 +181,23 @@ pub fn with_ordinal(id: Uuid, ordinal: u64) -> Uuid {
 
 /// The ordinal that [`with_ordinal`] wrote.
 pub const fn ordinal(id: Uuid) -> u64 {
-    let bits = id.as_u128();
-    let low = last_64(bits & LOW);
-    if bits & IS_SPREAD == 0 { low } else { SPREAD | last_64((bits & HIGH) >> 1) | low }
+    let low = low_ordinal(id);
+    if has_flag(id) { SPREAD | last_64((id.as_u128() & HIGH) >> 1) | low } else { low }
+}
+
+/// `id` with the flag that says that its ordinal is spread, and with all other bits as they are.
+pub const fn with_flag(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128() | IS_SPREAD)
+}
+
+/// Whether an id has the flag that says that its ordinal is spread.
+pub const fn has_flag(id: Uuid) -> bool {
+    id.as_u128() & IS_SPREAD != 0
+}
+
+/// The last 31 bits of an id: its ordinal, whether it has the flag or not.
+pub const fn low_ordinal(id: Uuid) -> u64 {
+    last_64(id.as_u128() & LOW)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the last 64 bits are what is wanted")]

@@ -169,7 +169,7 @@ async fn chunk(
             return Ok(None);
         }
         let end = places.end.min(next + window);
-        let found = table.contacts_at(campaign.id.run(), next..end).await?;
+        let found = table.contacts_at(campaign, next..end).await?;
         let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
         try_join_all(dispatched.map(|contact| table.unpark_delivery(campaign, contact, clock.now()))).await?;
         contacts = found;

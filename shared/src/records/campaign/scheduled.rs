@@ -127,7 +127,7 @@ impl NewScheduledCampaign {
         require_room(&new)?;
         (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
         new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
-        new.has_pointers = true;
+        (new.has_pointers, new.spreads_contacts) = (true, true);
         new.plan(now);
         // As of a run, nothing refers to the staged contacts until the commit.
         let contacts = CampaignContact::all_queued(&new, &contacts);

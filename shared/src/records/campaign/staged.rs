@@ -3,14 +3,15 @@
 //! A marker hides the places until all contacts are stored. While it is there nobody else adds contacts, so that each contact is in the campaign once.
 //! A request that died leaves its marker: its places stay hidden, and after the marker has expired the next request goes on behind them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::contact_partitions::contact_partitions;
 use super::contact_pointers::{contact_pointer, pointer_item};
-use super::storage::{Beside, complete, contact_partitions, places_of, staged_contacts};
+use super::storage::{Beside, complete, places_of, staged_contacts};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
@@ -207,7 +208,7 @@ impl Table {
         let known = if campaign.has_pointers {
             self.contacts_among(wanted, campaign.id.run(), &staged).await?
         } else {
-            self.contacts_of(campaign, first, &staged).await?
+            self.contacts_of(campaign, &staged).await?
         };
         let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
         let end = first.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX));
@@ -217,7 +218,7 @@ impl Table {
                 Err(Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts"))
             }
             _ => Ok(Addition::Contacts(PlacedContacts {
-                contacts: CampaignContact::queued_from(first, campaign.id, &new, cx.now()),
+                contacts: CampaignContact::queued_from(first, campaign, &new, cx.now()),
                 staged: StagedContacts { first, end, expires_at: now.plus_seconds(EXPIRES), by: cx.new_attempt() },
                 have_pointers: campaign.has_pointers,
             })),
@@ -228,16 +229,14 @@ impl Table {
     async fn contacts_of(
         &self,
         campaign: &Campaign,
-        places: u32,
         staged: &[StagedContacts],
     ) -> Result<HashSet<ContactId>, TableError> {
-        let partitions: BTreeSet<String> = contact_partitions(&self.tenant, campaign.id.run(), places).collect();
         let read = async |partition: String| {
             let contacts: Vec<CampaignContact> = readable(self.store.query(&partition, "!", None).await?);
             let counted = contacts.iter().filter(|contact| !staged.iter().any(|staged| staged.has(contact.id)));
             Ok::<_, TableError>(counted.map(|contact| contact.contact_id).collect::<Vec<_>>())
         };
-        let parts: Vec<_> = partitions.into_iter().map(read).collect();
+        let parts: Vec<_> = contact_partitions(&self.tenant, campaign.id.run()).map(read).collect();
         let parts: Vec<Vec<ContactId>> =
             stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
         Ok(parts.into_iter().flatten().collect())

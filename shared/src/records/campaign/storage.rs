@@ -8,13 +8,12 @@ use std::collections::{BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
+use super::contact_partitions::partition;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
 use super::progress::{AS_READ, as_read};
 use super::staged::{StagedContacts, kept_changing};
 use super::text::{CampaignText, present_text, remove_contacts};
-use super::{
-    Campaign, CampaignContact, CampaignStatus, ContactStatus, MAX_PLACES, Outcomes, RunId, RunMarker, Standing,
-};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker, Standing};
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
@@ -27,35 +26,14 @@ use crate::table::keys::{Key, row_of};
 use crate::table::reservation::Reservation;
 use crate::table::retry::LostAnswer;
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
-use crate::table::stored::{Listed as _, Single, Stored};
+use crate::table::stored::Listed as _;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, readable};
-use crate::values::id::{CampaignContactId, CampaignId, ContactId, Id as _, WidgetId, with_ordinal};
+use crate::values::id::{CampaignContactId, CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
-/// Contacts in one partition, of the first that a campaign has: a partition allows a thousand writes a second, and a run may write ten thousand.
-const NARROW: u32 = 1000;
-/// Contacts in one partition of those behind them, so that a campaign has few.
-const WIDE: u32 = 10_000;
-
-impl Stored for CampaignContact {
-    type Id = CampaignContactId;
-    const PARAMETER: &'static str = CampaignContactId::PARAMETER;
-
-    fn key(tenant: &Tenant, id: CampaignContactId) -> Key {
-        Key::of(tenant, format_args!("CAMPAIGN_CONTACT#{}#{:02}", id.run(), partition(id)), id)
-    }
-}
-
-impl Single for CampaignContact {}
-
-/// The number of a contact's partition in its campaign.
-fn partition(id: CampaignContactId) -> u32 {
-    let place = id.place().unwrap_or_default();
-    if place < WIDE { place / NARROW } else { WIDE / NARROW + place / WIDE - 1 }
-}
 
 /// The pointer that leads from a run to its campaign.
 pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
@@ -80,9 +58,9 @@ pub(super) fn staged_contacts(tenant: &Tenant, run: RunId, first: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_STAGED#{first:06}"))
 }
 
-/// The key of the deleted places of a partition of contacts.
-fn deleted_contacts(tenant: &Tenant, id: CampaignContactId) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_RUN#{}", id.run()), format_args!("OUTCOMES_DELETED#{:02}", partition(id)))
+/// The key of the deleted places of the partition of contacts with this number.
+fn deleted_contacts(tenant: &Tenant, run: RunId, number: u32) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_DELETED#{number:02}"))
 }
 
 // The contacts are removed before them: what became of them is counted only together with a change of one.
@@ -91,13 +69,6 @@ impl Partitions for Campaign {
         let run = CampaignId(id).run();
         pointer_partitions(tenant, run).chain([run_pointer(tenant, run).pk]).collect()
     }
-}
-
-/// The partitions of a campaign's first `places`.
-pub(super) fn contact_partitions(tenant: &Tenant, run: RunId, places: u32) -> impl Iterator<Item = String> + use<'_> {
-    let firsts = (0..WIDE).step_by(NARROW as usize).chain((WIDE..MAX_PLACES).step_by(WIDE as usize));
-    let contacts = firsts.take_while(move |first| *first < places);
-    contacts.map(move |place| CampaignContact::key(tenant, run.contact(place)).pk)
 }
 
 impl Owner for Campaign {
@@ -354,7 +325,7 @@ impl Table {
         let left = (0..places).filter(|place| !deleted.contains(place));
         let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
         let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
-        let contacts = self.contacts_at(id.run(), page).await?;
+        let contacts = self.contacts_at(&campaign, page).await?;
         Ok(query.of(contacts.into_iter().map(|contact| contact.seen_in(&campaign)).collect(), total))
     }
 
@@ -382,7 +353,7 @@ impl Table {
                     values: as_read(&contact),
                 },
                 Write::Update {
-                    key: deleted_contacts(&self.tenant, id),
+                    key: deleted_contacts(&self.tenant, id.run(), partition(id)),
                     expression: "ADD places :places".into(),
                     condition: None,
                     values: values([(":places", numbers([place]))]),
@@ -425,10 +396,11 @@ impl Table {
     /// [`TableError`].
     pub async fn contacts_at(
         &self,
-        run: RunId,
+        campaign: &Campaign,
         places: impl IntoIterator<Item = u32>,
     ) -> Result<Vec<CampaignContact>, TableError> {
-        let keys: Vec<Key> = places.into_iter().map(|place| self.key::<CampaignContact>(run.contact(place))).collect();
+        let keys: Vec<Key> =
+            places.into_iter().map(|place| self.key::<CampaignContact>(campaign.contact(place))).collect();
         let items = self.store.get_all(&keys).await?;
         let mut contacts: Vec<CampaignContact> = readable(items);
         contacts.sort_by_key(|contact| contact.id);
@@ -437,7 +409,7 @@ impl Table {
 
     /// A campaign, and the places that were deleted from it.
     async fn with_deleted(&self, id: CampaignId) -> Result<(Campaign, BTreeSet<u32>), TableError> {
-        let first = deleted_contacts(&self.tenant, id.run().contact(0));
+        let first = deleted_contacts(&self.tenant, id.run(), 0);
         // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
         let (campaign, deleted) =
             futures_util::join!(self.get::<Campaign>(id), self.store.query(&first.pk, &first.sk, None));

@@ -10,8 +10,8 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::storage::contact_partitions;
-use super::{Campaign, CampaignContact, MAX_PLACES, RunId};
+use super::contact_partitions::contact_partitions;
+use super::{Campaign, CampaignContact, RunId};
 use crate::request::tenant::Tenant;
 use crate::table::cascade::AT_ONCE;
 use crate::table::item::{Item, from_item, key_of, number, text, values};
@@ -103,7 +103,7 @@ impl CampaignContact {
 pub(super) fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(async move {
         let run = CampaignId(campaign).run();
-        for partition in contact_partitions(&table.tenant, run, MAX_PLACES) {
+        for partition in contact_partitions(&table.tenant, run) {
             let (items, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
             let keys: Vec<Key> = items.iter().filter_map(key_of).collect();
             let contacts: Vec<CampaignContact> = readable(items);

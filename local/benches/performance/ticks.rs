@@ -1,0 +1,122 @@
+//! What the ticks of a minute do, by their processor time: contacts of campaigns that are dispatched, and deferred deliveries that are handed to the
+//! stream.
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use local::receiver::Receiver;
+use serde_json::{Value, json};
+use shared::records::delivery::{DeliveryState, EventId, NewDelivery, Observed};
+use shared::request::context::Clock;
+use shared::values::id::EndpointId;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::bench::Bench;
+use crate::campaign::{RATE, TICK};
+use crate::deliveries::{outbox_of, ready};
+use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
+use crate::organisation::Organisation;
+use crate::process::Process;
+
+const SECTION: &str = "What a tick does, by its processor time";
+
+/// Widgets, each with a campaign: so many that no rate limit is waited for.
+const WIDGETS: usize = 10;
+/// Contacts of each campaign: the most that a request imports.
+const CONTACTS: usize = 500;
+/// Seconds of a tick of `send-campaigns`, and contacts that all campaigns together are to have sent in a minute.
+const CAMPAIGNS: (f64, f64) = (50.0, 200_000.0);
+
+/// Deliveries that are deferred.
+const DEFERRED: usize = 4_000;
+/// Seconds of a tick of `send-delivery`, and the deferred deliveries that it is to hand over in a minute.
+const DELIVERIES: (f64, f64) = (40.0, 60_000.0);
+/// The part of a processor that `send-delivery` has: Lambda gives a whole one to 1,769 MB, as `send-campaigns` has.
+const PART: f64 = 512.0 / 1769.0;
+
+/// Measures on threads of its own: the database must not wait for the harness.
+pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    std::thread::scope(|scope| {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(async {
+                campaigns(bench, figures).await?;
+                deferred(bench, figures).await
+            })
+        };
+        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    })
+}
+
+async fn campaigns(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let stack = bench.stack().await?;
+    let organisation = Organisation::new(&stack, stack.gateway.service.store.clone()).await?;
+    let assistant = organisation.post(&stack, "/api/v1/assistant", &json!({})).await?;
+    let of_number = |number| json!({"first_name": "New", "phone_number": format!("+3161{number:08}")});
+    let contacts: Vec<Value> = (0..CONTACTS).map(of_number).collect();
+    let imported = organisation.post(&stack, "/api/v1/contact/import", &json!({"contacts": contacts})).await?;
+    let contacts: Vec<&Value> =
+        imported["items"].as_array().ok_or("no items")?.iter().map(|item| &item["id"]).collect();
+    let mut widgets = Vec::new();
+    for _ in 0..WIDGETS {
+        let url = "https://192.0.2.1/send";
+        let widget = json!({"assistant_id": assistant["id"], "widget_type": "whatsapp", "connector_url": url});
+        widgets.push(organisation.post(&stack, "/api/v1/widget", &widget).await?["id"].take());
+    }
+    let all = WIDGETS * CONTACTS;
+    // No conversation is open at first. The second message goes on in those that the first one has opened.
+    for (round, what) in ["contacts that get a conversation", "contacts that have one"].into_iter().enumerate() {
+        for widget in &widgets {
+            let path = format!("/api/v1/campaign/run/{}", widget.as_str().ok_or("no id")?);
+            let body = json!({"contact_ids": contacts, "message": format!("Message {round}")});
+            organisation.post(&stack, &path, &body).await?;
+        }
+        let sender = bench.program("send-campaigns", &stack).with("SENDS_PER_SECOND", RATE.to_string());
+        let each = tick(&mut sender.start().await?, all).await?;
+        if ready(&stack).await?.len() != all * (round + 1) {
+            return Err(format!("{what}: not all were dispatched").into());
+        }
+        tell(figures, &format!("{what}, dispatched by `send-campaigns`"), each, 1.0, CAMPAIGNS);
+    }
+    stack.stop().await;
+    Ok(())
+}
+
+async fn deferred(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let (stack, receiver) = (bench.stack().await?, Receiver::start().await?);
+    let organisation = Organisation::new(&stack, stack.gateway.service.store.clone()).await?;
+    let hook = json!({"endpoint": format!("{}/hook", receiver.url)});
+    let webhook = organisation.post(&stack, "/api/v1/outbound_webhook", &hook).await?;
+    let (webhook, now) = (EndpointId(serde_json::from_value(webhook["id"].clone())?), Clock::System.now());
+    let table = &organisation.table;
+    let new: Vec<_> = (0..DEFERRED).map(|_| NewDelivery::test(EventId(Uuid::now_v7()), now)).collect();
+    for some in new.chunks(100) {
+        table.enqueue(webhook, some, now).await?;
+    }
+    let deferral = Observed { deferred_at: Some(now), ..Observed::default() };
+    table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
+    let all = outbox_of(table, webhook).await?;
+    let defers = all.iter().map(async |was| table.replace_delivery(webhook, was, &was.clone().deferred(now)).await);
+    stream::iter(defers.collect::<Vec<_>>()).buffer_unordered(32).try_collect::<Vec<bool>>().await?;
+    let each = tick(&mut bench.program("sender", &stack).start().await?, DEFERRED).await?;
+    let all = outbox_of(table, webhook).await?;
+    if all.len() != DEFERRED || all.iter().any(|delivery| delivery.state == DeliveryState::Waiting) {
+        return Err("deliveries are still deferred".into());
+    }
+    tell(figures, "deferred deliveries, handed to the stream by `send-delivery`", each, PART, DELIVERIES);
+    stack.stop().await;
+    Ok(())
+}
+
+/// Milliseconds of a processor for each of so many that a tick handles.
+async fn tick(process: &mut Process, count: usize) -> Result<f64> {
+    let before = process.cpu()?;
+    process.invoke(TICK).await?;
+    Ok(milliseconds(process.cpu()?.saturating_sub(before)) / figure(count as u64))
+}
+
+/// Tells the processor time of each, beside what a tick of so many seconds has for each of `wanted` with that part of a processor.
+fn tell(figures: &mut Figures, what: &str, each: f64, part: f64, (seconds, wanted): (f64, f64)) {
+    let most = seconds * 1000.0 * part / wanted;
+    let row = Row::new(SECTION, format!("{what}: for each"), each, Unit::Milliseconds);
+    figures.push(row.beside(format!("for {wanted} a minute"), most).must(Must::AtMost(most)));
+}

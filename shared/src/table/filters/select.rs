@@ -1,0 +1,155 @@
+//! A page of the rows that stand in sets, with their total.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::future::BoxFuture;
+
+use super::block::Block;
+use super::sets_of_query;
+use crate::request::page::{ListQuery, Page, PageQuery};
+use crate::table::dates::Dates;
+use crate::table::keys::{
+    Key, SECTION_KEY, VOLUME_KEY, filter_block, filter_section, filter_section_of_volume, list_row,
+};
+use crate::table::list::{SECTION, counts_of};
+use crate::table::store::{Item, key_of};
+use crate::table::stored::Listed;
+use crate::table::{Table, TableError, readable};
+
+impl Table {
+    /// A page of the rows that match the filters of `query`.
+    pub(in crate::table) async fn filtered<R: Listed>(
+        &self,
+        of: R::Of,
+        query: &ListQuery<R>,
+    ) -> Result<Page<R>, TableError> {
+        let list = R::list(of);
+        let sets = sets_of_query(&list, &query.terms);
+        let (items, total) = self.selected((&list, &sets), &query.dates, &query.page).await?;
+        let rows: Vec<R> = readable(items);
+        // The set may be a moment behind its rows.
+        let matching = rows.into_iter().filter(|row| query.matches(row));
+        Ok(query.page.of(matching.collect(), total))
+    }
+
+    /// The rows that [`Table::select`] finds, in their order. In a box: without one, each function with a list compiles it again.
+    fn selected<'a>(
+        &'a self,
+        of: (&'a str, &'a [String]),
+        dates: &'a Dates,
+        page: &'a PageQuery,
+    ) -> BoxFuture<'a, Result<(Vec<Item>, u64), TableError>> {
+        Box::pin(async move {
+            let (ordinals, total) = self.select(of, dates, page).await?;
+            let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, of.0, *ordinal)).collect();
+            let mut items = self.store.get_all(&keys).await?;
+            items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+            Ok((items, total))
+        })
+    }
+
+    /// The ordinals of a page of the rows that stand in all of `sets` and were made within `dates`, and how many there are altogether.
+    async fn select(
+        &self,
+        (list, sets): (&str, &[String]),
+        dates: &Dates,
+        page: &PageQuery,
+    ) -> Result<(Vec<u64>, u64), TableError> {
+        let set = sets.first().map_or(list, |set| set);
+        let (mut counts, edges) = self.counts(set, (sets.len() > 1, page), dates).await?;
+        let wanted: BTreeSet<u64> = if sets.len() > 1 {
+            // How many rows a block of several sets has, only its bits tell.
+            counts.iter().filter(|(_, count)| **count > 0).map(|(block, _)| *block).collect()
+        } else {
+            // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
+            let (blocks, _) = blocks_of(page, &counts, &edges);
+            blocks.into_iter().chain(edges.iter().copied()).collect()
+        };
+        let (mut members, within) =
+            futures_util::try_join!(self.members(sets, &wanted), self.made_within(list, &edges, dates))?;
+        for block in wanted.iter().filter(|block| sets.len() > 1 || edges.contains(block)) {
+            let rows = members.entry(*block).or_default();
+            if edges.contains(block) {
+                let within = within.get(block);
+                rows.retain(|ordinal| within.is_some_and(|within| within.contains(ordinal)));
+            }
+            counts.insert(*block, rows.len() as u64);
+        }
+        let (blocks, skipped) = blocks_of(page, &counts, &BTreeSet::new());
+        let ordinals = blocks.iter().filter_map(|block| members.get(block)).flatten().copied();
+        let skip = usize::try_from(page.offset().saturating_sub(skipped)).unwrap_or(usize::MAX);
+        let size = usize::try_from(page.size()).unwrap_or(usize::MAX);
+        Ok((ordinals.skip(skip).take(size).collect(), counts.values().sum()))
+    }
+
+    /// How many rows each block of a set has, without those that were all made outside of `dates`, and the blocks of which only some rows may count. A
+    /// section that a volume counts stands as its first block, unless the page may lie in it or `every` block is asked for.
+    async fn counts(
+        &self,
+        set: &str,
+        (every, page): (bool, &PageQuery),
+        dates: &Dates,
+    ) -> Result<(BTreeMap<u64, u64>, BTreeSet<u64>), TableError> {
+        let first = filter_section(&self.tenant, set, 0);
+        let items = self.store.query(&first.pk, &first.sk, None).await?;
+        let mut counts = counts_of(&items, SECTION_KEY);
+        let mut edges = dates.narrow(&items, SECTION_KEY, &mut counts);
+        let mut sections = counts_of(&items, VOLUME_KEY);
+        let at_edges = dates.narrow(&items, VOLUME_KEY, &mut sections);
+        counts.extend(sections.iter().map(|(section, count)| (section * SECTION, *count)));
+        let is_wanted: BTreeSet<u64> = if every {
+            counts.iter().filter(|(_, count)| **count > 0).map(|(block, _)| *block).collect()
+        } else {
+            let edges = edges.iter().copied().chain(at_edges.iter().map(|section| section * SECTION)).collect();
+            let (blocks, _) = blocks_of(page, &counts, &edges);
+            blocks.into_iter().chain(edges).collect()
+        };
+        let opened: Vec<u64> =
+            sections.into_keys().filter(|section| is_wanted.contains(&(section * SECTION))).collect();
+        let key = |section: &u64| filter_section_of_volume(&self.tenant, set, *section);
+        let items = self.store.get_all(&opened.iter().map(key).collect::<Vec<_>>()).await?;
+        let mut blocks = counts_of(&items, SECTION_KEY);
+        edges.extend(dates.narrow(&items, SECTION_KEY, &mut blocks));
+        for section in opened {
+            counts.remove(&(section * SECTION));
+        }
+        counts.extend(blocks);
+        Ok((counts, edges))
+    }
+
+    /// The ordinals that all of `sets` have in these blocks.
+    async fn members(&self, sets: &[String], blocks: &BTreeSet<u64>) -> Result<BTreeMap<u64, Vec<u64>>, TableError> {
+        let key = |set: &String, block: &u64| filter_block(&self.tenant, set, *block);
+        let keys: Vec<Key> = sets.iter().flat_map(|set| blocks.iter().map(move |block| key(set, block))).collect();
+        let items = self.store.get_all(&keys).await?;
+        let found: HashMap<Key, Block> =
+            items.iter().filter_map(|item| Some((key_of(item)?, Block::read(item)))).collect();
+        let members = |block: &u64| {
+            let of_sets = sets.iter().map(|set| found.get(&key(set, block)).copied().unwrap_or_default());
+            (*block, of_sets.reduce(Block::and).unwrap_or_default().ordinals(*block))
+        };
+        Ok(blocks.iter().map(members).collect())
+    }
+}
+
+/// The blocks that a page lies in, and how many rows are before the first of them. Of the rows of `edges` any number may count: then also
+/// the blocks that it perhaps lies in.
+fn blocks_of(page: &PageQuery, counts: &BTreeMap<u64, u64>, edges: &BTreeSet<u64>) -> (Vec<u64>, u64) {
+    let (offset, end) = (page.offset(), page.offset().saturating_add(page.size()));
+    let (mut least, mut most, mut blocks, mut skipped) = (0, 0, Vec::new(), None);
+    for (block, count) in counts.iter().filter(|(_, count)| **count > 0) {
+        if offset < most + count && least < end {
+            skipped.get_or_insert(most);
+            blocks.push(*block);
+        }
+        most += count;
+        if !edges.contains(block) {
+            least += count;
+        }
+    }
+    (blocks, skipped.unwrap_or_default())
+}
+
+fn sort_key(item: &Item) -> Option<&String> {
+    item.get("sk").and_then(|sk| sk.as_s().ok())
+}
