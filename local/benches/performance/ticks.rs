@@ -5,8 +5,9 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::receiver::Receiver;
 use serde_json::{Value, json};
 use shared::records::delivery::{DeliveryState, EventId, NewDelivery, Observed};
+use shared::records::widget::Widget;
 use shared::request::context::Clock;
-use shared::values::id::EndpointId;
+use shared::values::id::{EndpointId, WidgetId};
 use uuid::Uuid;
 
 use crate::Result;
@@ -58,9 +59,12 @@ async fn campaigns(bench: &Bench, figures: &mut Figures) -> Result<()> {
         imported["items"].as_array().ok_or("no items")?.iter().map(|item| &item["id"]).collect();
     let mut widgets = Vec::new();
     for _ in 0..WIDGETS {
-        let url = "https://192.0.2.1/send";
-        let widget = json!({"assistant_id": assistant["id"], "widget_type": "whatsapp", "connector_url": url});
-        widgets.push(organisation.post(&stack, "/api/v1/widget", &widget).await?["id"].take());
+        let widget = json!({"assistant_id": assistant["id"], "widget_type": "whatsapp"});
+        let widget = organisation.post(&stack, "/api/v1/widget", &widget).await?["id"].take();
+        // The address is not checked here, and nothing is sent to it.
+        let connect = |widget: &mut Widget| widget.connector_url = Some("https://connector.example/send".to_owned());
+        organisation.table.change(WidgetId(serde_json::from_value(widget.clone())?), Uuid::now_v7(), connect).await?;
+        widgets.push(widget);
     }
     let all = WIDGETS * CONTACTS;
     // No conversation is open at first. The second message goes on in those that the first one has opened.

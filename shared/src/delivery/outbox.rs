@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{join_all, try_join_all};
 use futures_util::lock::Mutex as AsyncMutex;
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::delivery::attempt::Tried;
 use crate::delivery::bounds::Bounds;
@@ -213,15 +212,13 @@ impl<'a> Outbox<'a> {
             if new.is_empty() {
                 break;
             }
-            let ready = |ordinal| async move {
-                let was = table.delivery_at(id, ordinal).await?;
-                match was.filter(|was| was.is_held() && was.is_due(now) && !was.is_suspect()) {
-                    Some(was) => table.replace_delivery(id, &was, &was.clone().released(now)).await.map(drop),
-                    None => Ok(()),
-                }
-            };
-            let under_way: Vec<_> = new.into_iter().map(ready).collect();
-            stream::iter(under_way).buffer_unordered(HANDED_OVER_AT_ONCE).try_collect::<()>().await?;
+            for some in new.chunks(HANDED_OVER_AT_ONCE) {
+                let mut held = table.deliveries_at(id, some).await?;
+                held.retain(|was| was.is_held() && was.is_due(now) && !was.is_suspect());
+                let ready =
+                    held.iter().map(async |was| table.replace_delivery(id, was, &was.clone().released(now)).await);
+                try_join_all(ready.collect::<Vec<_>>()).await?;
+            }
         }
         Ok(())
     }
@@ -239,9 +236,7 @@ impl<'a> Outbox<'a> {
             // The index is eventually consistent: for a moment it still shows what has just been sent.
             let next: Vec<u64> =
                 ordinals.iter().copied().filter(|ordinal| !tried.contains(ordinal)).take(width).collect();
-            for found in try_join_all(next.iter().map(|ordinal| table.delivery_at(id, *ordinal))).await? {
-                deferred.extend(found.filter(|stored| stored.is_due(now)));
-            }
+            deferred.extend(table.deliveries_at(id, &next).await?.into_iter().filter(|stored| stored.is_due(now)));
             tried.extend(next);
             if deferred.is_empty() && !ordinals.is_empty() && now < deadline {
                 let shortly = Timestamp::from_unix_millis(now.unix_millis() + INDEX_WAIT);

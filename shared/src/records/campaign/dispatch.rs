@@ -1,6 +1,7 @@
 //! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
 //! rate limit.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::records::assistant::Assistant;
@@ -316,39 +317,42 @@ async fn prepare(
     contacts: &[CampaignContact],
     channel: &(Widget, AssistantId),
 ) -> Result<Prepared> {
-    let all: Vec<_> = contacts.iter().map(|contact| prepare_one(cx, table, campaign, contact, channel)).collect();
-    let all = try_join_all(all).await?;
+    let mut threads = if campaign.start_new_conversation {
+        HashMap::new()
+    } else {
+        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
+        table.open_threads(channel.0.id, &invited, campaign.message.as_deref().unwrap_or_default()).await?
+    };
+    let all = contacts.iter().map(|contact| {
+        let thread = threads.remove(&contact.contact_id);
+        prepare_one(cx, campaign, contact, thread, channel)
+    });
+    let all: Vec<Dispatch> = all.collect();
     let places = table.places_for(&all).await?;
     Ok((all, places))
 }
 
 /// What a contact gets.
-async fn prepare_one(
+fn prepare_one(
     cx: &EventContext<'_>,
-    table: &Table,
     campaign: &Campaign,
     contact: &CampaignContact,
+    thread: Option<Conversation>,
     (widget, assistant): &(Widget, AssistantId),
-) -> Result<Dispatch, TableError> {
+) -> Dispatch {
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
     let says = |text: &String| NewMessage {
         sender_type: SenderType::Bot,
         message_type: MessageType::Text,
         text: text.clone(),
     };
-    let thread = if campaign.start_new_conversation {
-        None
-    } else {
-        let message = campaign.message.as_deref().unwrap_or_default();
-        table.open_thread(widget.id, contact.contact_id, message).await?
-    };
     let calls = widget.widget_type.calls();
     let delivery = || NewDelivery::of_campaign(campaign, contact.id, ids.fresh(now), calls, now);
-    Ok(Dispatch {
+    Dispatch {
         contact: contact.clone(),
         thread,
         opening: Conversation::through(widget.id, *assistant, contact.contact_id, ids.fresh(now), now),
         message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
         connector: widget.connector_url.is_some().then(|| (widget.id.into(), delivery())),
-    })
+    }
 }

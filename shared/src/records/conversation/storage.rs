@@ -1,7 +1,8 @@
 //! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -345,6 +346,38 @@ impl Table {
             }
         }
         Ok(None)
+    }
+
+    /// The same for each of some contacts, where it finds one. The conversations are read together.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn open_threads(
+        &self,
+        widget: WidgetId,
+        contacts: &[ContactId],
+        message: &str,
+    ) -> Result<HashMap<ContactId, Conversation>, TableError> {
+        let newest = contacts.iter().map(async |contact| {
+            let partition = thread(&self.tenant, widget, *contact, ConversationId(Uuid::nil())).pk;
+            let pointer = self.store.last(&partition, None).await?;
+            Ok::<_, TableError>(
+                pointer.map(|pointer| made_id(&pointer)).transpose()?.map(|id| (*contact, ConversationId(id))),
+            )
+        });
+        let newest: Vec<_> = try_join_all(newest.collect::<Vec<_>>()).await?.into_iter().flatten().collect();
+        let found = self.get_each::<Conversation>(&newest.iter().map(|(_, id)| *id).collect()).await?;
+        let found: HashMap<_, _> = found.into_iter().map(|conversation| (conversation.id, conversation)).collect();
+        let mut threads = HashMap::new();
+        for (contact, id) in newest {
+            let thread = match found.get(&id) {
+                Some(newest) if newest.is_open() => Some(newest.clone()).filter(|newest| newest.has_room_for(message)),
+                // The stream has not yet removed its pointer, and an older one may be open.
+                _ => self.open_thread(widget, contact, message).await?,
+            };
+            threads.extend(thread.map(|thread| (contact, thread)));
+        }
+        Ok(threads)
     }
 
     /// Removes the pointers to conversations that are closed.

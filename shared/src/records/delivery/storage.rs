@@ -16,8 +16,8 @@ use crate::table::keys::{Key, due_partition, due_partitions, list_row, made_by, 
 use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError};
-use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId};
+use crate::table::{Table, TableError, readable};
+use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal};
 use crate::values::time::Timestamp;
 
 /// What becomes due, each kind with partitions of its own in the index.
@@ -171,6 +171,19 @@ impl Table {
     pub async fn delivery_at(&self, endpoint: EndpointId, ordinal: u64) -> Result<Option<Delivery>, TableError> {
         let key = list_row(&self.tenant, &Delivery::list(endpoint), ordinal);
         self.store.get(&key).await?.map(from_item).transpose()
+    }
+
+    /// The deliveries at these ordinals of an endpoint's list, in their order; those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn deliveries_at(&self, endpoint: EndpointId, ordinals: &[u64]) -> Result<Vec<Delivery>, TableError> {
+        let list = Delivery::list(endpoint);
+        let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, &list, *ordinal)).collect();
+        let mut deliveries: Vec<Delivery> = readable(self.store.get_all(&keys).await?);
+        let place = |delivery: &Delivery| ordinals.iter().position(|one| *one == ordinal(delivery.id.0));
+        deliveries.sort_by_key(place);
+        Ok(deliveries)
     }
 
     /// A page of the deliveries of a webhook.
