@@ -74,7 +74,7 @@ impl FaultRunOptions {
             seed,
             conversations: 10_000,
             contacts: 10_000,
-            pace: 40,
+            pace: 80,
             times: 15,
             attempt: Duration::from_secs(1),
             call: Duration::from_secs(1),
@@ -180,13 +180,19 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     world.go_wrong(options);
     let (clock, going_on) = (world.let_time_pass(options.times), world.go_on(options.times));
     let pace = options.pace;
-    let (closed, clean) = try_join!(acts::close(&world, pace), undisturbed(calm, options.times, pace / CALMER))?;
-    done(format!("{} conversations closed, {pace} in a second", closed.len()));
-    let ran = acts::campaign(&world, options).await?;
+    let (closed, clean, ran) = try_join!(
+        acts::close(&world, pace),
+        undisturbed(calm, options.times, pace / CALMER),
+        acts::campaign(&world, options)
+    )?;
     // What was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, going_on));
-    done(format!("campaigns with {} contacts sent", world.plan.runs.iter().map(|run| run.contacts).sum::<usize>()));
+    let contacts = world.plan.runs.iter().map(|run| run.contacts).sum::<usize>();
+    done(format!(
+        "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent",
+        closed.len()
+    ));
     let clock = world.let_time_pass(1);
     let days = acts::recover(&world, options).await?;
     drop(clock);
