@@ -22,6 +22,17 @@ pub fn progress(what: &str, number: usize, of: usize) {
     eprintln!("measuring: {what}, {} of {of}", number + 1);
 }
 
+/// Takes a measure on threads of its own: database, proxy and receiver must not wait for the harness.
+pub fn on_own_threads<F: Future<Output = Result<()>>>(measure: impl FnOnce() -> F + Send) -> Result<()> {
+    std::thread::scope(|scope| {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(measure())
+        };
+        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    })
+}
+
 /// A function of the service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Function {

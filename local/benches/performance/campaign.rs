@@ -13,7 +13,7 @@ use shared::values::id::{ContactId, OrgId, SPREAD, with_ordinal};
 use uuid::Uuid;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_own_threads};
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Unit};
 
@@ -83,24 +83,17 @@ pub const TICK: &str = r#"{"source": "aws.events", "detail": {}}"#;
 const REACHED: f64 = 0.98;
 const SENDING: &str = "A campaign that is sent at 500 a second, 6 ms for each call of the database";
 
-/// Measures on threads of its own: the proxy and the database must not wait for the harness.
 pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(async {
-                let (_, short) = send(bench, 10).await?;
-                let (rate, long) = send(bench, 32_000).await?;
-                let row = |subject: &str, value: f64, unit: Unit| Row::new(SENDING, subject, value, unit);
-                let asked = f64::from(RATE);
-                let sent = row("contacts a second", rate, Unit::PerSecond).beside("SendsPerSecond", asked);
-                figures.push(sent.must(Must::AtLeast(REACHED * asked)));
-                let units = row("write units a contact, a message of 32,000 characters", long, Unit::CapacityUnits);
-                figures.push(units.beside("one of ten", short).must(Must::AtMost(short + 0.1)));
-                Ok(())
-            })
-        };
-        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    on_own_threads(|| async {
+        let (_, short) = send(bench, 10).await?;
+        let (rate, long) = send(bench, 32_000).await?;
+        let row = |subject: &str, value: f64, unit: Unit| Row::new(SENDING, subject, value, unit);
+        let asked = f64::from(RATE);
+        let sent = row("contacts a second", rate, Unit::PerSecond).beside("SendsPerSecond", asked);
+        figures.push(sent.must(Must::AtLeast(REACHED * asked)));
+        let units = row("write units a contact, a message of 32,000 characters", long, Unit::CapacityUnits);
+        figures.push(units.beside("one of ten", short).must(Must::AtMost(short + 0.1)));
+        Ok(())
     })
 }
 

@@ -20,7 +20,7 @@ use shared::values::id::OrgId;
 use uuid::Uuid;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_own_threads};
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Series, Unit, figure, milliseconds};
 use crate::process::Process;
@@ -90,15 +90,8 @@ struct Outcome {
     refused: usize,
 }
 
-/// Measures on threads of its own: the proxy and the database must not wait for the harness.
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(measure_all(bench, figures))
-        };
-        scope.spawn(run).join().map_err(|_| "the measure panicked")?
-    })
+    on_own_threads(|| measure_all(bench, figures))
 }
 
 async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {

@@ -22,7 +22,7 @@ use shared::values::id::{EndpointId, WidgetId};
 use uuid::Uuid;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_own_threads};
 use crate::campaign::{self, RATE, SENT, TICK};
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
@@ -69,18 +69,11 @@ struct Customer {
     assistant: Value,
 }
 
-/// Measures on threads of its own: the proxy and the receiver must not wait for the harness.
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(async {
-                measure_tenants(bench, figures).await?;
-                measure_connector(bench, figures).await?;
-                measure_limits(bench, figures).await
-            })
-        };
-        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    on_own_threads(|| async {
+        measure_tenants(bench, figures).await?;
+        measure_connector(bench, figures).await?;
+        measure_limits(bench, figures).await
     })
 }
 

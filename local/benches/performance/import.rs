@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::records::contact::Contact;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_own_threads};
 use crate::campaign::table;
 use crate::conflicts::Proxy;
 use crate::figures::{Figures, Must, Row, Unit};
@@ -27,15 +27,8 @@ const SECONDS: f64 = 3.0;
 /// Megabytes with which a function has a whole processor, beside 256: so many times longer it takes to do the same.
 const PART: f64 = 1769.0 / 256.0;
 
-/// Measures on threads of its own: the proxy and the database must not wait for the harness.
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(import(bench, figures))
-        };
-        scope.spawn(run).join().map_err(|_| "the measure panicked")?
-    })
+    on_own_threads(|| import(bench, figures))
 }
 
 async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {

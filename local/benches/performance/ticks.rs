@@ -11,7 +11,7 @@ use shared::values::id::{EndpointId, WidgetId};
 use uuid::Uuid;
 
 use crate::Result;
-use crate::bench::Bench;
+use crate::bench::{Bench, on_own_threads};
 use crate::campaign::{RATE, TICK};
 use crate::deliveries::{outbox_of, ready};
 use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
@@ -34,17 +34,10 @@ const DELIVERIES: (f64, f64) = (40.0, 60_000.0);
 /// The part of a processor that `send-delivery` has: Lambda gives a whole one to 1,769 MB, as `send-campaigns` has.
 const PART: f64 = 512.0 / 1769.0;
 
-/// Measures on threads of its own: the database must not wait for the harness.
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(async {
-                campaigns(bench, figures).await?;
-                deferred(bench, figures).await
-            })
-        };
-        scope.spawn(run).join().map_err(|_| "the measure panicked")?
+    on_own_threads(|| async {
+        campaigns(bench, figures).await?;
+        deferred(bench, figures).await
     })
 }
 
@@ -118,7 +111,7 @@ async fn tick(process: &mut Process, count: usize) -> Result<f64> {
     Ok(milliseconds(process.cpu()?.saturating_sub(before)) / figure(count as u64))
 }
 
-/// Tells the processor time of each, beside what a tick of so many seconds has for each of `wanted` with that part of a processor.
+/// Adds the row of the processor time of each. Its bound is what a tick of so many seconds, with that part of a processor, may spend on each of `wanted`.
 fn tell(figures: &mut Figures, what: &str, each: f64, part: f64, (seconds, wanted): (f64, f64)) {
     let most = seconds * 1000.0 * part / wanted;
     let row = Row::new(SECTION, format!("{what}: for each"), each, Unit::Milliseconds);
