@@ -106,11 +106,11 @@ pub fn snapshot(database: &Database, file: &Path) -> Result<(), Trouble> {
     write().map_err(|error| Trouble(format!("{name}: {error}")))
 }
 
-/// Removes the items of `chosen` keys whose TTL has passed by `now`. DynamoDB removes each item at some time of its own after that.
+/// Removes the items of `chosen` keys whose TTL has passed by `now`, and returns their keys. DynamoDB removes each item at some time of its own after that.
 ///
 /// # Errors
 /// [`Trouble`] of the database.
-pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) -> bool) -> Result<usize, Trouble> {
+pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) -> bool) -> Result<Vec<Key>, Trouble> {
     let (mut expired, mut next) = (Vec::<Key>::new(), Value::Null);
     loop {
         let page = database.scan(request(json!({
@@ -131,7 +131,7 @@ pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) 
         let key = json!({"Key": {"pk": {"S": pk}, "sk": {"S": sk}}});
         database.delete_item(request(key)?).map_err(|error| Trouble(error.to_string()))?;
     }
-    Ok(expired.len())
+    Ok(expired)
 }
 
 /// A request about the table, of these members.

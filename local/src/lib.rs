@@ -374,7 +374,7 @@ impl Stack {
     /// # Errors
     /// [`Trouble`] of the database.
     pub fn expire(&self, chosen: impl FnMut(&Key) -> bool) -> Result<usize, Trouble> {
-        database::expire(&self.database, self.gateway.service.clock.now(), chosen)
+        self.stream.expire(&self.database, self.gateway.service.clock.now(), chosen)
     }
 
     /// Invokes `function` as its schedule would.

@@ -1,6 +1,6 @@
 //! The table's stream: passes changes to each function that reads it, by the rules of its event source.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,9 @@ use dynoxide::Database;
 use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use shared::runtime::stream::DYNAMODB;
+use shared::table::keys::{Key, PK, SK};
+use shared::values::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -30,13 +33,18 @@ const POLL: Duration = Duration::from_millis(250);
 /// The stream, and how far each function on it has read.
 pub struct Stream {
     readers: Vec<Arc<Reader>>,
+    expired: Expired,
 }
+
+/// The keys of items that expired. The stream says of their removals that DynamoDB itself made them.
+type Expired = Arc<Mutex<HashSet<Key>>>;
 
 struct Reader {
     database: Database,
     mapping: Arc<Mapping>,
     /// The iterator of the next read; `None` before the first one.
     place: Mutex<Option<String>>,
+    expired: Expired,
 }
 
 impl Stream {
@@ -51,13 +59,15 @@ impl Stream {
         destination: Option<&Destination>,
         function: impl Fn(&str) -> Result<Function, Trouble>,
     ) -> Result<Self, Trouble> {
+        let expired = Expired::default();
         let readers = template.sources.iter().map(|source| {
             let destination = destination.filter(|_| source.destination.as_deref() == Some(FAILED_RECORDS_BUCKET));
             let mapping = Mapping::new(source.clone(), function(&source.function)?);
             let mapping = Arc::new(mapping.with_destination(destination.cloned()));
-            Ok(Arc::new(Reader { database: database.clone(), mapping, place: Mutex::default() }))
+            let (database, expired) = (database.clone(), Arc::clone(&expired));
+            Ok(Arc::new(Reader { database, mapping, place: Mutex::default(), expired }))
         });
-        Ok(Self { readers: readers.collect::<Result<_, _>>()? })
+        Ok(Self { readers: readers.collect::<Result<_, _>>()?, expired })
     }
 
     /// Passes on all changes until none is left, including the changes that the functions make. May be called while [`Self::run`] runs.
@@ -95,6 +105,24 @@ impl Stream {
         }
         stop.await;
         tasks.shutdown().await;
+    }
+
+    /// Removes items whose TTL has passed, as [`database::expire`] does.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the database.
+    pub fn expire(
+        &self,
+        database: &Database,
+        now: Timestamp,
+        chosen: impl FnMut(&Key) -> bool,
+    ) -> Result<usize, Trouble> {
+        // Nobody reads the removals before their keys are known.
+        let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        let removed = database::expire(database, now, chosen)?;
+        let count = removed.len();
+        expired.extend(removed);
+        Ok(count)
     }
 
     /// Sets the faults between the stream and each function on it.
@@ -146,9 +174,17 @@ impl Reader {
             },
         };
         *place = Some(iterator.clone());
-        let (records, next) = read(&self.database, &iterator)?;
+        let (mut records, next) = read(&self.database, &iterator)?;
         *place = next;
         let any = !records.is_empty();
+        let expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in records.iter_mut().filter(|record| record["eventName"] == "REMOVE") {
+            let text = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
+            if expired.contains(&Key { pk: text(PK), sk: text(SK) }) {
+                record["userIdentity"] = json!({"type": "Service", "principalId": DYNAMODB});
+            }
+        }
+        drop(expired);
         self.mapping.take(records);
         Ok(any)
     }

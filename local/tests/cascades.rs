@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared::records::agency::BillingPlan;
 use shared::records::assistant::Assistant;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink, DatasourceType};
-use shared::records::delivery::{Delivery, EventId, NewDelivery};
+use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
 use shared::records::intent::{Intent, IntentLink};
 use shared::records::tag::{EntityType, Link, Tag};
 use shared::records::webhook::Webhook;
@@ -27,10 +27,11 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{
-    ACME, NOW, acme, call, data, everything, failure, handle, id, kind, make, post, streaming, tenant,
+    ACME, NOW, acme, call, data, everything, failure, handle, id, kind, make, post, put_items, streaming, tenant,
 };
 use crate::records::{conflict, detail};
 use crate::sending::{World, id_of};
+use crate::stored::spoil;
 use crate::sweep::cases;
 
 /// How much belongs to a record: more than one step removes, or less.
@@ -270,14 +271,14 @@ pub const OWNERS: [&str; 11] = [
 
 type Row = BTreeMap<String, AttributeValue>;
 
-/// The items that name one of these ids, in their keys or in what they hold, but for those that expire by themselves.
+/// The items that name one of these ids, in their keys or in what they hold, but for markers, which expire by themselves.
 async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
     let names = |item: &Row| {
         let text = format!("{item:?}");
         ids.iter().any(|id| text.contains(&id.to_string()))
     };
     let all = everything(stack).await.into_iter();
-    all.filter(|item| !item.contains_key("ttl")).filter(names).collect()
+    all.filter(|item| item.contains_key("record") || !item.contains_key("ttl")).filter(names).collect()
 }
 
 /// The totals of the lists that links stand in.
@@ -447,6 +448,45 @@ async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_delivery_that_is_made_while_its_endpoint_is_deleted_goes_too() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    for (kind, event) in [("outbound_webhook", EventKind::WebhookTest), ("widget", EventKind::CallRequested)] {
+        let Owned { path, id } = owner(&stack, kind, 1).await;
+        data(&stack.answer(&call("DELETE", &path, ACME)).await);
+        stack.settle().await.unwrap();
+        let late = NewDelivery { event, ..NewDelivery::test(EventId(Uuid::now_v7()), time()) };
+        acme(&stack).enqueue(EndpointId(id), &[late], time()).await.unwrap();
+        let list = Delivery::list(EndpointId(id));
+        let left = async || {
+            let items = everything(&stack).await.into_iter();
+            items.filter(|item| item["pk"].as_s().unwrap().contains(&list)).collect::<Vec<Row>>()
+        };
+        assert_ne!(left().await, Vec::<Row>::new());
+        stack.settle().await.unwrap();
+        assert_eq!(left().await, Vec::<Row>::new(), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_cannot_be_read_goes_with_its_tag() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let Owned { id, .. } = owner(&stack, "tag", FEW).await;
+    let left = async || {
+        let rows = naming(&stack, &BTreeSet::from([id])).await.into_iter();
+        let text = |item: &Row, name: &str| item[name].as_s().unwrap().clone();
+        let keys = rows.map(|item| (text(&item, "pk"), text(&item, "sk")));
+        keys.filter(|(pk, _)| pk.ends_with("#LIST#LINK#ROWS") || pk.contains("#TAG_LINKS#")).collect::<Vec<_>>()
+    };
+    let before = left().await;
+    assert_eq!(before.len(), 2 * FEW as usize);
+    let (_, ordinal) = before.iter().find(|(pk, _)| pk.ends_with("#ROWS")).unwrap();
+    spoil(&stack, "LINK", ordinal.parse().unwrap(), "entity_type").await;
+    acme(&stack).remove::<Tag>(TagId(id)).await.unwrap();
+    acme(&stack).begin_cascade("Tag", Tag::STEPS, id, time()).await.unwrap();
+    assert_eq!(left().await, []);
+}
+
+#[tokio::test]
 async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     const ROWS: usize = 2200;
     let world = World::start().await;
@@ -466,11 +506,17 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     let rows = before.iter().filter(|partition| partition.contains("#ROWS"));
     assert_eq!(rows.clone().count(), ROWS);
     assert_eq!(rows.collect::<BTreeSet<_>>().len(), 9, "that of the first ones, and eight");
+    let all = everything(&world.stack).await.into_iter();
+    let late = all.filter(|item| item["pk"].as_s().unwrap().contains("#ROWS#")).last();
     org.table.remove::<Webhook>(WebhookId(id)).await.unwrap();
     // Each step looks at 250 of them, and the last one at none.
     for _ in 0..=ROWS.div_ceil(250) {
         org.table.begin_cascade("Webhook", Webhook::STEPS, id, now).await.unwrap();
     }
+    assert_eq!(left().await, Vec::<String>::new());
+    // One that comes after the head has gone is found where it is.
+    put_items(&world.stack, late.map(|item| item.into_iter().collect())).await;
+    org.table.begin_cascade("Webhook", Webhook::STEPS, id, now).await.unwrap();
     assert_eq!(left().await, Vec::<String>::new());
 }
 

@@ -9,16 +9,20 @@ use local::gateway::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::records::delivery::Delivery;
 use shared::records::widget::WidgetType;
 use shared::routes;
 use shared::runtime::meter::Cost;
+use shared::table::keys::Key;
+use shared::table::stored::Listed as _;
 use shared::values::time::Timestamp;
+use uuid::Uuid;
 
 use crate::campaigns::{Sender, all};
 use crate::contract::generated;
 use crate::exercises::{EXERCISES, Exercise};
 use crate::fixture::{ACME, ACME_READ_ONLY, call, settings, stack, valid_call};
-use crate::sending::{World, events};
+use crate::sending::{World, events, id_of};
 
 const HEAD: &str = "\
 # What an operation costs
@@ -134,6 +138,12 @@ impl Whole {
             whole.end("a contact of a campaign with a connector", count, 1);
             assert_eq!(whole.sender.outcome(&id).await, all("sent", count as usize));
         }
+        whole.sender.world.pass(31 * 86_400);
+        for count in [1, MANY] {
+            whole.begin().await;
+            whole.expire(count).await;
+            whole.end("the expiry of a delivery", count, 0);
+        }
         whole.rows
     }
 
@@ -189,6 +199,19 @@ impl Whole {
         world.settle().await;
         self.end("a further attempt at an event", 1, 0);
         assert_eq!(self.waiting().await, None);
+    }
+
+    /// So many deliveries of the webhook expire.
+    async fn expire(&self, count: u32) {
+        let Sender { world, webhook, .. } = &self.sender;
+        let (list, mut left) = (Delivery::list(id_of(webhook).parse::<Uuid>().unwrap().into()), count);
+        let mut chosen = |key: &Key| {
+            let is_chosen = left > 0 && key.pk.contains(&list);
+            left -= u32::from(is_chosen);
+            is_chosen
+        };
+        assert_eq!(world.stack.expire(&mut chosen).unwrap(), count as usize);
+        world.settle().await;
     }
 
     /// When the next attempt at an event is due, where one waits.

@@ -1,6 +1,6 @@
 //! Lists against a plain `Vec`: creates and removals, one after another and side by side, also while transactions conflict.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use shared::request::input::Between;
 use shared::request::page::{Page, PageQuery};
 use shared::request::tenant::Tenant;
 use shared::runtime::meter::{Cost, Meter};
-use shared::table::keys::{list_block, list_head, list_row, list_section};
+use shared::table::keys::{Key, list_block, list_head, list_row, list_section};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{Item, Store, to_item};
 use shared::table::stored::Listed as _;
@@ -26,7 +26,7 @@ use shared::values::id::{LinkId, OrgId, SPREAD, TagId, ordinal, uuid_v7, with_or
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, die_in_every_list, empty, put_items};
+use crate::fixture::{NOW, die_in_every_list, empty, everything, put_items};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
@@ -109,28 +109,39 @@ enum Step {
     Append(u64),
     /// Rows at these places, as fractions of the list.
     Remove(Vec<f64>),
+    /// The same, by their TTL.
+    Expire(Vec<f64>),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let append = (1..=INSERT_LIMIT as u64).prop_map(Step::Append);
-    let remove = prop::collection::vec(0.0..1.0, 1..=25).prop_map(Step::Remove);
-    prop::collection::vec(prop_oneof![append, remove], 1..40)
+    let places = || prop::collection::vec(0.0..1.0, 1..=25);
+    let (remove, expire) = (places().prop_map(Step::Remove), places().prop_map(Step::Expire));
+    prop::collection::vec(prop_oneof![append, remove, expire], 1..40)
 }
 
 /// Plays `steps` on the table and on a plain list.
-async fn play(table: &Table, steps: &[Step]) -> Vec<Link> {
+async fn play(stack: &Stack, table: &Table, steps: &[Step]) -> Vec<Link> {
     let mut plain: Vec<Link> = Vec::new();
     for (number, step) in (0..).zip(steps) {
         match step {
             Step::Append(count) => plain.extend(append(table, *count, link(number)).await),
             Step::Remove(places) => remove_some(table, &mut plain, places).await,
+            Step::Expire(places) => {
+                let expired = expire_some(stack, &mut plain, places).await;
+                // The stream tells of some once more, perhaps at the same time.
+                let again: BTreeSet<u64> = expired.iter().copied().step_by(2).collect();
+                let list = Link::list(());
+                let (first, second) = tokio::join!(table.expire(&list, expired), table.expire(&list, again));
+                first.and(second).unwrap();
+            }
         }
     }
     plain
 }
 
-/// Removes the rows at these places, which are fractions of the list, from the table and from a plain list.
-async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
+/// Takes the rows at these places, which are fractions of the list, from a plain list.
+fn take_some(plain: &mut Vec<Link>, places: &[f64]) -> Vec<LinkId> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -141,10 +152,30 @@ async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
     places.sort_unstable();
     places.dedup();
     let ids: Vec<LinkId> = places.iter().filter_map(|place| Some(plain.get(*place)?.id)).collect();
-    for id in &ids {
-        table.remove::<Link>(*id).await.unwrap();
-    }
     plain.retain(|row| !ids.contains(&row.id));
+    ids
+}
+
+/// Removes rows from the table and from a plain list.
+async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
+    for id in take_some(plain, places) {
+        table.remove::<Link>(id).await.unwrap();
+    }
+}
+
+/// Removes rows from the table and from a plain list, as DynamoDB does after their TTL: without the list. Returns their ordinals.
+async fn expire_some(stack: &Stack, plain: &mut Vec<Link>, places: &[f64]) -> BTreeSet<u64> {
+    let expired: BTreeSet<u64> = take_some(plain, places).into_iter().map(|id| ordinal(id.0)).collect();
+    for ordinal in &expired {
+        delete(stack, &list_row(&tenant(), &Link::list(()), *ordinal)).await;
+    }
+    expired
+}
+
+/// Deletes an item and nothing else.
+async fn delete(stack: &Stack, key: &Key) {
+    let delete = stack.client.delete_item().table_name(TABLE_NAME).set_key(Some(key.attributes()));
+    delete.send().await.unwrap();
 }
 
 /// What a list had before its first row that is looked at: rows that were removed.
@@ -183,7 +214,7 @@ async fn a_list_is_what_a_vec_is() {
         let stack = empty_stack(Faults::default()).await;
         form.begin(&stack).await;
         let (table, _) = function(&stack);
-        let plain = play(&table, &steps).await;
+        let plain = play(&stack, &table, &steps).await;
         same(&table, &plain).await;
         same(&cold_function(&stack), &plain).await;
     }
@@ -211,7 +242,7 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
             (_, 1) => Fault::Throttle,
             _ => Fault::None,
         });
-        let plain = play(&table, &steps).await;
+        let plain = play(&stack, &table, &steps).await;
         faults.end();
         same(&table, &plain).await;
     }
@@ -248,6 +279,14 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
                     plain.extend(rows);
                 }
                 Step::Remove(places) => remove_some(&table, &mut plain, places).await,
+                // The stream passes on what a dead one has not done.
+                Step::Expire(places) => {
+                    let expired = expire_some(&stack, &mut plain, places).await;
+                    faults.die_after_writes(number % 2);
+                    faults.kill(async { table.expire(&Link::list(()), expired.clone()).await.unwrap() }).await;
+                    faults.end();
+                    cold_function(&stack).expire(&Link::list(()), expired).await.unwrap();
+                }
             }
             if number % 5 == 0 {
                 same(&cold_function(&stack), &plain).await;
@@ -391,6 +430,60 @@ async fn a_list_that_gets_long_is_spread_and_a_page_of_it_is_read_from_one_parti
         let cost = meter.cost();
         assert_eq!((cost.calls - before.calls, cost.depth - before.depth), (calls, 2), "page {page}");
     }
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_list_is_cut_off_when_nothing_is_left_of_it() {
+    // Section 0 has 1,050 rows before they are spread, and each further one 32,768.
+    let (from, section, first) = (1050, 32 * 1024, SPREAD / (32 * 1024));
+    let end = SPREAD + 2 * section + 1024;
+    let left = [7, SPREAD + 5, SPREAD + section + 9, end - 1];
+    let stack = empty_stack(Faults::default()).await;
+    let head = [("next_ordinal", end + 40), ("spread_from", from)];
+    let rows: Vec<u64> = left.into_iter().chain(end..end + 40).collect();
+    let present: Vec<Range<u64>> = rows.iter().map(|row| *row..row + 1).collect();
+    list_of(&stack, &head, &[0..from, SPREAD..end + 40], |ordinal| !rows.contains(&ordinal), &present).await;
+    let mut plain: Vec<Link> = rows.iter().map(|row| link(*row)(*row)).collect();
+    let (list, table) = (&Link::list(()), cold_function(&stack));
+    same(&table, &plain).await;
+    let keys = async || {
+        let items = everything(&stack).await.into_iter();
+        let text = |item: &BTreeMap<String, AttributeValue>, name: &str| item[name].as_s().unwrap().clone();
+        let keys = items.map(|item| Key { pk: text(&item, "pk"), sk: text(&item, "sk") });
+        keys.filter(|key| !key.pk.contains("#ROWS")).collect::<HashSet<Key>>()
+    };
+    let of_section = |section: u64| {
+        let blocks = (section * 32..section * 32 + 32).map(|block| list_block(&tenant(), list, block));
+        blocks.chain([list_section(&tenant(), list, section)]).collect::<HashSet<Key>>()
+    };
+    let all = keys().await;
+    // The third section is emptied before the second one, and cut off together with it.
+    for (ordinal, cut, gone) in [
+        (left[0], 1050, vec![]),
+        (left[2], 1050, vec![0]),
+        (left[1], 1050 + 2 * section, vec![0]),
+        (left[3], 1050 + 2 * section, vec![0, first, first + 1]),
+    ] {
+        delete(&stack, &list_row(&tenant(), list, ordinal)).await;
+        plain.retain(|row| shared::values::id::ordinal(row.id.0) != ordinal);
+        for _ in 0..2 {
+            table.expire(list, BTreeSet::from([ordinal])).await.unwrap();
+            same(&cold_function(&stack), &plain).await;
+        }
+        let head = stack.client.get_item().table_name(TABLE_NAME);
+        let head = head.set_key(Some(list_head(&tenant(), list).attributes())).send().await.unwrap().item.unwrap();
+        assert_eq!(head["cut"].as_n().unwrap(), &cut.to_string(), "{ordinal}");
+        let gone: HashSet<Key> = gone.into_iter().flat_map(of_section).collect();
+        assert_eq!(keys().await, all.difference(&gone).cloned().collect(), "{ordinal}");
+    }
+    plain.extend(append(&table, 30, link(1)).await);
+    same(&cold_function(&stack), &plain).await;
+    // What is told of a list that is gone is not written down.
+    for key in keys().await {
+        delete(&stack, &key).await;
+    }
+    table.expire(list, BTreeSet::from([end])).await.unwrap();
+    assert_eq!(keys().await, HashSet::new());
 }
 
 /// What a list of `rows` rows, of which those that `removed` names are gone, has around the page that is read, item by item as appends

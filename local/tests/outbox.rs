@@ -23,6 +23,7 @@ use shared::records::delivery::{Delivery, DeliveryState, Observed};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
 use shared::table::Table;
+use shared::table::keys::Key;
 use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::Timestamp;
 use standardwebhooks::Webhook;
@@ -332,7 +333,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
     assert_eq!((customer.outbox().await, world.due()), (vec![], BTreeMap::new()));
     // Disabled or deleted before it happens, or afterwards: while it is about to be sent, or waits.
     for deletes in [false, true] {
-        for (moment, dead) in [("before", 0), ("ready", 1), ("waiting", 1), ("deferred", 1)] {
+        for (moment, dead) in [("before", 0), ("between", 0), ("ready", 1), ("waiting", 1), ("deferred", 1)] {
             let customer = Customer::new().await;
             let end = async || if deletes { delete(&customer).await } else { disable(&customer).await };
             customer.answers(Behaviour::Answer(500));
@@ -340,6 +341,11 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                 "before" => {
                     end().await;
                     customer.converse(1).await;
+                }
+                // The conversation is closed, and the stream has not told of it.
+                "between" => {
+                    customer.converse(1).await;
+                    end().await;
                 }
                 "ready" => {
                     customer.converse(1).await;
@@ -406,6 +412,46 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
     assert!(received.iter().all(|request| request.body == received[0].body));
     assert!(received.iter().all(|request| is_signed_with(request, &customer.webhook["secret"])));
     assert_eq!(world.due(), BTreeMap::new());
+}
+
+#[tokio::test]
+async fn thirty_days_after_its_end_a_delivery_expires_and_is_counted_no_more() {
+    let customer = Customer::new().await;
+    let Customer { world, org, webhook, .. } = &customer;
+    let listed = async || {
+        let page = world.get(org, &customer.path("/logs")).await;
+        let ids: Vec<Value> = page["items"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(page["total"], ids.len());
+        ids
+    };
+    customer.converse(6).await;
+    world.settle().await;
+    customer.answers(Behaviour::Answer(500));
+    customer.tell().await;
+    let all = listed().await;
+    assert_eq!(all.len(), 7);
+    world.pass(30 * DAY - 1);
+    assert_eq!(world.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap(), 0, "none has ended 30 days ago");
+    // What is asked for again is kept for 30 days more; what is still under way is kept anyway.
+    customer.answers(Behaviour::Answer(200));
+    let again = customer.path(&format!("/logs/{}/redeliver", all[2].as_str().unwrap()));
+    world.post(org, &again, json!({})).await;
+    world.settle().await;
+    world.pass(60);
+    let mut odd = false;
+    let mut every_other = |key: &Key| {
+        odd = key.pk.contains("#DELIVERY#") && !odd;
+        odd
+    };
+    let expired = world.stack.expire(&mut every_other).unwrap();
+    world.settle().await;
+    assert_eq!(listed().await.len(), all.len() - expired);
+    assert!((1..5).contains(&expired), "{expired}");
+    world.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap();
+    world.settle().await;
+    assert_eq!(listed().await, [all[2].clone(), all[6].clone()]);
+    let outbox = world.outbox(org, webhook).await;
+    assert_eq!(outbox.iter().map(|delivery| delivery.ttl.is_some()).collect::<Vec<_>>(), [true, false]);
 }
 
 #[tokio::test]

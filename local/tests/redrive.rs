@@ -246,6 +246,18 @@ async fn what_is_older_than_twelve_hours_waits_for_an_operator() {
 }
 
 #[tokio::test]
+async fn what_is_older_than_the_markers_of_its_events_is_not_tried_again() {
+    let (world, customers) = given_up().await;
+    let objects = kept(&world).len();
+    world.pass(30 * 86_400);
+    let answer = invoke(&world, json!({"all": true})).await;
+    assert_eq!(answer, json!({"handled": 0, "failed": 0, "left": objects}));
+    for customer in &customers {
+        customer.sees_nothing_yet(&world).await;
+    }
+}
+
+#[tokio::test]
 async fn an_object_that_lambda_has_not_put_there_stays() {
     let (world, _) = given_up().await;
     let kept = &world.stack.gateway.service.failed_records;

@@ -223,7 +223,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 /// Makes a row unreadable.
-async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
+pub async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
     let text = |text: String| AttributeValue::S(text);
     let update = stack.client.update_item().table_name(TABLE_NAME);
     let update = update.key("pk", text(format!("ORG#01900000-0000-7000-8000-a00000000001#LIST#{list}#ROWS")));

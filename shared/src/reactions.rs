@@ -3,6 +3,10 @@
 //! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction must be
 //! idempotent. The filters of the stream in the template are written from this table.
 
+mod filters;
+
+pub use filters::filters;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -10,7 +14,6 @@ use futures_util::future::{BoxFuture, join_all, try_join_all};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
@@ -28,14 +31,14 @@ use crate::records::tag::{Link, Tag};
 use crate::records::user::User;
 use crate::records::webhook::Webhook;
 use crate::records::widget::Widget;
-use crate::request::error::Result;
+use crate::request::error::{Error, Result};
 use crate::request::tenant::Tenant;
 use crate::runtime::schedule::EventContext;
 use crate::runtime::stream::{Change, Handled, Unhandled};
 use crate::table::Table;
 use crate::table::cascade::{Owned, Owner, Removal, Step};
 use crate::table::filters::Move;
-use crate::table::keys::Key;
+use crate::table::keys::{Key, row_of};
 use crate::table::stored::Listed;
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;
@@ -72,6 +75,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
+    Reaction::of::<CountExpired>(),
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),
     Reaction::of::<ForgetPaymentCustomer>(),
@@ -164,6 +168,28 @@ async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>
 /// The steps that remove what belongs to a record with this name.
 fn steps_of(record: &str) -> &'static [Step] {
     ALL.iter().find(|reaction| reaction.record == record && !reaction.steps.is_empty()).map_or(&[], |found| found.steps)
+}
+
+/// When DynamoDB has removed a delivery after its TTL, its list no longer counts it.
+struct CountExpired;
+
+impl React for CountExpired {
+    const NAME: &'static str = "count-expired";
+    const WHEN: When = When::Expired;
+    const RECORD: &'static str = Delivery::NAME;
+    // The key says what is needed.
+    type Record = OnlyId;
+
+    async fn react(cx: &Reacting<'_>, deliveries: &[RowChange<OnlyId>]) -> Result<()> {
+        let mut lists: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        for (_, list, ordinal) in deliveries.iter().filter_map(|changed| row_of(&changed.key)) {
+            lists.entry(list).or_default().insert(ordinal);
+        }
+        for (list, expired) in lists {
+            cx.table.expire(list, expired).await?;
+        }
+        Ok(())
+    }
 }
 
 /// When a file of a data source is removed, by a request or by another reaction, its bytes go too.
@@ -331,6 +357,8 @@ pub enum When {
     Written,
     /// It was removed.
     Removed,
+    /// DynamoDB has removed it, because its TTL had passed.
+    Expired,
     /// A field of it has changed its value.
     Became {
         /// The field.
@@ -391,6 +419,7 @@ impl Reaction {
                 When::Made => change.is_creation(),
                 When::Written => !change.is_removal(),
                 When::Removed => change.is_removal(),
+                When::Expired => change.is_expiry(),
                 When::Became { field, from, to } => {
                     change.text_before(field) == Some(from) && change.text(field) == Some(to)
                 }
@@ -408,8 +437,10 @@ impl Reaction {
         let cx = &Reacting { table: cx.table(tenant), bucket: &service.bucket, now: service.clock.now() };
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
         let Err(cause) = (self.react)(cx, &all).await else { return Ok(()) };
-        if let [(at, _)] = changes {
-            return Err(Unhandled::at(*at, cause));
+        let first = changes.first().map_or(0, |(at, _)| *at);
+        // While the database is unavailable, each of them would fail after as long a time.
+        if changes.len() == 1 || matches!(cause, Error::Unavailable(_)) {
+            return Err(Unhandled::at(first, cause));
         }
         tracing::warn!(reaction = self.name, changes = changes.len(), %cause, "a reaction to several changes failed");
         let mut unhandled = Vec::new();
@@ -435,35 +466,4 @@ pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
     }
     let reactions = groups.iter().map(|((number, _), (tenant, changes))| ALL[*number].react_to(cx, *tenant, changes));
     Unhandled::first(join_all(reactions).await.into_iter().filter_map(Result::err))
-}
-
-/// The filters of the stream: exactly the changes that have a reaction. Reactions to the same kind of change share a filter, since an event
-/// source may have five at most.
-pub fn filters() -> Vec<Value> {
-    let of = |kinds: &[When]| {
-        let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);
-        records.collect::<BTreeSet<_>>()
-    };
-    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written]));
-    let made: BTreeSet<_> = of(&[When::Made]).difference(&changed).copied().collect();
-    let became =
-        ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-            When::Changed | When::Made | When::Written | When::Removed => None,
-            When::Became { field, from, to } => Some(json!({
-                "eventName": ["MODIFY"],
-                "dynamodb": {
-                    "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
-                    "NewImage": {field: {"S": [to]}},
-                },
-            })),
-            When::Ended { field, to, of } => Some(json!({
-                "eventName": ["MODIFY"],
-                "dynamodb": {
-                    "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}, of: {"S": [{"exists": true}]}},
-                },
-            })),
-        });
-    let of_new = |events: &[&str], records: &BTreeSet<_>| json!({"eventName": events, "dynamodb": {"NewImage": {"record": {"S": records}}}});
-    let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
-    [removals, of_new(&["INSERT", "MODIFY"], &changed), of_new(&["INSERT"], &made)].into_iter().chain(became).collect()
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::bucket::kept::KeptObject;
+use crate::bucket::kept::{KEPT_DAYS, KeptObject};
 use crate::reactions;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
@@ -39,7 +39,8 @@ crate::object! {
         pub handled: u64,
         /// Records that were not handled. They are kept.
         pub failed: u64,
-        /// Objects that are kept and were not tried: they are too old for a run without `all`, there was no time for them, or they cannot be read.
+        /// Objects that are kept and were not tried: they are older than thirty days, or too old for a run without `all`, there was no time
+        /// for them, or they cannot be read.
         pub left: u64,
     }
 }
@@ -59,7 +60,7 @@ struct Payload {
 }
 
 /// Handles what is kept: what was tried longest ago comes first, what was never tried by the time at which it was given up. With `all`, what is older than
-/// twelve hours too. Two runs at once handle some of it twice, which changes nothing: reactions are idempotent, and each run takes away only what
+/// twelve hours too, up to thirty days. Two runs at once handle some of it twice, which changes nothing: reactions are idempotent, and each run takes away only what
 /// it has handled itself.
 ///
 /// # Errors
@@ -67,7 +68,8 @@ struct Payload {
 pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
     let now = service.clock.now();
     let kept = service.failed_records.list().await?;
-    let (tried, old): (Vec<_>, Vec<_>) = kept.into_iter().partition(|object| all || is_young(&object.key, now));
+    let is_tried = |object: &KeptObject| if all { is_repeatable(&object.key, now) } else { is_young(&object.key, now) };
+    let (tried, old): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_tried);
     let run = RedriveRun { cx: EventContext { service }, until: now.plus_seconds(BUDGET) };
     let (objects, old) = (tried.len(), old.len());
     let left = Redriven { left: old as u64, ..Redriven::default() };
@@ -88,6 +90,12 @@ pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
 /// `aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`. Of another object nobody knows.
 fn is_young(key: &str, now: Timestamp) -> bool {
     given_up_at(key).is_some_and(|at| now < at.plus_seconds(TRIED_FOR))
+}
+
+/// Whether an operator may still have an object tried. Each try puts it anew, so the rule of the bucket may leave it for longer, but a change that is older
+/// than the markers of its events would make them once more.
+fn is_repeatable(key: &str, now: Timestamp) -> bool {
+    given_up_at(key).is_none_or(|at| now < at.plus_seconds(KEPT_DAYS * 86_400))
 }
 
 fn given_up_at(key: &str) -> Option<Timestamp> {

@@ -22,6 +22,7 @@ use crate::table::stored::{Single, Stored};
 mod call;
 pub mod cascade;
 pub mod dates;
+mod expiry;
 pub mod filters;
 pub mod item;
 pub mod keys;

@@ -81,7 +81,8 @@ pub const SENT: u32 = 5_000;
 pub const TICK: &str = r#"{"source": "aws.events", "detail": {}}"#;
 /// The share of the rate that is asked for: the first contact and the last are no whole second apart.
 const REACHED: f64 = 0.98;
-const SENDING: &str = "A campaign that is sent at 500 a second, 6 ms for each call of the database";
+const SENDING: &str =
+    "A campaign that is sent at 500 a second, without a connector, 6 ms for each call of the database";
 
 pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
     on_own_threads(|| async {

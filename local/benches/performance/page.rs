@@ -44,7 +44,7 @@ the median of these.
 - An operation may take fewer instructions than its bare handler: pages are
   [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
 - The first call looks up a key that the warm ones know: it has one call of the database more.
-- What one organisation can do in a second is not timed, but [counted](adr/0032-partitions-are-counted.md).
+- Limits of a partition are [counted](adr/0032-partitions-are-counted.md). What is timed does not have them.
 ";
 
 /// Writes the page and its charts.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
+use crate::records::declaration::Declared as _;
 use crate::records::delivery::{Attempt, Delivery, EndpointHealth, Observed, SentBy};
 use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
@@ -76,6 +77,15 @@ impl Endpoint {
     /// Whether there is no address to send to, or no secret to sign with.
     pub const fn has_no_target(&self) -> bool {
         self.target.is_err()
+    }
+
+    /// The name of the record that it belonged to, where that is deleted.
+    pub fn deleted(&self) -> Option<&'static str> {
+        match self.target {
+            Err(WEBHOOK_DELETED) => Some(Webhook::NAME),
+            Err(WIDGET_DELETED) => Some(Widget::NAME),
+            _ => None,
+        }
     }
 
     /// The widget whose connector it is.
@@ -183,6 +193,10 @@ impl Endpoint {
     }
 }
 
+/// Why nothing is sent where the webhook, or the widget, is deleted.
+const WEBHOOK_DELETED: &str = "the webhook is deleted";
+const WIDGET_DELETED: &str = "the widget is gone";
+
 impl Target {
     async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Result<Self, &'static str>, TableError> {
         if connector { Self::connector(table, id).await } else { Self::webhook(table, id).await }
@@ -190,7 +204,7 @@ impl Target {
 
     async fn webhook(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
         let Some(webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
-            return Ok(Err("the webhook is deleted"));
+            return Ok(Err(WEBHOOK_DELETED));
         };
         if !webhook.enabled {
             return Ok(Err("the webhook is disabled"));
@@ -201,7 +215,7 @@ impl Target {
     /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no other secrets.
     async fn connector(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
-        let Some(widget) = widget else { return Ok(Err("the widget is gone")) };
+        let Some(widget) = widget else { return Ok(Err(WIDGET_DELETED)) };
         let Some(url) = widget.connector_url else { return Ok(Err("the widget has no connector")) };
         let assistant = match widget.assistant_id {
             Some(id) => table.find::<Assistant>(id).await?,

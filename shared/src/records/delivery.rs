@@ -25,6 +25,8 @@ const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 
 const JITTER: f64 = 0.1;
 /// Seconds after which a ready delivery that was not sent is made ready once more.
 pub(crate) const UNSENT: i64 = 300;
+/// Seconds for which a delivery that has ended is kept.
+pub const KEPT: i64 = 30 * 86_400;
 /// The most attempts that a delivery lists.
 const LOG: usize = 20;
 
@@ -182,6 +184,8 @@ crate::record! {
         hidden releases: u32 = 0,
         /// The telephone number that a single message or call is for.
         hidden to: Option<PhoneNumber> = None,
+        /// Where it has ended: when it expires, in seconds since 1970.
+        hidden ttl: Option<i64> = None,
     }
 }
 
@@ -318,6 +322,7 @@ impl Delivery {
             unconfirmed: 0,
             releases: 0,
             to: new.to,
+            ttl: None,
         }
         .ready(now)
     }
@@ -447,12 +452,12 @@ impl Delivery {
         self.state = state;
         self.next_attempt_at = None;
         self.updated_at = now;
-        Self { due_at: None, ..self }
+        Self { due_at: None, ttl: Some(now.plus_seconds(KEPT).unix_seconds()), ..self }
     }
 
     fn due(mut self, sent_by: SentBy, at: Timestamp, now: Timestamp) -> Self {
         self.updated_at = now;
-        Self { sent_by, due_at: Some(at), ..self }
+        Self { sent_by, due_at: Some(at), ttl: None, ..self }
     }
 
     /// Whether the tick is to send it, now or later.

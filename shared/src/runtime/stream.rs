@@ -82,7 +82,18 @@ pub struct Change {
     /// `INSERT`, `MODIFY` or `REMOVE`.
     event_name: String,
     dynamodb: Images,
+    user_identity: Option<UserIdentity>,
 }
+
+/// Who made a change, where that was DynamoDB itself.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UserIdentity {
+    principal_id: String,
+}
+
+/// The principal of the changes that DynamoDB itself makes: it removes items whose TTL has passed.
+pub const DYNAMODB: &str = "dynamodb.amazonaws.com";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -100,6 +111,11 @@ impl Change {
     /// Whether the item was removed.
     pub fn is_removal(&self) -> bool {
         self.event_name == "REMOVE"
+    }
+
+    /// Whether DynamoDB has removed the item, because its TTL had passed.
+    pub fn is_expiry(&self) -> bool {
+        self.is_removal() && self.user_identity.as_ref().is_some_and(|by| by.principal_id == DYNAMODB)
     }
 
     /// Whether the item was made.

@@ -14,7 +14,7 @@ use crate::records::declaration::Reference;
 use crate::request::tenant::Tenant;
 use crate::table::item::{number, text, values};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
-use crate::table::list::{BLOCK, Ordinals, SECTION};
+use crate::table::list::{BLOCK, SECTION};
 use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, key_of, made_id};
 use crate::table::stored::{Listed, Of as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
@@ -67,7 +67,7 @@ type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
 /// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let list = R::list(owner.into());
-    Box::pin(async move { table.remove_first(table.first_of(list, pointers_of::<R>).await?).await })
+    Box::pin(async move { table.remove_first(table.first_of(list, R::SPREADS, pointers_of::<R>).await?).await })
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
@@ -170,9 +170,14 @@ impl Table {
         id: Uuid,
         now: Timestamp,
     ) -> Result<(), TableError> {
-        if self.step(steps, id, now).await? {
-            return Ok(());
-        }
+        if self.step(steps, id, now).await? { Ok(()) } else { self.leave_cascade(removed, id).await }
+    }
+
+    /// Leaves the cascade of the record `id` of the kind `removed` to the stream.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn leave_cascade(&self, removed: &str, id: Uuid) -> Result<(), TableError> {
         // Where another one is under way, this one takes its place.
         let expression = format!("SET #{RECORD} = :record, removed = :removed, id = :id ADD step :one");
         let record = text(Removal::NAME);
@@ -234,22 +239,21 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn first_rows<R: Listed>(&self, of: R::Of) -> Result<FirstRows, TableError> {
-        self.first_of(R::list(of), pointers_of::<R>).await
+        self.first_of(R::list(of), R::SPREADS, pointers_of::<R>).await
     }
 
-    async fn first_of(&self, list: String, pointers_of: PointersOf) -> Result<FirstRows, TableError> {
-        let (rows, head) = (list_rows(&self.tenant, &list), list_head(&self.tenant, &list));
-        let (rows, head) = futures_util::join!(self.store.some_of(&rows, None, AT_ONCE), self.store.get(&head));
-        let ((mut items, mut more), are_spread) = (rows?, Ordinals::of(head?.as_ref()).are_spread());
-        for shard in list_shards(&self.tenant, &list).filter(|_| are_spread) {
+    /// The head does not tell whether they are spread: it may be gone before the last of them comes.
+    async fn first_of(&self, list: String, spreads: bool, pointers_of: PointersOf) -> Result<FirstRows, TableError> {
+        let (mut items, mut more) = self.store.some_of(&list_rows(&self.tenant, &list), None, AT_ONCE).await?;
+        for shard in list_shards(&self.tenant, &list).filter(|_| spreads) {
+            if more {
+                break;
+            }
             // Where there is no room left one is asked for, to know whether there are more.
             let (found, further) = self.store.some_of(&shard, None, (AT_ONCE - items.len()).max(1)).await?;
             let fits = AT_ONCE - items.len();
             more |= further || found.len() > fits;
             items.extend(found.into_iter().take(fits));
-            if more {
-                break;
-            }
         }
         Ok(FirstRows { list, items, more, pointers_of })
     }

@@ -1,4 +1,4 @@
-//! Lists with exact totals, of which any page is found in two or three round trips, however long they are.
+//! Lists with exact totals, of which any page is found in two or three round trips, as long as the counts of their holes are read in one query.
 //!
 //! A row's sort key is its *ordinal*: 0, 1, 2 and so on in the order of creation, never given twice. A page that begins with the k-th
 //! row would be a query from ordinal k on, if nothing were ever removed. What was removed leaves *holes*, and they are counted:
@@ -19,6 +19,9 @@
 //! The rows of a list share a partition, which takes a thousand write units a second. Where a list [may be spread](Listed::SPREADS) and gets long, its
 //! ordinals go on at `SPREAD`, and the rows from there on lie in eight partitions. The head says which ordinal came last before that. So a short list
 //! costs what it did, a long one takes eight times as much in a second, and an id tells where its row is.
+//!
+//! Where rows [expire](crate::table::expiry), the sections at the beginning come to have nothing but holes. The head then says how many ordinals are
+//! cut off, and the items of these sections and blocks go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -43,6 +46,8 @@ pub(crate) const SECTION: u64 = 32;
 pub(super) const NEXT: &str = "next_ordinal";
 /// The attribute of a head that is the ordinal at which the rows end that are not spread.
 pub(super) const SPREAD_FROM: &str = "spread_from";
+/// The attribute of a head that says how many ordinals are cut off.
+pub(super) const CUT: &str = "cut";
 
 /// The ordinals that a list has given out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,13 +56,16 @@ pub(crate) struct Ordinals {
     pub next: u64,
     /// Where the rows are spread: the ordinal behind the last one that is not.
     spread_from: Option<u64>,
+    /// How many are cut off: they are the first ones, and have no rows any more. A whole number of sections.
+    pub(super) cut: u64,
 }
 
 impl Ordinals {
     /// What a head says of them.
     pub fn of(head: Option<&Item>) -> Self {
         let number = |name: &str| head.and_then(|head| read(head.get(name)?));
-        Self { next: number(NEXT).unwrap_or_default(), spread_from: number(SPREAD_FROM) }
+        let (next, cut) = (number(NEXT).unwrap_or_default(), number(CUT).unwrap_or_default());
+        Self { next, spread_from: number(SPREAD_FROM), cut }
     }
 
     /// How many they are.
@@ -65,18 +73,18 @@ impl Ordinals {
         self.place(self.next)
     }
 
-    /// Whether the last ones are spread.
-    pub fn are_spread(self) -> bool {
-        self.spread_from.is_some()
-    }
-
     /// How many are before this one.
-    fn place(self, ordinal: u64) -> u64 {
+    pub(super) fn place(self, ordinal: u64) -> u64 {
         match self.spread_from {
             Some(from) if ordinal >= SPREAD => ordinal - SPREAD + from,
             Some(from) => ordinal.min(from),
             None => ordinal,
         }
+    }
+
+    /// How many lie in this block, once all of them are given out.
+    pub(super) fn of_block(self, block: u64) -> u64 {
+        self.place(first_ordinal(block + 1)) - self.place(first_ordinal(block))
     }
 
     /// The one with so many before it.
@@ -90,10 +98,10 @@ impl Ordinals {
 
 /// A list's head and sections, as one query reads them.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Index {
-    ordinals: Ordinals,
-    /// Holes of each block that has any, and ordinals that have no row yet.
-    holes: BTreeMap<u64, u64>,
+pub(super) struct Index {
+    pub(super) ordinals: Ordinals,
+    /// Holes of each block that has any and is not cut off, and ordinals that have no row yet.
+    pub(super) holes: BTreeMap<u64, u64>,
     /// Where rows may be missing.
     tokens: Vec<Token>,
     /// The ordinals that have no row yet, or never will.
@@ -111,7 +119,9 @@ enum Place {
 
 impl Index {
     /// The same, where these ordinals have no row.
-    fn without(mut self, missing: BTreeSet<u64>) -> Self {
+    fn without(mut self, mut missing: BTreeSet<u64>) -> Self {
+        // What is cut off is not counted at all.
+        missing.retain(|ordinal| self.ordinals.place(*ordinal) >= self.ordinals.cut);
         for ordinal in &missing {
             *self.holes.entry(ordinal / BLOCK).or_default() += 1;
         }
@@ -128,7 +138,7 @@ impl Index {
 
     fn total(&self) -> u64 {
         // The head is read a moment before the counts: what came and went in between is in these and not in that.
-        self.ordinals.count().saturating_sub(self.holes.values().sum())
+        (self.ordinals.count() - self.ordinals.cut).saturating_sub(self.holes.values().sum())
     }
 
     /// Where the row is that has `rank` rows before it; `None` behind the last.
@@ -137,7 +147,7 @@ impl Index {
             return None;
         }
         // Between two blocks with holes every ordinal has its row, so only the blocks with holes are walked.
-        let mut before = 0;
+        let mut before = self.ordinals.cut;
         for (&block, &holes) in &self.holes {
             let [first, end] = [block, block + 1].map(|block| self.ordinals.place(first_ordinal(block)));
             let rows_before = first - before;
@@ -150,6 +160,30 @@ impl Index {
             before += holes;
         }
         Some(Place::Ordinal(self.ordinals.nth(rank + before)))
+    }
+
+    /// How many ordinals can be cut off: those of the first sections, as far as they have nothing but holes.
+    pub(super) fn emptied(&self) -> u64 {
+        let mut cut = self.ordinals.cut;
+        loop {
+            let section = self.ordinals.nth(cut) / BLOCK / SECTION;
+            let blocks = section * SECTION..(section + 1) * SECTION;
+            let end = self.ordinals.place(first_ordinal(blocks.end));
+            let holes: u64 = self.holes.range(blocks).map(|(_, holes)| holes).sum();
+            if end > self.ordinals.count() || holes < end - cut {
+                return cut;
+            }
+            cut = end;
+        }
+    }
+
+    /// An ordinal with no row before it.
+    fn begin(&self) -> u64 {
+        match self.locate(0) {
+            Some(Place::Ordinal(first)) => first,
+            Some(Place::Block { block, .. }) => first_ordinal(block),
+            None => 0,
+        }
     }
 }
 
@@ -191,10 +225,14 @@ pub(crate) fn numbers_of<T: FromStr>(items: &[Item], key: &str, prefix: char) ->
 }
 
 /// The index in the items of a head's partition: the head itself, then its sections.
-fn index_of(items: &[Item]) -> Index {
+pub(super) fn index_of(items: &[Item]) -> Index {
     let Some((head, sections)) = items.split_first() else { return Index::default() };
     let ordinals = Ordinals::of(Some(head));
-    Index { ordinals, holes: counts_of(sections, SECTION_KEY), tokens: Token::all(head), missing: BTreeSet::new() }
+    let mut holes = counts_of(sections, SECTION_KEY);
+    if ordinals.cut > 0 {
+        holes.retain(|block, _| ordinals.place(first_ordinal(*block)) >= ordinals.cut);
+    }
+    Index { ordinals, holes, tokens: Token::all(head), missing: BTreeSet::new() }
 }
 
 fn ordinals_of<R: Listed>(rows: &[R]) -> BTreeSet<u64> {
@@ -260,7 +298,7 @@ impl Table {
             let index = self.resolved(list, index, ordinals_of(&rows)).await?;
             // The rows may have been read before the head, and some were appended in between.
             let fewer = (rows.len() as u64) < index.total().min(query.size());
-            let rows = if fewer { self.rows(list, index.ordinals, 0, size).await? } else { rows };
+            let rows = if fewer { self.rows(list, index.ordinals, index.begin(), size).await? } else { rows };
             (index, rows)
         } else {
             let (index, first) = self.located(list, offset).await?;
@@ -370,8 +408,10 @@ mod tests {
         }
         let counts = holes.iter().map(|(block, set)| (*block, set.len() as u64)).collect();
         let index = Index { ordinals, holes: counts, ..Index::default() };
-        let given = (0..ordinals.count()).map(|place| ordinals.nth(place));
+        let given = (ordinals.cut..ordinals.count()).map(|place| ordinals.nth(place));
         let left: Vec<u64> = given.filter(|ordinal| !removed.contains(ordinal)).collect();
+        let before = ordinals.nth(index.emptied());
+        assert!(left.iter().all(|ordinal| *ordinal >= before), "{before}");
         assert_eq!(index.total(), left.len() as u64);
         assert_eq!(index.locate(left.len() as u64), None);
         for (rank, wanted) in left.iter().enumerate() {
@@ -394,7 +434,7 @@ mod tests {
         ) {
             let spread_from = spread_from.filter(|from| *from <= count);
             let next = spread_from.map_or(count, |from| SPREAD + count - from);
-            let ordinals = Ordinals { next, spread_from };
+            let ordinals = Ordinals { next, spread_from, cut: 0 };
             assert_eq!(ordinals.count(), count);
             check(ordinals, &removed.into_iter().filter(|place| *place < count).map(|place| ordinals.nth(place)).collect());
         }
@@ -402,10 +442,38 @@ mod tests {
 
     #[test]
     fn whole_blocks_can_be_gone() {
-        let ordinals = |next| Ordinals { next, spread_from: None };
+        let ordinals = |next| Ordinals { next, ..Ordinals::default() };
         check(ordinals(3 * BLOCK + 7), &(BLOCK..2 * BLOCK).collect());
         check(ordinals(2 * BLOCK), &(0..2 * BLOCK).collect());
         check(ordinals(2 * BLOCK), &(0..BLOCK).chain([2 * BLOCK - 1]).collect());
         check(ordinals(0), &BTreeSet::new());
+    }
+
+    #[test]
+    fn sections_without_rows_are_cut_off() {
+        let section = BLOCK * SECTION;
+        for (spread_from, sections) in [(None, [section, 2 * section]), (Some(1100), [1100, 1100 + section])] {
+            let count = 1100 + 2 * section;
+            let next = spread_from.map_or(count, |from| SPREAD + count - from);
+            let of = |cut| Ordinals { next, spread_from, cut };
+            let emptied = |cut, places: std::ops::Range<u64>| {
+                let mut holes = BTreeMap::new();
+                for ordinal in places.clone().map(|place| of(cut).nth(place)) {
+                    *holes.entry(ordinal / BLOCK).or_default() += 1;
+                }
+                let index = Index { ordinals: of(cut), holes, ..Index::default() };
+                assert_eq!(index.total(), count - cut - (places.end - places.start));
+                index.emptied()
+            };
+            let [first, second] = sections;
+            assert_eq!(emptied(0, 0..first - 1), 0);
+            assert_eq!(emptied(0, 1..second), 0);
+            assert_eq!(emptied(0, 0..first), first);
+            assert_eq!(emptied(0, 0..second), second);
+            assert_eq!(emptied(first, first..second), second);
+            assert_eq!(emptied(first, first + 1..second), first);
+            let rows = (second + 1..count).map(|place| of(second).nth(place)).collect();
+            check(of(second), &rows);
+        }
     }
 }

@@ -19,15 +19,21 @@ const AT_ONCE: u64 = 64;
 /// An update that saves every reader to look at so many ordinals is worth its unit. Fewer go with the next reservation.
 const WORTH_AN_UPDATE: usize = 4;
 
-/// The tokens that an append looks at: those that have expired, and the `oldest`, as far as they stand for one reservation each.
+/// The tokens that an append looks at: those that have expired, and the `oldest`, as far as they stand for one reservation each. Of an expired one each
+/// ordinal is looked at: some of its rows may have been there, and have expired since.
 fn worth_a_look(tokens: &[Token], oldest: usize) -> Vec<Token> {
     let mut ordinals = 0_u64;
     let worth = |(place, token): &(usize, &Token)| token.is_expired() || (*place < oldest && !token.is_merged);
-    let few = |token: &&Token| {
+    let few = |token: &Token| {
         ordinals += token.telling().count() as u64;
         ordinals <= AT_ONCE
     };
-    tokens.iter().enumerate().filter(worth).map(|(_, token)| token).take_while(few).cloned().collect()
+    let each_alone = |(_, token): (usize, &Token)| {
+        let mut token = token.clone();
+        token.is_merged |= token.is_expired();
+        token
+    };
+    tokens.iter().enumerate().filter(worth).map(each_alone).take_while(few).collect()
 }
 
 impl Table {
@@ -106,7 +112,7 @@ impl Table {
 
     /// Turns ordinals into holes, which have no row and never get one. Returns false where one of them is a hole already: another process
     /// tidies up as well.
-    pub(super) async fn make_holes(
+    pub(crate) async fn make_holes(
         &self,
         list: &str,
         ordinals: impl IntoIterator<Item = u64> + Send,

@@ -8,10 +8,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use crate::request::context::Clock;
 use crate::table::item::Item;
 use crate::table::keys::{PK, SK};
-use crate::table::list::{NEXT, SPREAD_FROM};
+use crate::table::list::{CUT, NEXT, SPREAD_FROM};
 
 /// The attributes of a head that are no tokens.
-const OTHERS: [&str; 4] = [PK, SK, NEXT, SPREAD_FROM];
+const OTHERS: [&str; 5] = [PK, SK, NEXT, SPREAD_FROM, CUT];
 /// Digits of the minute in the name of a token, and of what tells it from all others.
 const DIGITS: (u32, u32) = (3, 9);
 /// A name has the minute modulo this number, so a token's age is known up to 32 days.

@@ -1,0 +1,118 @@
+//! Rows of lists that DynamoDB has removed, because their TTL had passed.
+//!
+//! It removes each one at some time of its own, without the list, and tells of it by the stream. Then the ordinal becomes a hole. A list of which rows
+//! expire for years would have ever more holes. So where all ordinals of the first sections are holes, these are cut off: the head says how many ordinals
+//! they are. Their items go later, when a block is empty again: by then nobody reads with a head that does not know of the cut.
+//!
+//! The stream may tell of a row again, at any time. An ordinal that is a hole or cut off stays what it is, and a list that is deleted is left alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::table::item::{Item, number, values};
+use crate::table::keys::{Key, SECTION_KEY, list_block, list_head, list_section};
+use crate::table::list::{BLOCK, CUT, NEXT, Ordinals, SECTION, first_ordinal, holes_of, index_of};
+use crate::table::store::key_of;
+use crate::table::transaction::Cancelled;
+use crate::table::{Table, TableError};
+
+/// The most ordinals that become holes in one transaction: its condition has room for a hundred.
+const AT_ONCE: usize = 100;
+
+impl Table {
+    /// Turns `expired` ordinals, whose rows DynamoDB has removed, into holes of `list`.
+    ///
+    /// # Errors
+    /// [`TableError`]: some may be holes already. To try it again does no harm.
+    pub async fn expire(&self, list: &str, mut expired: BTreeSet<u64>) -> Result<(), TableError> {
+        let head = list_head(&self.tenant, list);
+        let Some(ordinals) = self.store.get(&head).await?.map(|head| Ordinals::of(Some(&head))) else { return Ok(()) };
+        expired.retain(|ordinal| ordinals.place(*ordinal) >= ordinals.cut);
+        let blocks: BTreeSet<u64> = expired.iter().map(|ordinal| ordinal / BLOCK).collect();
+        let is_emptied = self.make_holes_once(list, ordinals, expired).await?;
+        if self.store.get(&head).await?.is_none() {
+            let counters =
+                |block| [list_block(&self.tenant, list, block), list_section(&self.tenant, list, block / SECTION)];
+            // Two keys may be the same, which a batch must not have.
+            let counters: HashSet<Key> = blocks.into_iter().flat_map(counters).collect();
+            return self.store.delete_all(&counters.into_iter().collect::<Vec<_>>()).await;
+        }
+        if is_emptied { self.cut(list).await } else { Ok(()) }
+    }
+
+    /// Turns those of these ordinals into holes that are none yet. Says whether a block has nothing but holes now.
+    async fn make_holes_once(
+        &self,
+        list: &str,
+        ordinals: Ordinals,
+        mut left: BTreeSet<u64>,
+    ) -> Result<bool, TableError> {
+        let (mut round, mut is_emptied) = (self.store.backoff(), false);
+        let mut holes = self.holes_beside(list, &left).await?;
+        loop {
+            let is_hole =
+                |ordinal: &u64| holes.get(&(ordinal / BLOCK)).is_some_and(|set| set.contains(&(ordinal % BLOCK)));
+            left.retain(|ordinal| !is_hole(ordinal));
+            let next: Vec<u64> = left.iter().copied().take(AT_ONCE).collect();
+            if next.is_empty() {
+                return Ok(is_emptied);
+            }
+            if self.make_holes(list, next.iter().copied()).await? {
+                for ordinal in next {
+                    let of_block = holes.entry(ordinal / BLOCK).or_default();
+                    of_block.insert(ordinal % BLOCK);
+                    is_emptied |= of_block.len() as u64 == ordinals.of_block(ordinal / BLOCK);
+                }
+                continue;
+            }
+            // Another process does the same.
+            if !round.wait().await {
+                return Err(TableError::Unavailable("others kept changing the holes".into()));
+            }
+            holes = self.holes_beside(list, &left).await?;
+        }
+    }
+
+    /// The holes of the blocks in which these ordinals lie.
+    async fn holes_beside(
+        &self,
+        list: &str,
+        ordinals: &BTreeSet<u64>,
+    ) -> Result<BTreeMap<u64, BTreeSet<u64>>, TableError> {
+        let blocks: BTreeSet<u64> = ordinals.iter().map(|ordinal| ordinal / BLOCK).collect();
+        let key = |block: &u64| list_block(&self.tenant, list, *block);
+        let found = self.store.get_attributes(&blocks.iter().map(key).collect::<Vec<_>>(), "pk, sk, holes").await?;
+        let holes = |block: u64| Some((block, holes_of(found.get(&key(&block))?)));
+        Ok(blocks.into_iter().filter_map(holes).collect())
+    }
+
+    /// Removes the items of sections that are cut off, and cuts off those that have no rows any more.
+    async fn cut(&self, list: &str) -> Result<(), TableError> {
+        let head = list_head(&self.tenant, list);
+        let items = self.store.query(&head.pk, &head.sk, None).await?;
+        let index = index_of(&items);
+        self.store.delete_all(&self.cut_off(list, index.ordinals, &items)).await?;
+        let cut = index.emptied();
+        if cut == index.ordinals.cut {
+            return Ok(());
+        }
+        // The list may be gone, or another process may have cut off as much.
+        let condition = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :{CUT})");
+        let values = values([(":cut", number(cut))]);
+        match self.store.update(&head, &format!("SET {CUT} = :{CUT}"), Some(&condition), &values).await {
+            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// The keys of the sections in `items` that are cut off, with those of their blocks.
+    fn cut_off(&self, list: &str, ordinals: Ordinals, items: &[Item]) -> Vec<Key> {
+        let of_section = |section: u64| {
+            let blocks =
+                (section * SECTION..(section + 1) * SECTION).map(|block| list_block(&self.tenant, list, block));
+            blocks.chain([list_section(&self.tenant, list, section)]).collect::<Vec<_>>()
+        };
+        let is_cut = |section: &u64| ordinals.place(first_ordinal(section * SECTION)) < ordinals.cut;
+        let section = |item: &Item| key_of(item)?.sk.strip_prefix(SECTION_KEY)?.parse().ok();
+        items.iter().filter_map(section).filter(is_cut).flat_map(of_section).collect()
+    }
+}
