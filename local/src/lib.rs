@@ -59,6 +59,7 @@ use shared::request::limit::Limiter;
 use shared::runtime::config::{Config, TABLE_ATTEMPT};
 use shared::runtime::http_client;
 use shared::table::keys::Key;
+use shared::table::retry::PATIENCE;
 use shared::table::store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -120,6 +121,8 @@ pub struct Settings {
     pub faults: Faults,
     /// The time limit of an attempt to call the database.
     pub attempt: Duration,
+    /// How long a request tries again what others do at the same moment.
+    pub patience: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
     /// The limits of a key that has none of its own.
@@ -161,6 +164,7 @@ impl Settings {
             ids: Ids::Random,
             faults: Faults::default(),
             attempt: TABLE_ATTEMPT,
+            patience: PATIENCE,
             sends_per_second: 10,
             // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
             key_limits: Limits::new(10_000, 1_000_000),
@@ -293,7 +297,7 @@ impl Stack {
         let faulty = database::client(&dynamodb_url, settings.http_client(&embedded, &roles), settings.attempt);
         let to_bucket = settings.faults.connector(roles.connector(bucket::connector()));
         let service = Service {
-            store: Store::new(faulty, config.table_name.clone()),
+            store: Store::new(faulty, config.table_name.clone()).with_patience(settings.patience),
             bucket: bucket::client(&s3_url, to_bucket.clone()),
             failed_records: bucket::failed_records(&s3_url, to_bucket),
             config,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use embedded_dynamodb::Embedded;
 use embedded_dynamodb::partitions::{Counting, Partition, Partitions, Unit};
@@ -367,7 +368,8 @@ fn call_of(route: &Route) -> Call {
 
 /// A stack whose seconds pass by hand, with its clock.
 async fn stack(partitions: &Partitions) -> (Stack, Clock) {
-    let settings = Settings { partitions: partitions.clone(), ..few() };
+    // A partition that is full stays so: the clock stands still.
+    let settings = Settings { partitions: partitions.clone(), patience: Duration::from_secs(1), ..few() };
     let clock = settings.clock.clone();
     (Stack::start(settings).await.unwrap(), clock)
 }

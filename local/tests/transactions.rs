@@ -1,6 +1,7 @@
 //! Transactions that are in progress for longer than a call waits: each has one effect, and its answer tells the truth.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use local::database::request;
 use local::faults::{Fault, Faults};
@@ -131,7 +132,9 @@ async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
 async fn where_a_transaction_does_not_end_it_is_503_and_a_repeat_has_its_one_effect() {
     let repeated = async |commits: bool| {
         let faults = Faults::default();
-        let stack = failing(&faults).await;
+        let patience = Duration::from_secs(2);
+        let stack =
+            Stack::start(Settings { faults: faults.clone(), attempt: PATIENT, patience, ..few() }).await.unwrap();
         let before = said(&stack).await;
         hold_the_first(&faults, usize::MAX, commits);
         let message = keyed(valid_call(&routes::ADD_MESSAGE, 'a', ACME), KEY);

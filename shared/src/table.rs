@@ -31,7 +31,7 @@ mod once;
 mod query;
 mod recent;
 pub mod reservation;
-pub(crate) mod retry;
+pub mod retry;
 pub mod rows;
 pub mod store;
 pub mod stored;

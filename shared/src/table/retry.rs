@@ -13,7 +13,7 @@ use crate::request::error::chain;
 use crate::table::TableError;
 
 /// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest wait between two attempts, at first and later.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(160));
 
@@ -53,25 +53,26 @@ where
 #[derive(Debug)]
 pub(crate) struct Backoff {
     most: Duration,
-    deadline: Instant,
+    begun: Instant,
+    patience: Duration,
 }
 
 impl Backoff {
-    /// Waits that end at `deadline`.
-    pub(super) const fn until(deadline: Instant) -> Self {
-        Self { most: PAUSES.0, deadline }
+    /// Waits that end `patience` after the request has begun.
+    pub(super) const fn new(begun: Instant, patience: Duration) -> Self {
+        Self { most: PAUSES.0, begun, patience }
     }
 
     /// Whether no time is left for another attempt.
     pub(crate) fn is_over(&self) -> bool {
-        Instant::now() >= self.deadline
+        self.begun.elapsed() >= self.patience
     }
 
     /// Waits; false where no time is left for another attempt.
     pub(crate) async fn wait(&mut self) -> bool {
-        let age = PATIENCE.saturating_sub(self.deadline.saturating_duration_since(Instant::now())).as_secs_f64();
-        let wait = self.most.div_f64(age.max(1.0)).mul_f64(fastrand::f64());
-        if Instant::now() + wait >= self.deadline {
+        let age = self.begun.elapsed();
+        let wait = self.most.div_f64(age.as_secs_f64().max(1.0)).mul_f64(fastrand::f64());
+        if age + wait >= self.patience {
             return false;
         }
         self.most = PAUSES.1.min(self.most * 2);

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -47,8 +47,10 @@ pub struct Store {
     pub(super) meter: Meter,
     pub(super) calls: Calls,
     pub(super) recent: Recent,
-    /// When the request that the calls are for has no more time for another attempt.
-    deadline: Option<Instant>,
+    /// When the request began that the calls are for.
+    begun: Option<Instant>,
+    /// How long a request tries again what others do at the same moment.
+    patience: Duration,
 }
 
 /// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
@@ -73,8 +75,15 @@ impl Store {
             meter: Meter::default(),
             calls: Calls::default(),
             recent: Recent::default(),
-            deadline: None,
+            begun: None,
+            patience: PATIENCE,
         }
+    }
+
+    /// The same table for requests that have this much time for further attempts.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The same table in another process, which remembers nothing yet.
@@ -86,12 +95,12 @@ impl Store {
     /// The same table for a request that begins now, whose calls `meter` counts.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
-        Self { meter, deadline: Some(Instant::now() + PATIENCE), ..self.clone() }
+        Self { meter, begun: Some(Instant::now()), ..self.clone() }
     }
 
-    /// The waits between attempts at one thing: until the request has no more time, or for [`PATIENCE`] where there is no request.
+    /// The waits between attempts at one thing: until the request has no more time, or for as long from now where there is no request.
     pub(crate) fn backoff(&self) -> Backoff {
-        Backoff::until(self.deadline.unwrap_or_else(|| Instant::now() + PATIENCE))
+        Backoff::new(self.begun.unwrap_or_else(Instant::now), self.patience)
     }
 
     /// Opens the connection, by reading an item that is not there.
