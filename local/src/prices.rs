@@ -233,11 +233,12 @@ mod tests {
             "| 10 alarms | 1.00 |",
             "| 1 schedules every minute, 1 less often | 0.05 |",
             "| What these list to find nothing | 0.04 |",
-            "| **Together** | **1.19** |",
+            "| What these read to find nothing | 0.04 |",
+            "| **Together** | **1.24** |",
         ] {
             assert!(table.contains(row), "{table}");
         }
-        assert!((total - 1.19).abs() < 0.001, "{total}");
+        assert!((total - 1.24).abs() < 0.005, "{total}");
     }
 
     #[test]

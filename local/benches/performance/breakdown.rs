@@ -1,27 +1,34 @@
-//! What the instructions of a start go to: callgrind's account of a binary that still has its names, added up by crates.
+//! What the instructions of a start go to, and those of a warm call: callgrind's account of binaries that still have their names, added up by crates.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::bench::{Bench, lambda_build_of};
+use crate::calls::invoke;
 use crate::figures::{Figures, Series};
 
 /// The function whose start is taken apart.
 const FUNCTION: &str = "delete-tag";
 /// The chart that is drawn of it.
 pub const CHART: &str = "start";
+/// The function of which a warm call is taken apart.
+const CALLED: &str = "create-assistant";
+/// The chart that is drawn of it.
+pub const CALL_CHART: &str = "call";
+/// Calls before those that count, and those that do.
+const WARM: usize = 6;
+const COUNTED: usize = 20;
 /// The crates, told apart by the beginnings of the names of their functions. The standard library, the allocator and the C library are not
 /// among them: their instructions count for their caller.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("TLS: certificates, ring, rustls", &["rustls", "rustls_pki_types", "webpki", "ring", "hyper_rustls"]),
     ("AWS: configuration", &["aws_config", "aws_runtime", "aws_types", "aws_credential_types"]),
     (
-        "AWS: client and its first call",
+        "AWS: client",
         &[
             "aws_sdk_dynamodb",
-            "aws_sigv4",
             "aws_smithy_async",
             "aws_smithy_http",
             "aws_smithy_http_client",
@@ -32,10 +39,11 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "aws_smithy_types",
         ],
     ),
+    ("AWS: signature", &["aws_sigv4", "hmac", "sha2"]),
     ("Sockets and HTTP: tokio, hyper", &["hyper", "hyper_util", "http", "httparse", "tower", "tokio", "mio"]),
     ("Lambda's runtime", &["lambda_runtime", "lambda_runtime_api_client", "lambda_http"]),
     ("Logging", &["tracing", "tracing_core", "tracing_subscriber", "tracing_serde", "sharded_slab"]),
-    ("Our own", &["shared", "tag"]),
+    ("Our own", &["shared", "tag", "assistant"]),
 ];
 /// What the dynamic loader does.
 const LOADER: &str = "Dynamic loader";
@@ -43,30 +51,49 @@ const LOADER: &str = "Dynamic loader";
 const REST: &str = "Everything else";
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    let binary = build(bench)?;
-    let stack = bench.stack().await?;
-    let program = bench.program(FUNCTION, &stack).running(&binary).counted(&bench.scratch);
-    let process = program.start().await?;
-    let profile = Profile::read(&process.end_with_profile().await?)?;
-    stack.stop().await;
-    for (name, count) in profile.by_group().into_iter().filter(|(_, count)| *count >= 1.0) {
-        figures.series.push(Series { chart: CHART.into(), name: name.to_owned(), points: vec![(0.0, count)] });
+    let start = profile(bench, &build(bench, FUNCTION)?, FUNCTION, 0).await?;
+    let called = build(bench, CALLED)?;
+    let before: HashMap<_, _> = profile(bench, &called, CALLED, WARM).await?.into_iter().collect();
+    let after = profile(bench, &called, CALLED, WARM + COUNTED).await?;
+    #[expect(clippy::cast_precision_loss, reason = "some calls")]
+    let of_call = |(name, count): (&'static str, f64)| {
+        (name, (count - before.get(name).copied().unwrap_or_default()) / COUNTED as f64)
+    };
+    let mut call: Vec<(&str, f64)> = after.into_iter().map(of_call).collect();
+    call.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (chart, groups) in [(CHART, start), (CALL_CHART, call)] {
+        for (name, count) in groups.into_iter().filter(|(_, count)| *count >= 1.0) {
+            figures.series.push(Series { chart: chart.into(), name: name.to_owned(), points: vec![(0.0, count)] });
+        }
     }
     Ok(())
 }
 
+/// Instructions of each group, of a process that starts and is called so often.
+async fn profile(bench: &Bench, binary: &Path, function: &str, calls: usize) -> Result<Vec<(&'static str, f64)>> {
+    let stack = bench.stack().await?;
+    let mut process = bench.program(function, &stack).running(binary).counted(&bench.scratch).start().await?;
+    let event = bench.event(function)?;
+    for _ in 0..calls {
+        invoke(&mut process, &event).await?;
+    }
+    let profile = Profile::read(&process.end_with_profile().await?)?;
+    stack.stop().await;
+    Ok(profile.by_group())
+}
+
 /// Builds the function with its names left in. A wrapper of the compiler does it, because another profile would have every dependency
 /// built again.
-fn build(bench: &Bench) -> Result<PathBuf> {
+fn build(bench: &Bench, function: &str) -> Result<PathBuf> {
     let (wrapper, folder) = (bench.scratch.join("unstripped"), bench.scratch.join("unstripped.lambda"));
     std::fs::write(&wrapper, "#!/bin/sh\nexec \"$@\" -C strip=none\n")?;
     std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755))?;
-    let mut command = lambda_build_of(&bench.root, &["--bin", FUNCTION])?;
+    let mut command = lambda_build_of(&bench.root, &["--bin", function])?;
     command.arg("--lambda-dir").arg(&folder).env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
     if !command.status()?.success() {
         return Err("cargo lambda build failed".into());
     }
-    Ok(folder.join(FUNCTION).join("bootstrap"))
+    Ok(folder.join(function).join("bootstrap"))
 }
 
 /// Callgrind's account: what each function took itself, and what each one's calls of another took altogether.

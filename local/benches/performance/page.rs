@@ -51,9 +51,9 @@ the median of these.
 pub fn write(root: &Path, kept: &Kept) -> Result<()> {
     let figures = &kept.figures;
     let drawn = charts::write(&root.join("docs/performance"), figures)?;
-    let mut page = HEAD.to_owned();
+    let mut page = format!("{HEAD}\n");
     for (name, title) in drawn {
-        write!(page, "\n![{title}](performance/{name}.svg)\n")?;
+        writeln!(page, "![{title}](performance/{name}.svg)")?;
     }
     let missed = figures.rows.iter().filter(|row| !row.holds()).count();
     let bound = figures.rows.iter().filter(|row| row.must.is_some()).count();
