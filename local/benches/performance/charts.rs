@@ -35,7 +35,11 @@ pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'st
     let of = |chart: &str| figures.series.iter().filter(|series| series.chart == chart).collect::<Vec<_>>();
     let charts = [
         (breakdown::CHART, "What the instructions of a start go to", parts(&of(breakdown::CHART))),
-        (breakdown::CALL_CHART, "What the instructions of a warm call of create-assistant go to", parts(&of(breakdown::CALL_CHART))),
+        (
+            breakdown::CALL_CHART,
+            "What the instructions of a warm call of create-assistant go to",
+            parts(&of(breakdown::CALL_CHART)),
+        ),
         ("beside", "Us, what one would write first, and the same in Python", beside(&figures.rows)),
         ("calls", "Instructions of a warm call of every operation", warm_calls(&figures.rows)),
         (contention::CHART, "64 environments of one function", contended(&of(contention::CHART))),
