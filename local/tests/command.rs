@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::fixture::{http_client, root, scratch};
+use crate::fixture::{ACME, demo_id, http_client, root, scratch};
 
 const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", "0"];
 
@@ -84,20 +84,16 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
 async fn with_a_file_the_data_is_kept_and_loading_again_changes_nothing() {
     let file = scratch("kept.db");
     let data = ["--data", file.to_str().unwrap()];
-    let first = Running::start(&data);
-    let (url, key) = first.url().split_once("/api/v1").map(|(url, rest)| (url.to_owned(), rest.to_owned())).unwrap();
-    let key = key.split("api_key=").nth(1).unwrap().split('&').next().unwrap().to_owned();
-    let tag = "01900000-0000-7000-8000-a00100000001";
-    let delete = |url: String| {
-        let key = key.clone();
-        async move { http_client().delete(format!("{url}/api/v1/tag/{tag}?api_key={key}")).send().await.unwrap().status() }
+    let delete_tag = async |running: &Running| {
+        let (url, tag) = (running.url().split_once("/api/v1").unwrap().0, demo_id('a', "tag_id"));
+        http_client().delete(format!("{url}/api/v1/tag/{tag}?api_key={ACME}")).send().await.unwrap().status()
     };
-    assert_eq!(delete(url).await, 200);
+    let first = Running::start(&data);
+    assert_eq!(delete_tag(&first).await, 200);
     assert_eq!(first.interrupt().0, Some(0));
     let second = Running::start(&data);
     assert_eq!(get(second.url()).await.1["data"]["total"], 120);
-    let url = second.url().split_once("/api/v1").unwrap().0.to_owned();
-    assert_eq!(delete(url).await, 404, "the demo set came back");
+    assert_eq!(delete_tag(&second).await, 404, "the demo set came back");
     assert_eq!(second.interrupt().0, Some(0));
 }
 
@@ -121,12 +117,12 @@ async fn recorded_events_are_those_of_api_gateway() {
 fn what_is_in_the_way_is_told_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    assert!(refused(&["--port", &port]).contains("is taken by another program; --port "));
-    assert!(refused(&["--dynamodb-port", &port]).contains("is taken by another program; --dynamodb-port "));
-    assert!(refused(&["--s3-port", &port]).contains("is taken by another program; --s3-port "));
-    assert!(refused(&["--payment-port", &port]).contains("is taken by another program; --payment-port "));
-    assert!(refused(&["--demo", "no/such/file"]).contains("no/such/file: No such file"));
-    assert!(refused(&["--template", "no/such/file"]).contains("no/such/file: No such file"));
+    for option in ["--port", "--dynamodb-port", "--s3-port", "--payment-port"] {
+        assert!(refused(&[option, &port]).contains(&format!("is taken by another program; {option} ")));
+    }
+    for option in ["--demo", "--template"] {
+        assert!(refused(&[option, "no/such/file"]).contains("no/such/file: No such file"));
+    }
     let broken = scratch("broken.yaml");
     std::fs::write(&broken, "Resources: [").unwrap();
     assert!(refused(&["--template", broken.to_str().unwrap()]).contains("broken.yaml"));

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use shared::request::context::Clock;
 use shared::routes;
 
-use crate::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
+use crate::fixture::{ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming};
+use crate::idempotency::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
@@ -253,11 +254,9 @@ async fn a_campaign_is_paused_resumed_and_cancelled() {
 async fn the_table_shows_every_item_of_its_organisation_and_no_secret() {
     let stack = watched().await;
     let rotated = path(&routes::ROTATE_WEBHOOK_SECRET, |_| id('a', kind::WEBHOOK, 1));
-    let keyed = Call { method: "POST".into(), ..call("GET", &rotated, ACME) };
-    let headers = [keyed.headers.clone(), [("idempotency-key".to_owned(), "1".to_owned())].into()];
-    let secret = data(&stack.answer(&Call { headers: headers.into_iter().flatten().collect(), ..keyed }).await);
+    let secret = data(&stack.answer(&keyed(post(&rotated, ACME, ""), "1")).await);
     let agency = json!({"billing_plan": {"payment_api_key": "canary-of-the-table"}}).to_string();
-    data(&stack.answer(&crate::fixture::post(routes::CREATE_AGENCY.path, ACME, agency)).await);
+    data(&stack.answer(&post(routes::CREATE_AGENCY.path, ACME, agency)).await);
     let secrets = [secret["secret"].as_str().unwrap(), "canary-of-the-table", "whsec_", ACME, GLOBEX];
     let mut items = 0;
     for (name, start) in [("acme", "ORG#01900000-0000-7000-8000-a"), ("globex", "ORG#01900000-0000-7000-8000-b")] {
@@ -274,7 +273,7 @@ async fn the_table_shows_every_item_of_its_organisation_and_no_secret() {
         let foreign = text(&stack, &format!("/console/table?org={name}&partition=ORG%23c")).await;
         assert!(foreign.contains(start), "{foreign}");
     }
-    let stored = crate::fixture::everything(&stack).await;
+    let stored = everything(&stack).await;
     let of_organisations = stored.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("ORG#")).count();
     assert_eq!(items, of_organisations);
 }

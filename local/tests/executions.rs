@@ -133,9 +133,7 @@ async fn a_finished_campaign_that_gets_a_schedule_waits_for_its_time() {
     for interval in [Value::Null, json!(1440)] {
         let sender = Sender::new(true, 2).await;
         let contacts = sender.contacts();
-        let run = json!({"contact_ids": contacts[..1], "message": "Now"});
-        let run = sender.world.post(&sender.org, &format!("/api/v1/campaign/run/{}", sender.widget.id), run).await;
-        let id = run["campaign_id"].as_str().unwrap();
+        let id = &sender.run_for(&contacts[..1], json!({"message": "Now"})).await;
         sender.until_the_end(id).await;
         let start = sender.world.clock.now().plus_seconds(30 * DAY);
         let later = json!({"start_time": start, "interval": interval, "enabled": true, "contact_ids": contacts[1..]});
@@ -151,12 +149,10 @@ async fn a_finished_campaign_that_gets_a_schedule_waits_for_its_time() {
 
 #[tokio::test]
 async fn what_is_dispatched_and_still_tried_is_no_reason_for_a_retry() {
-    let (sender, id) = {
-        let sender = Sender::new(true, 2).await;
-        sender.world.receiver.behave("/connector", Behaviour::Answer(410));
-        let made = created(&sender, json!({"interval": 1440, "contact_ids": sender.contacts()[..1]})).await;
-        (sender, id_of(&made).to_owned())
-    };
+    let sender = Sender::new(true, 2).await;
+    sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+    let made = created(&sender, json!({"interval": 1440, "contact_ids": sender.contacts()[..1]})).await;
+    let id = id_of(&made).to_owned();
     sender.pass_its_time(&id, 0).await;
     sender.world.minutes(1).await;
     sender.add(&id, &sender.contacts()[1..]).await;

@@ -118,7 +118,7 @@ async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
 #[tokio::test]
 async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_out() {
     let stack = settled().await;
-    let list = routes::ALL.iter().find(|route| route.name == "list-datasources").unwrap();
+    let list = &routes::LIST_DATASOURCES;
     let total = async |query: &str| ids(&stack, list, query).await.1;
     assert_eq!((total("&ds_status=ready_for_use").await, total("&ds_status=failed").await), (1, 0));
     let path = format!("/api/v1/datasource/{}", demo_id('a', "datasource_id"));
@@ -163,9 +163,8 @@ async fn what_expires_of_a_set_takes_no_later_row_along() {
             data(&stack.answer(&post(&path, ACME, "")).await);
             stack.settle().await.unwrap();
         };
-        let list = routes::ALL.iter().find(|route| route.name == "list-conversations").unwrap();
         let total = async |query: &str| {
-            let (found, total) = ids(&stack, list, &format!("&status=open{query}")).await;
+            let (found, total) = ids(&stack, &routes::LIST_CONVERSATIONS, &format!("&status=open{query}")).await;
             assert_eq!(found.len() as u64, total, "{part}");
             total
         };
@@ -210,10 +209,8 @@ async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
             let table = Table::new(stack.gateway.service.store.clone(), tenant);
             table.follow::<Conversation>(std::slice::from_ref(change), now).await.unwrap();
         };
-        let total = async || {
-            let list = routes::ALL.iter().find(|route| route.name == "list-conversations").unwrap();
-            ids(&stack, list, &format!("&assistant_id={NOBODYS}")).await.1
-        };
+        let of_it = format!("&assistant_id={NOBODYS}");
+        let total = async || ids(&stack, &routes::LIST_CONVERSATIONS, &of_it).await.1;
         let (there, appeared) = row(0, true);
         put_items(&stack, [there]).await;
         follow(&appeared).await;

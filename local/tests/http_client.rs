@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use local::database::own_retries;
 use rustls::RootCertStore;
 use shared::delivery::address::Reach;
@@ -104,13 +104,14 @@ async fn serve(acceptor: TlsAcceptor, socket: tokio::net::TcpStream, turns: Arc<
     }
 }
 
-fn client(url: &str, http: SharedHttpClient, attempts: u32) -> Client {
+/// A client that trusts these roots.
+fn client(url: &str, roots: RootCertStore, attempts: u32) -> Client {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
         .endpoint_url(url)
         .region(Region::new("local"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .http_client(http)
+        .http_client(http_client::client(http_client::connector(roots)))
         .retry_config(RetryConfig::standard().with_max_attempts(attempts))
         .retry_partition(own_retries())
         .build();
@@ -124,56 +125,37 @@ async fn call(client: &Client) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_server_that_a_root_vouches_for_is_talked_to_over_one_connection() {
-    let server = Server::start([]).await;
-    let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 1);
-    for _ in 0..5 {
-        call(&client).await.unwrap();
-    }
-    assert_eq!(server.connections(), 1);
-}
-
-#[tokio::test]
 async fn nobody_else_is_talked_to() {
     let server = Server::start([]).await;
     for roots in [http_client::amazon_roots().unwrap(), RootCertStore::empty()] {
-        let error =
-            call(&client(&server.url, http_client::client(http_client::connector(roots)), 1)).await.unwrap_err();
+        let error = call(&client(&server.url, roots, 1)).await.unwrap_err();
         assert!(error.contains("UnknownIssuer"), "{error}");
     }
     // The certificate is another name's.
     let address = server.url.replace("localhost", "127.0.0.1");
-    let error =
-        call(&client(&address, http_client::client(http_client::connector(server.root.clone())), 1)).await.unwrap_err();
+    let error = call(&client(&address, server.root.clone(), 1)).await.unwrap_err();
     assert!(error.contains("not valid for name"), "{error}");
 }
 
 #[tokio::test]
-async fn what_breaks_is_tried_again_over_another_connection() {
+async fn one_connection_serves_all_calls_and_what_breaks_is_tried_again_over_another() {
     for (turns, connections) in [
+        (vec![], 1),
         (vec![Turn::Close], 2),
         (vec![Turn::Answer, Turn::Close], 2),
         (vec![Turn::Close, Turn::Close], 3),
         // What failed once is not asked again.
         (vec![Turn::Fail], 2),
+        // The server closes it when nobody asks.
+        (vec![Turn::AnswerAndClose], 2),
     ] {
         let server = Server::start(turns.clone()).await;
-        let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 3);
-        for _ in 0..2 {
+        let client = client(&server.url, server.root.clone(), 3);
+        for _ in 0..5 {
             call(&client).await.unwrap_or_else(|error| panic!("{turns:?}: {error}"));
         }
         assert_eq!(server.connections(), connections, "{turns:?}");
     }
-}
-
-#[tokio::test]
-async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
-    let server = Server::start([Turn::AnswerAndClose]).await;
-    let client = client(&server.url, http_client::client(http_client::connector(server.root.clone())), 3);
-    for _ in 0..3 {
-        call(&client).await.unwrap();
-    }
-    assert_eq!(server.connections(), 2);
 }
 
 #[test]

@@ -5,8 +5,7 @@ use local::gateway::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};
-
-const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
+use crate::records::ACME_ORG;
 
 async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Answer {
     stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await

@@ -9,13 +9,14 @@ use shared::mcp::message::VERSIONS;
 use shared::records::api_key::Limits;
 use shared::request::context::{Clock, Service};
 use shared::request::http::{HttpRequest, HttpResponse};
-use shared::routes::{self, MCP};
+use shared::routes;
 use shared::runtime::meter::Cost;
 use shared::values::time::Timestamp;
 
 use crate::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, json, post, settings, valid_call,
 };
+use crate::mcp;
 
 const POLICY: &str = "ratelimit-policy";
 const TAGS: &str = "/api/v1/tag/list";
@@ -330,16 +331,8 @@ async fn limits_that_make_no_sense_are_refused_with_their_place() {
 }
 
 /// A request of an agent, in the revision with a handshake.
-fn of_agent(method: &str, params: &Value) -> Call {
-    let headers = [("authorization", format!("Bearer {ACME}")), ("mcp-protocol-version", VERSIONS[1].to_owned())];
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    Call {
-        method: "POST".into(),
-        path: MCP.path.into(),
-        headers: headers.map(|(name, value)| (name.to_owned(), value)).into(),
-        body: body.into(),
-        ..Call::default()
-    }
+fn of_agent(method: &str, params: Value) -> Call {
+    mcp::request(VERSIONS[1], ACME, method, params)
 }
 
 /// The operation counts the call of a tool, and the server all other requests.
@@ -347,7 +340,7 @@ fn of_agent(method: &str, params: &Value) -> Call {
 async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
     assert_eq!(functions::SERVERS.len(), 1);
     let (stack, clock) = limited(3, 3).await;
-    let tool = of_agent("tools/call", &json!({"name": "list-tags", "arguments": {}}));
+    let tool = of_agent("tools/call", json!({"name": "list-tags", "arguments": {}}));
     for _ in 0..3 {
         let answer = stack.answer(&tool).await;
         assert_eq!((answer.status, &json(&answer)["result"]["isError"]), (200, &json!(false)));
@@ -360,14 +353,14 @@ async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
     assert_eq!(issue["type"], "rate_limited");
     assert!(issue["msg"].as_str().unwrap().ends_with("Try again in 1 second"), "{issue}");
     // What leads to no operation is refused as the key is.
-    let wrong = of_agent("tools/call", &json!({"name": "no-tool", "arguments": {}}));
-    for other in [of_agent("ping", &json!({})), of_agent("tools/list", &json!({})), wrong] {
+    let wrong = of_agent("tools/call", json!({"name": "no-tool", "arguments": {}}));
+    for other in [of_agent("ping", json!({})), of_agent("tools/list", json!({})), wrong] {
         assert_eq!(failure(&stack.answer(&other).await), (429, vec!["[] rate_limited".to_owned()]));
     }
     clock.set(Timestamp::from_unix_millis(NOW + 10_000));
     let mut statuses = Vec::new();
     for _ in 0..4 {
-        statuses.push(stack.answer(&of_agent("ping", &json!({}))).await.status);
+        statuses.push(stack.answer(&of_agent("ping", json!({}))).await.status);
     }
     assert_eq!(statuses, [200, 200, 200, 429]);
 }

@@ -29,7 +29,7 @@ pub fn message(method: &str, mut params: Value) -> Value {
 }
 
 /// The request of `revision`, with its headers.
-fn request(revision: &str, key: &str, method: &str, params: Value) -> Call {
+pub fn request(revision: &str, key: &str, method: &str, params: Value) -> Call {
     let mut headers = vec![("authorization", format!("Bearer {key}")), ("mcp-protocol-version", revision.to_owned())];
     if revision == STATELESS {
         headers.push(("mcp-method", method.to_owned()));
@@ -456,15 +456,8 @@ async fn an_answer_that_lambda_would_not_pass_on_is_refused_with_a_way_out() {
         assert!(!said.0, "{}", said.1);
     }
     let read = async |size: u32| {
-        let arguments = json!({"path": path, "query": {"size": size}});
-        let answer = stack
-            .answer(&request(
-                STATELESS,
-                ACME,
-                "tools/call",
-                json!({"name": "read-conversation", "arguments": arguments}),
-            ))
-            .await;
+        let params = json!({"name": "read-conversation", "arguments": {"path": path, "query": {"size": size}}});
+        let answer = stack.answer(&request(STATELESS, ACME, "tools/call", params)).await;
         // As the function prints it.
         assert!(serde_json::to_string(&answer.body).unwrap().len() < 6_291_556 - 4096, "{size}");
         json(&answer)["result"].clone()

@@ -27,9 +27,12 @@ const FAILURES: usize = 300;
 /// A head of this size, in bytes, is one write unit.
 const UNIT: usize = 1024;
 
-/// A stack with an empty table whose calls fail as `faults` say.
-async fn failing(faults: &Faults) -> Stack {
-    Stack::start(Settings { faults: faults.clone(), ..empty() }).await.unwrap()
+/// A stack with an empty table, what goes wrong in it, and a process that has seen nothing yet.
+async fn failing() -> (Stack, Faults, Store) {
+    let faults = Faults::default();
+    let stack = Stack::start(Settings { faults: faults.clone(), ..empty() }).await.unwrap();
+    let warm = process(&stack);
+    (stack, faults, warm)
 }
 
 /// A process that has seen nothing yet.
@@ -113,9 +116,7 @@ fn unavailable<T: std::fmt::Debug>(appended: &Result<T, TableError>) {
 
 #[tokio::test]
 async fn rows_that_are_throttled_leave_nothing() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     for _ in 0..3 {
         append(&warm).await.unwrap();
     }
@@ -135,9 +136,7 @@ async fn rows_that_are_throttled_leave_nothing() {
 
 #[tokio::test]
 async fn transactions_that_are_throttled_leave_nothing() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     append_link(&warm).await.unwrap();
     let before = everything(&stack).await;
     faults.plan(|action, _| if action == "TransactWriteItems" { Fault::Throttle } else { Fault::None });
@@ -152,9 +151,7 @@ async fn transactions_that_are_throttled_leave_nothing() {
 #[tokio::test]
 async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
     const TOGETHER: usize = 20;
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
     faults.plan(|action, _| if action == "PutItem" { Fault::Throttle } else { Fault::None });
     for _ in 0..FAILURES / TOGETHER {
@@ -172,9 +169,7 @@ async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
 
 #[tokio::test]
 async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakAnswer } else { Fault::None });
     for _ in 0..FAILURES {
         append(&warm).await.unwrap();
@@ -191,9 +186,7 @@ async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
 /// Nothing that is about rows is answered: neither the writes, which are done, nor the look whether they are.
 #[tokio::test]
 async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| match action {
         "PutItem" => Fault::BreakAnswer,
         "BatchGetItem" => Fault::BreakRequest,
@@ -211,9 +204,7 @@ async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
 
 #[tokio::test]
 async fn rows_that_never_came_are_holes_ten_minutes_later() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let warm = process(&stack);
+    let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakRequest } else { Fault::None });
     for _ in 0..FAILURES {
@@ -246,7 +237,7 @@ async fn rows_that_never_came_are_holes_ten_minutes_later() {
 /// More processes than a head has room for: each leaves a token, and appends no more.
 #[tokio::test]
 async fn the_tokens_of_many_processes_go() {
-    let stack = failing(&Faults::default()).await;
+    let (stack, ..) = failing().await;
     for number in 1..=FAILURES as u64 {
         append(&process(&stack)).await.unwrap();
         assert!(head_size::<Intent>(&stack) < UNIT);
@@ -258,9 +249,8 @@ async fn the_tokens_of_many_processes_go() {
 
 #[tokio::test]
 async fn a_row_that_comes_after_its_token_was_merged_counts() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
-    let (warm, late) = (process(&stack), process(&stack));
+    let (stack, faults, warm) = failing().await;
+    let late = process(&stack);
     append(&warm).await.unwrap();
     // A row is on its way, while others behind it never come.
     let pause = faults.pause_at(|action, _| action == "PutItem");
@@ -284,7 +274,7 @@ async fn a_row_that_comes_after_its_token_was_merged_counts() {
 
 #[tokio::test]
 async fn every_execution_has_ordinals_of_its_own() {
-    let stack = failing(&Faults::default()).await;
+    let (stack, ..) = failing().await;
     let reserved =
         join_all((0..3).map(|_| async { of_request(&process(&stack)).0.reserve::<Intent>((), 1).await.unwrap() }));
     let mut reserved: Vec<u64> = reserved.await.iter().map(Reservation::first).collect();

@@ -10,15 +10,13 @@ use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::tag::{EntityType, Link};
-use shared::request::tenant::Tenant;
 use shared::routes;
-use shared::table::Table;
-use shared::values::id::{LinkId, OrgId, TagId, ordinal, with_ordinal};
+use shared::values::id::{LinkId, TagId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{
-    ACME, GLOBEX, NOW, call, data, everything, few_streaming, handle, id, kind, post, root, streaming, valid_call,
+    ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, post, root, streaming, valid_call,
 };
 use crate::sweep::cases;
 
@@ -28,20 +26,18 @@ async fn links(stack: &Stack, key: &str) -> Value {
 
 /// Gives the newsletter tag a link of its own, behind the 250 of the VIP tag.
 async fn one_more_link(stack: &Stack) -> Vec<Link> {
-    let uuid = |text: &str| text.parse::<Uuid>().unwrap();
-    let org = OrgId(uuid("01900000-0000-7000-8000-a00000000001"));
-    #[expect(clippy::disallowed_methods, reason = "no operation links a tag to what is not there")]
-    let acme = Table::new(stack.gateway.service.store.clone(), Tenant::operator(org));
-    let link = |place| Link {
-        id: LinkId(with_ordinal(uuid(&id('a', kind::TAG, 99)), place)),
+    let [tag, new] = [2, 99].map(|number| id('a', kind::TAG, number).parse::<Uuid>().unwrap());
+    let link = |_: usize, id: LinkId| Link {
+        id,
         entity_id: "a form".to_owned().into(),
         entity_type: EntityType::Form,
-        tag_id: TagId(uuid(&id('a', kind::TAG, 2))),
+        tag_id: TagId(tag),
         created_at: Timestamp::from_unix_millis(NOW),
         updated_at: Timestamp::from_unix_millis(NOW),
         created_by_id: None,
     };
-    acme.insert_all((), &[Uuid::nil()], |_, id: LinkId| link(ordinal(id.0))).await.unwrap()
+    // No operation links a tag to what is not there.
+    acme(stack).insert_all((), &[new], link).await.unwrap()
 }
 
 #[tokio::test]
@@ -80,18 +76,25 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_fails_half_way_goes_on_where_it_stopped() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
-    let kept = one_more_link(&stack).await;
-    stack.settle().await.unwrap();
-    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
-    // Of every ten requests three fail for good: each attempt of the batch gets some links further.
-    faults.plan(|_, number| if number % 10 < 3 { Fault::Throttle } else { Fault::None });
-    stack.settle().await.unwrap();
-    faults.end();
-    assert_eq!(links(&stack, ACME).await["items"], json!(kept));
-    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_database_use_up_no_attempts() {
+    let fails: [fn(usize) -> bool; 2] = [
+        // Of every ten requests three fail for good: each attempt of the batch gets some links further.
+        |number| number % 10 < 3,
+        // Eleven attempts of the event source would be used up by thirty-three of these.
+        |number| number < 100,
+    ];
+    for fails in fails {
+        let faults = Faults::default();
+        let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
+        let kept = one_more_link(&stack).await;
+        stack.settle().await.unwrap();
+        data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
+        faults.plan(move |_, number| if fails(number) { Fault::Throttle } else { Fault::None });
+        stack.settle().await.unwrap();
+        faults.end();
+        assert_eq!(links(&stack, ACME).await["items"], json!(kept));
+        assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+    }
 }
 
 #[tokio::test]
@@ -111,21 +114,6 @@ async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'b', GLOBEX)).await);
     stack.settle().await.unwrap();
     assert_eq!(links(&stack, GLOBEX).await["total"], 0);
-}
-
-#[tokio::test]
-async fn a_database_that_is_unavailable_for_minutes_uses_up_no_attempts() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
-    let kept = one_more_link(&stack).await;
-    stack.settle().await.unwrap();
-    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
-    // Eleven attempts of the event source would be used up by thirty-three of these.
-    faults.plan(|_, number| if number < 100 { Fault::Throttle } else { Fault::None });
-    stack.settle().await.unwrap();
-    faults.end();
-    assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
-    assert_eq!(links(&stack, ACME).await["items"], json!(kept));
 }
 
 #[tokio::test]

@@ -117,19 +117,32 @@ async fn every_issue_is_told_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn what_would_never_be_sent_is_refused_at_the_field() {
+async fn what_would_never_be_sent_or_names_what_does_not_fit_is_refused_at_the_field() {
     let never = "Value error, no execution is ever inside the window and on the weekdays";
     let empty = "Value error, the window never opens: it ends when it begins";
     let window = |from: &str, to: &str| json!({"time_window_start": from, "time_window_end": to});
-    for (more, field, message) in [
-        (window("09:00", "09:00"), "time_window_end", empty),
-        (json!({"time_window_start": "12:00", "time_window_end": "17:00", "interval": 1440}), "time_window_end", never),
-        (json!({"time_window_start": "12:00", "interval": 2880}), "time_window_start", never),
+    let other = "Value error, the widget is of the other kind";
+    let begun = "Value error, a campaign begins as not_started or to_be_run";
+    let daily = json!({"time_window_start": "12:00", "time_window_end": "17:00", "interval": 1440});
+    let widget = |number| json!({"widget_id": id('a', kind::WIDGET, number), "enabled": true});
+    for (more, field, kind, message) in [
+        (window("09:00", "09:00"), "time_window_end", "value_error", empty),
+        (daily, "time_window_end", "value_error", never),
+        (json!({"time_window_start": "12:00", "interval": 2880}), "time_window_start", "value_error", never),
         // 2030-01-07 is a Monday.
-        (json!({"execution_weekdays": [2, 3], "interval": 10080}), "execution_weekdays", never),
+        (json!({"execution_weekdays": [2, 3], "interval": 10080}), "execution_weekdays", "value_error", never),
+        (json!({"widget_id": id('b', kind::WIDGET, 1)}), "widget_id", "not_found", "Not found"),
+        (json!({"enabled": true}), "widget_id", "missing", "Field required"),
+        (widget(2), "widget_id", "value_error", other),
+        // The third one is a chat without an opening message.
+        (widget(3), "message", "missing", "Field required"),
+        (json!({"status": "completed"}), "status", "value_error", begun),
     ] {
-        assert_eq!(refusal(body(&more)).await, wrong(field, "value_error", message), "{more}");
+        assert_eq!(refusal(body(&more)).await, wrong(field, kind, message), "{more}");
     }
+    let contacts = json!({"contact_ids": [id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1)]});
+    let unknown = issue(&json!(["body", "contact_ids", 1]), "not_found", "Not found");
+    assert_eq!(refusal(body(&contacts)).await, (422, json!([unknown])));
     let stack = stack().await;
     for more in [
         window("12:00", "17:00"),
@@ -141,23 +154,6 @@ async fn what_would_never_be_sent_is_refused_at_the_field() {
     ] {
         data(&stack.answer(&post(PATH, ACME, body(&more).to_string())).await);
     }
-}
-
-#[tokio::test]
-async fn what_it_names_exists_and_is_of_its_kind() {
-    let widget = |number| json!({"widget_id": id('a', kind::WIDGET, number), "enabled": true});
-    let unknown = json!({"widget_id": id('b', kind::WIDGET, 1)});
-    assert_eq!(refusal(body(&unknown)).await, wrong("widget_id", "not_found", "Not found"));
-    assert_eq!(refusal(body(&json!({"enabled": true}))).await, wrong("widget_id", "missing", "Field required"));
-    let other = "Value error, the widget is of the other kind";
-    assert_eq!(refusal(body(&widget(2))).await, wrong("widget_id", "value_error", other));
-    // The third one is a chat without an opening message.
-    assert_eq!(refusal(body(&widget(3))).await, wrong("message", "missing", "Field required"));
-    let contacts = json!({"contact_ids": [id('a', kind::CONTACT, 1), id('b', kind::CONTACT, 1)]});
-    let unknown = issue(&json!(["body", "contact_ids", 1]), "not_found", "Not found");
-    assert_eq!(refusal(body(&contacts)).await, (422, json!([unknown])));
-    let begun = "Value error, a campaign begins as not_started or to_be_run";
-    assert_eq!(refusal(body(&json!({"status": "completed"}))).await, wrong("status", "value_error", begun));
 }
 
 #[tokio::test]

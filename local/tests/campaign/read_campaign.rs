@@ -1,14 +1,13 @@
 //! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with how many of its contacts are in each state.
 
 use local::Stack;
-use local::gateway::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::fixture::{ACME, call, data, id, kind, stack};
 use crate::records::{DEMO_TIME, campaign_to};
 
-async fn read(stack: &Stack, id: &str) -> Answer {
-    stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await
+async fn read(stack: &Stack, id: &str) -> Value {
+    data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await)
 }
 
 /// The demo set's first campaign.
@@ -39,20 +38,13 @@ pub fn demo() -> Value {
 }
 
 #[tokio::test]
-async fn a_campaign_is_read_with_its_counts() {
-    let answer = read(&stack().await, &id('a', kind::CAMPAIGN, 0)).await;
-    let wanted = json!({"message": "Data retrieved successfully", "meta": {}, "data": demo()});
-    assert_eq!((answer.status, json(&answer)), (200, wanted));
-}
-
-#[tokio::test]
 async fn one_that_has_nothing_left_to_send_is_completed() {
     let stack = stack().await;
     let (campaign, contacts) = campaign_to(&stack, 2).await;
     for contact in &contacts {
-        assert_eq!(data(&read(&stack, &campaign).await)["status"], "queued");
+        assert_eq!(read(&stack, &campaign).await["status"], "queued");
         stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await;
     }
-    let read = data(&read(&stack, &campaign).await);
+    let read = read(&stack, &campaign).await;
     assert_eq!((&read["status"], &read["counts"]["queued"]), (&json!("completed"), &json!(0)));
 }

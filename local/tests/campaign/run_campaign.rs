@@ -175,64 +175,47 @@ async fn every_kind_of_widget_writes_or_calls() {
 }
 
 #[tokio::test]
-async fn each_unknown_contact_is_told_where_it_stands_and_nothing_is_queued() {
-    let stack = stack().await;
-    let before = items(&stack).await;
-    // A widget's id is no contact's.
-    let widget = id('a', kind::WIDGET, 1);
-    let body = json!({"contact_ids": [contact(0), NOBODYS, contact(1), widget, contact(99), NOBODYS]});
-    let issues = [1, 3, 4, 5].map(|index| issue(&json!(["body", "contact_ids", index]), "not_found", "Not found"));
-    assert_eq!(detail(&run(&stack, CHAT, body).await), (422, json!(issues)));
-    assert_eq!(changes(&stack, &before).await, nothing());
-}
-
-#[tokio::test]
-async fn there_are_1_to_10_000_contacts() {
+async fn what_is_wrong_is_told_where_it_stands_and_nothing_is_queued() {
     let stack = stack().await;
     let before = items(&stack).await;
     let many = |count| json!({"contact_ids": vec![contact(0); count]});
-    for (count, kind, msg) in [
-        (0, "too_short", "List should have at least 1 item after validation, not 0"),
-        (10_001, "too_long", "List should have at most 10000 items after validation, not 10001"),
+    let list = |kind: &str, msg: &str| json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
+    let no_list = list("list_type", "Input should be a valid list");
+    let not_text = "UUID input should be a string, bytes or UUID object";
+    // A widget's id is no contact's.
+    let widget = id('a', kind::WIDGET, 1);
+    for (body, wanted) in [
+        (json!({}), list("missing", "Field required")),
+        (json!({"contact_ids": null}), no_list.clone()),
+        (json!({"contact_ids": contact(0)}), no_list),
+        (many(0), list("too_short", "List should have at least 1 item after validation, not 0")),
+        (many(10_001), list("too_long", "List should have at most 10000 items after validation, not 10001")),
+        (
+            json!({"contact_ids": [contact(0), NOBODYS, contact(1), widget, contact(99), NOBODYS]}),
+            json!([1, 3, 4, 5].map(|index| issue(&json!(["body", "contact_ids", index]), "not_found", "Not found"))),
+        ),
+        // What is no id is told before what is not there.
+        (
+            json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]}),
+            json!([
+                issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", NO_UUID),
+                issue(&json!(["body", "contact_ids", 2]), "uuid_type", not_text),
+                issue(&json!(["body", "contact_ids", 4]), "uuid_type", not_text),
+                issue(&json!(["body", "message"]), "string_type", "Input should be a valid string"),
+                issue(
+                    &json!(["body", "start_new_conversation"]),
+                    "bool_parsing",
+                    "Input should be a valid boolean, unable to interpret input"
+                ),
+            ]),
+        ),
     ] {
-        let wanted = json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
-        assert_eq!(detail(&run(&stack, CHAT, many(count)).await), (422, wanted));
+        assert_eq!(detail(&run(&stack, CHAT, body).await), (422, wanted));
     }
+    // The widget comes before the contacts.
+    assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), not_found("widget_id"));
     assert_eq!(changes(&stack, &before).await, nothing());
     assert_eq!(data(&run(&stack, CHAT, many(10_000)).await)["contacts"], 1);
-}
-
-#[tokio::test]
-async fn what_is_no_id_is_told_where_it_stands_and_before_what_is_not_there() {
-    let stack = stack().await;
-    let body = json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]});
-    let not_text = "UUID input should be a string, bytes or UUID object";
-    let wanted = json!([
-        issue(&json!(["body", "contact_ids", 0]), "uuid_parsing", NO_UUID),
-        issue(&json!(["body", "contact_ids", 2]), "uuid_type", not_text),
-        issue(&json!(["body", "contact_ids", 4]), "uuid_type", not_text),
-        issue(&json!(["body", "message"]), "string_type", "Input should be a valid string"),
-        issue(
-            &json!(["body", "start_new_conversation"]),
-            "bool_parsing",
-            "Input should be a valid boolean, unable to interpret input"
-        ),
-    ]);
-    assert_eq!(detail(&run(&stack, CHAT, body).await), (422, wanted));
-}
-
-#[tokio::test]
-async fn contacts_are_required_and_the_widget_comes_before_them() {
-    let stack = stack().await;
-    for (body, kind, msg) in [
-        (json!({}), "missing", "Field required"),
-        (json!({"contact_ids": null}), "list_type", "Input should be a valid list"),
-        (json!({"contact_ids": contact(0)}), "list_type", "Input should be a valid list"),
-    ] {
-        let wanted = json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
-        assert_eq!(detail(&run(&stack, CHAT, &body).await), (422, wanted), "{body}");
-    }
-    assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), not_found("widget_id"));
 }
 
 #[tokio::test]

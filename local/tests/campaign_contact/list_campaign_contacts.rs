@@ -5,26 +5,8 @@ use std::time::Duration;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, add_contacts, call, data, id, kind, settings, stack};
-use crate::records::{DEMO_TIME, campaign_to, list_begins_with};
-
-#[tokio::test]
-async fn a_contact_says_what_became_of_it() {
-    list_begins_with(
-        "/api/v1/campaign/contact/list/01900000-0000-7000-8000-a00900000000",
-        json!({
-            "id": id('a', kind::CAMPAIGN, 1),
-            "campaign_id": id('a', kind::CAMPAIGN, 0),
-            "contact_id": id('a', kind::CONTACT, 0),
-            "status": "queued",
-            "conversation_id": null,
-            "error": null,
-            "created_at": DEMO_TIME,
-            "updated_at": DEMO_TIME,
-        }),
-    )
-    .await;
-}
+use crate::fixture::{ACME, add_contacts, call, data, settings, stack};
+use crate::records::campaign_to;
 
 async fn page(stack: &Stack, campaign: &str, page: usize, size: usize) -> Value {
     let mut call = call("GET", &format!("/api/v1/campaign/contact/list/{campaign}"), ACME);

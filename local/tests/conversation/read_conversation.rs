@@ -1,8 +1,7 @@
 //! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
 
 use serde_json::{Value, json};
-use shared::records::conversation::Changed;
-use shared::records::conversation::{MessageType, NewMessage, SenderType};
+use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType};
 use shared::values::id::{ConversationId, MessageId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::fixture::{ACME, call, id, kind, stack};
-use crate::records::{Items, NOBODYS, changes, deletes_with, detail, hole, issue, items, key, row};
+use crate::records::{NOBODYS, changes, deletes_with, detail, hole, items, key, not_found, nothing, row};
 
 #[tokio::test]
 async fn only_the_link_goes() {
@@ -26,11 +26,10 @@ async fn the_whole_path_names_the_link() {
     let stack = stack().await;
     let before = items(&stack).await;
     let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
-    let wanted = json!([issue(&json!(["path", "assistant_id"]), "not_found", "Not found")]);
     let (datasource, assistant) = (datasource.as_str(), assistant.as_str());
     for (one, other) in [(datasource, NOBODYS), (NOBODYS, assistant), (NOBODYS, NOBODYS), (assistant, datasource)] {
         let answer = stack.answer(&call("DELETE", &format!("/api/v1/datasource/{one}/assistant/{other}"), ACME)).await;
-        assert_eq!(detail(&answer), (404, wanted.clone()), "{one} {other}");
+        assert_eq!(detail(&answer), not_found("assistant_id"), "{one} {other}");
     }
-    assert_eq!(changes(&stack, &before).await, (Items::new(), Items::new()));
+    assert_eq!(changes(&stack, &before).await, nothing());
 }

@@ -9,7 +9,7 @@ use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
 use uuid::Uuid;
 
-use crate::fixture::{ACME, acme, call, data, failure, id, kind, send, stack, stack_of_today, streaming, valid_call};
+use crate::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
 use crate::records::{ACME_ORG, DEMO_TIME, deletes};
 use crate::sweep::cases;
 
@@ -35,13 +35,6 @@ async fn each_file_goes_as_it_was_and_the_data_source_and_its_other_file_stay() 
         let path = format!("/api/v1/datasource/datasourcefile/{file}");
         deletes(&path, record, "DATASOURCE_FILE#0000000001", number, "datasourcefile_id").await;
     }
-}
-
-#[tokio::test]
-async fn a_data_source_is_no_file() {
-    let path = format!("/api/v1/datasource/datasourcefile/{}", id('a', kind::DATASOURCE, 1));
-    let answer = stack().await.answer(&call("DELETE", &path, ACME)).await;
-    assert_eq!(failure(&answer), (404, vec![r#"["path","datasourcefile_id"] not_found"#.into()]));
 }
 
 const TEXT: &[u8] = b"We open at nine.";

@@ -37,26 +37,14 @@ fn unsaid() -> Value {
 }
 
 #[tokio::test]
-async fn the_channel_is_required_and_null_is_the_default_of_every_other_field() {
+async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_field_but_the_channel() {
     let mut nulls = unsaid();
-    for (name, value) in nulls.as_object_mut().unwrap().iter_mut().filter(|(name, _)| *name != "widget_type") {
-        if name != "id" {
+    for (name, value) in nulls.as_object_mut().unwrap() {
+        if !["id", "widget_type"].contains(&name.as_str()) {
             *value = Value::Null;
         }
     }
-    for body in [json!({"widget_type": "chat"}), nulls] {
-        let answer = create(&stack().await, &body).await;
-        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": unsaid()});
-        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
-    }
-    assert_eq!(detail(&create(&stack().await, &json!({})).await), wrong("widget_type", "missing", "Field required"));
-}
-
-#[tokio::test]
-async fn what_is_said_is_answered_and_stored() {
-    let stack = stack().await;
-    let before = items(&stack).await;
-    let body = json!({
+    let all = json!({
         "name": "Shop",
         "description": "Beside every product",
         "display_name": "Ask us",
@@ -72,13 +60,18 @@ async fn what_is_said_is_answered_and_stored() {
         "attributes": {"deep": [[{}]]},
         "org_id": ACME_ORG,
     });
-    let mut wanted = unsaid();
-    for (name, value) in body.as_object().unwrap() {
-        wanted[name] = value.clone();
+    let mut said = unsaid();
+    said.as_object_mut().unwrap().extend(all.as_object().unwrap().clone());
+    for (body, widget) in [(json!({"widget_type": "chat"}), unsaid()), (nulls, unsaid()), (all, said)] {
+        let stack = stack().await;
+        let before = items(&stack).await;
+        let answer = create(&stack, &body).await;
+        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": widget});
+        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+        let free_form = ["action_buttons", "style_params", "attributes"];
+        assert_eq!(changes(&stack, &before).await, inserted("WIDGET", 4, &widget, &free_form), "{body}");
     }
-    assert_eq!(data(&create(&stack, &body).await), wanted);
-    let free_form = ["action_buttons", "style_params", "attributes"];
-    assert_eq!(changes(&stack, &before).await, inserted("WIDGET", 4, &wanted, &free_form));
+    assert_eq!(detail(&create(&stack().await, &json!({})).await), wrong("widget_type", "missing", "Field required"));
 }
 
 #[tokio::test]
