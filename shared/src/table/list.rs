@@ -20,7 +20,7 @@
 //! ordinals go on at `SPREAD`, and the rows from there on lie in eight partitions. The head says which ordinal came last before that. So a short list
 //! costs what it did, a long one takes eight times as much in a second, and an id tells where its row is.
 //!
-//! Where rows [expire](crate::table::expiry), the sections at the beginning come to have nothing but holes. The head then says how many ordinals are
+//! Where rows expire (`table::expiry`), the sections at the beginning come to have nothing but holes. The head then says how many ordinals are
 //! cut off, and the items of these sections and blocks go.
 
 use std::collections::{BTreeMap, BTreeSet};
