@@ -117,7 +117,7 @@ impl Stream {
         now: Timestamp,
         chosen: impl FnMut(&Key) -> bool,
     ) -> Result<usize, Trouble> {
-        // Nobody reads the removals before their keys are known.
+        // The readers wait for this lock before they pass records on: by then the keys of all these removals are in the set.
         let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
         let removed = database::expire(database, now, chosen)?;
         let count = removed.len();

@@ -438,7 +438,7 @@ impl Reaction {
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
         let Err(cause) = (self.react)(cx, &all).await else { return Ok(()) };
         let first = changes.first().map_or(0, |(at, _)| *at);
-        // While the database is unavailable, each of them would fail after as long a time.
+        // While the database is unavailable, each change alone would wait for it as long as all of them have.
         if changes.len() == 1 || matches!(cause, Error::Unavailable(_)) {
             return Err(Unhandled::at(first, cause));
         }

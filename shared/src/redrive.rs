@@ -92,8 +92,8 @@ fn is_young(key: &str, now: Timestamp) -> bool {
     given_up_at(key).is_some_and(|at| now < at.plus_seconds(TRIED_FOR))
 }
 
-/// Whether an operator may still have an object tried. Each try puts it anew, so the rule of the bucket may leave it for longer, but a change that is older
-/// than the markers of its events would make them once more.
+/// Whether a run with `all` tries an object. Each try puts the object anew, so the rule of the bucket may keep it for longer than this. But a change that is
+/// older than the markers of its events would send these events again.
 fn is_repeatable(key: &str, now: Timestamp) -> bool {
     given_up_at(key).is_none_or(|at| now < at.plus_seconds(KEPT_DAYS * 86_400))
 }

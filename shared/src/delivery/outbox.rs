@@ -128,7 +128,7 @@ impl<'a> Outbox<'a> {
         let drains = endpoints.map(|(tenant, id)| self.drain(cx.table(tenant), id, deadline));
         let drained = join_all(drains).await;
         let mut suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
-        // The others may take all the time of each tick for hours. There is time for one in the function's own limit, and chance says which.
+        // The drains may use the whole budget of every tick. The function's timeout leaves time for one more attempt: each tick tries one suspect at least.
         fastrand::shuffle(&mut suspects);
         for (number, (endpoint, was)) in suspects.into_iter().enumerate() {
             if number == 0 || self.now() < deadline {
@@ -149,7 +149,7 @@ impl<'a> Outbox<'a> {
         let first = ready.first().map_or(0, |(at, _)| *at);
         let Some((_, any)) = ready.first() else { return Ok(()) };
         let endpoint = Endpoint::of(table, id, any, self.now()).await.map_err(|error| Unhandled::at(first, error))?;
-        // These deliveries were made after the others had gone with it. They are to go too, whatever becomes of this batch.
+        // The cascade of the endpoint may be over. It runs once more, so that these deliveries are removed too.
         if let Some(record) = endpoint.deleted() {
             let left = endpoint.table.leave_cascade(record, id.0).await;
             left.map_err(|error| Unhandled::at(first, error))?;

@@ -242,7 +242,7 @@ impl Table {
         self.first_of(R::list(of), R::SPREADS, pointers_of::<R>).await
     }
 
-    /// The head does not tell whether they are spread: it may be gone before the last of them comes.
+    /// The first rows of a list. The shards are read whatever its head says: a row may be written after the head was removed.
     async fn first_of(&self, list: String, spreads: bool, pointers_of: PointersOf) -> Result<FirstRows, TableError> {
         let (mut items, mut more) = self.store.some_of(&list_rows(&self.tenant, &list), None, AT_ONCE).await?;
         for shard in list_shards(&self.tenant, &list).filter(|_| spreads) {

@@ -1,8 +1,8 @@
 //! Rows of lists that DynamoDB has removed, because their TTL had passed.
 //!
-//! It removes each one at some time of its own, without the list, and tells of it by the stream. Then the ordinal becomes a hole. A list of which rows
-//! expire for years would have ever more holes. So where all ordinals of the first sections are holes, these are cut off: the head says how many ordinals
-//! they are. Their items go later, when a block is empty again: by then nobody reads with a head that does not know of the cut.
+//! DynamoDB does not change the list, but the stream has a record of each removal. The reaction to it turns the ordinal into a hole. After years a list
+//! would have only more holes. So sections at its beginning that have no rows are cut off: the head says how many ordinals they have together. Their items
+//! are deleted when the next block loses its last row: by then no reader uses a head that it read before the cut.
 //!
 //! The stream may tell of a row again, at any time. An ordinal that is a hole or cut off stays what it is, and a list that is deleted is left alone.
 
@@ -39,7 +39,7 @@ impl Table {
         if is_emptied { self.cut(list).await } else { Ok(()) }
     }
 
-    /// Turns those of these ordinals into holes that are none yet. Says whether a block has nothing but holes now.
+    /// Turns these ordinals into holes, except those that are holes already. Returns whether a block has lost its last row.
     async fn make_holes_once(
         &self,
         list: &str,
