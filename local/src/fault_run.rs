@@ -197,12 +197,14 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let days = acts::recover(&world, options).await?;
     drop(clock);
     done(format!("{days:.1} days until nothing was left to do"));
+    let (evidence, mut checks) = check::read(&world);
+    let logs = check::logs(&world).await?;
+    checks.extend(check::closed(&world, &closed, &evidence, &logs));
+    checks.push(check::repeats(&world, &evidence, &logs));
+    checks.push(check::expiry(&world, &logs).await?);
+    done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     let requests = world.requests();
     world.go_right();
-    let (evidence, mut checks) = check::read(&world);
-    let (logs, of_closed) = check::closed(&world, &closed, &evidence).await?;
-    checks.extend(of_closed);
-    checks.push(check::repeats(&world, &evidence, &logs));
     checks.push(check::long_ticks(&world));
     checks.push(check::lists(&world).await?);
     checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);

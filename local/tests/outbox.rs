@@ -1,4 +1,4 @@
-//! Events on their way to customers' servers: signed, repeated until they arrive, and and not delayed by another endpoint's failures.
+//! Events on their way to customers' servers: signed, repeated until they arrive, and not delayed by another endpoint's failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,14 +13,18 @@ use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::receiver::Behaviour;
+use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::delivery::address::Reach;
 use shared::delivery::network::{Lookup, Network};
+use shared::delivery::outbox::Outbox;
 use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
 use shared::records::delivery::{Delivery, DeliveryState, Observed};
 use shared::request::context::Clock;
 use shared::runtime::lambda::tracing::Level;
+use shared::runtime::schedule::EventContext;
+use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
 use shared::table::keys::Key;
 use shared::values::id::{ConversationId, EndpointId};
@@ -581,27 +585,89 @@ async fn after_a_lag_of_the_stream_all_that_waited_is_sent_at_the_same_time() {
     }
 }
 
-#[tokio::test]
-async fn what_the_stream_gives_up_again_and_again_is_sent_one_by_one() {
-    const GIVEN_UP: usize = 5;
-    let customer = Customer::new().await;
-    let Customer { world, .. } = &customer;
-    customer.converse(GIVEN_UP).await;
+/// Makes so many deliveries, and has the stream give them up until nobody can tell whether one of them ends its process.
+async fn make_suspects(customer: &Customer, count: usize) {
+    let Customer { world, .. } = customer;
+    customer.converse(count).await;
     world.stack.stream.drain_for("record-changed").await.unwrap();
     for times in [1, 2] {
-        // Nobody can tell whether their process ended before a result was stored.
         world.faults.plan(|_, _| Fault::Throttle);
         world.stack.stream.drain_for("send-delivery").await.unwrap();
         world.faults.end();
-        assert_eq!(world.stack.stream.given_up().len(), times * GIVEN_UP);
+        assert_eq!(world.stack.stream.given_up().len(), times * count);
         world.pass(300);
         world.stack.tick("release-deliveries").await.unwrap();
     }
     assert!(customer.outbox().await.iter().all(Delivery::is_suspect));
-    world.settle().await;
+}
+
+#[tokio::test]
+async fn what_the_stream_gives_up_again_and_again_is_sent_one_by_one() {
+    const GIVEN_UP: usize = 5;
+    let customer = Customer::new().await;
+    make_suspects(&customer, GIVEN_UP).await;
+    customer.world.settle().await;
     let outbox = customer.outbox().await;
     assert_eq!(states(&outbox), BTreeMap::from([("delivered", GIVEN_UP)]));
     assert!(!outbox.iter().any(Delivery::is_suspect));
+}
+
+#[tokio::test]
+async fn suspects_of_one_batch_are_sent_until_the_circuit_opens() {
+    const GIVEN_UP: usize = 5;
+    let customer = Customer::new().await;
+    make_suspects(&customer, GIVEN_UP).await;
+    customer.answers(Behaviour::Answer(500));
+    let mut records = Stream::changes(&customer.world.stack.database).unwrap();
+    records.retain(|record| record["dynamodb"]["NewImage"]["releases"]["N"] == "2");
+    let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
+    let cx = EventContext { service: &customer.world.stack.gateway.service };
+    Outbox::new(&cx).unwrap().send(&cx, &event.records).await.unwrap();
+    assert_eq!(customer.received().len(), 3, "the third failure opens it");
+    assert_eq!(states(&customer.outbox().await), BTreeMap::from([("waiting", GIVEN_UP)]));
+}
+
+/// Answers whoever makes the webhook, ends the process of the first attempt, and takes the whole budget of a tick for each attempt after that.
+#[derive(Debug)]
+struct DeadlyThenSlow(Clock, AtomicUsize);
+
+impl Lookup for DeadlyThenSlow {
+    fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        match self.1.fetch_add(1, Ordering::SeqCst) {
+            0 => {}
+            1 => panic!("as the test wants it"),
+            _ => self.0.set(self.0.now().plus_seconds(41)),
+        }
+        Box::pin(async move { Ok(vec![IpAddr::from([127, 0, 0, 1])]) })
+    }
+}
+
+#[tokio::test]
+async fn a_tick_sends_one_suspect_also_where_other_deliveries_take_its_whole_time() {
+    let clock = Clock::at(Timestamp::from_unix_millis(NOW));
+    let lookup = Arc::new(DeadlyThenSlow(clock.clone(), AtomicUsize::default()));
+    let network = Network::new(Reach::Loopback, lookup, PATIENT);
+    let world = World::with(|settings| Settings { network, clock, ..settings }).await;
+    let org = world.org().await;
+    let endpoint = format!("{}/hook", world.receiver.url.replace("127.0.0.1", "slow.test"));
+    let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+    let assistant = world.assistant(&org, &webhook).await;
+    let customer = Customer { world, org, webhook, assistant };
+    let (world, now) = (&customer.world, customer.world.clock.now());
+    // The circuit is open: the tick sends all deliveries. The first one ends it.
+    let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
+    let id = id_of(&customer.webhook).parse::<Uuid>().unwrap().into();
+    customer.org.table.keep_endpoint_health((id, false), &failed, now, now).await.unwrap();
+    customer.tell().await;
+    world.pass(60);
+    assert!(world.stack.tick("send-delivery").await.is_err());
+    assert!(customer.delivery().await.is_suspect());
+    world.pass(300);
+    customer.tell().await;
+    world.pass(60);
+    world.stack.tick("send-delivery").await.unwrap();
+    assert_eq!(world.clock.now(), now.plus_seconds(60 + 300 + 60 + 2 * 41), "the other one went first");
+    assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 2)]));
 }
 
 /// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.

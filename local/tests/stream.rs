@@ -9,14 +9,18 @@ use local::gateway::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::reactions;
 use shared::records::tag::{EntityType, Link};
 use shared::routes;
+use shared::runtime::schedule::EventContext;
+use shared::runtime::stream::{Change, StreamEvent};
 use shared::values::id::{LinkId, TagId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::fixture::{
-    ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, post, root, streaming, valid_call,
+    ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
+    valid_call,
 };
 use crate::sweep::cases;
 
@@ -95,6 +99,29 @@ async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_data
         assert_eq!(links(&stack, ACME).await["items"], json!(kept));
         assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
     }
+}
+
+#[tokio::test]
+async fn while_the_database_is_unavailable_no_change_of_a_batch_is_tried_alone() {
+    let faults = Faults::default();
+    let settings = Settings { faults: faults.clone(), patience: Duration::ZERO, ..few_streaming() };
+    let stack = Stack::start(settings).await.unwrap();
+    for _ in 0..5 {
+        make(&stack, "/api/v1/assistant", json!({})).await;
+    }
+    let mut records = Stream::changes(&stack.database).unwrap();
+    records.retain(|record| record["dynamodb"]["NewImage"]["record"]["S"] == "Assistant");
+    let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
+    let requests = async |batch: &[Change]| {
+        faults.plan(|_, _| Fault::Throttle);
+        let cx = EventContext { service: &stack.gateway.service };
+        assert_eq!(reactions::react(&cx, batch).await.unwrap_err().at, 0);
+        let requests = faults.requests().len();
+        faults.end();
+        requests
+    };
+    assert_eq!(event.records.len(), 5);
+    assert_eq!(requests(&event.records).await, requests(&event.records[..1]).await);
 }
 
 #[tokio::test]
@@ -238,7 +265,7 @@ async fn all_changes_once_more_in_any_order_change_nothing() {
     let stack = Stack::start(Settings { lanes: None, ..streaming() }).await.unwrap();
     let mut changes = live(&stack).await;
     let wanted = everything(&stack).await;
-    let filters = shared::reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows").count();
+    let filters = reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows").count();
     let records = |changes: &[Value]| {
         let of = |change: &Value| change["dynamodb"]["NewImage"]["record"]["S"].as_str().map(str::to_owned);
         changes.iter().filter_map(of).collect::<BTreeSet<_>>()
@@ -299,7 +326,7 @@ fn the_sets_of_every_record_with_a_filter_follow_the_stream() {
             filtered.insert(record.split('(').next().unwrap().to_owned());
         }
     }
-    let followed = shared::reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows");
+    let followed = reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows");
     assert_eq!(filtered, followed.map(|reaction| reaction.record.to_owned()).collect());
     assert!(!filtered.is_empty());
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use shared::records::campaign::{CampaignContact, CampaignType};
+use shared::table::keys::{Key, row_of};
 use shared::values::id::{CampaignContactId, CampaignId};
 use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
@@ -256,15 +257,34 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
         world.skip(step);
         let now = world.clock.now();
         world.skip(until(now, next));
-        // DynamoDB removes each item at some time of its own after its TTL. Deliveries are looked at when all is over.
+        // DynamoDB removes each item at some time of its own after its TTL. Deliveries expire after the checks that read them.
         if world.clock.now() > expired.plus_seconds(86_400) {
             expired = world.clock.now();
-            world.stack.expire(|key| !key.pk.contains("#DELIVERY#") && random.bool())?;
+            world.stack.expire(|key| !is_delivery(key) && random.bool())?;
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "some days in milliseconds")]
     let passed = (world.clock.now().unix_millis() - begun.unix_millis()) as f64;
     Ok(passed / 86_400_000.0)
+}
+
+/// Whether this is the key of a delivery.
+pub fn is_delivery(key: &Key) -> bool {
+    row_of(key).is_some_and(|(_, list, _)| list.starts_with("DELIVERY#"))
+}
+
+/// Lets minutes pass until all that the stream gave up is handled.
+///
+/// # Errors
+/// [`Trouble`] with the stream or the bucket.
+pub async fn settle(world: &World) -> Result<(), Trouble> {
+    world.stack.settle().await?;
+    while !world.stack.objects.failed_records()?.is_empty() {
+        world.skip(MINUTE);
+        world.minute().await;
+        world.stack.settle().await?;
+    }
+    Ok(())
 }
 
 fn until(now: Timestamp, then: Timestamp) -> Duration {

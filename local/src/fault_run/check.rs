@@ -1,20 +1,21 @@
 //! The checks at the end of a fault run: compares what arrived with what should arrive.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use fastrand::Rng;
+use serde_json::{Value, json};
 use shared::delivery::signature;
 use shared::records::campaign::{Campaign, CampaignStatus, ContactStatus, Counts};
 use shared::records::conversation::Conversation;
-use shared::records::delivery::{Delivery, DeliveryState, EventId};
-use shared::values::id::{CampaignContactId, ContactId, ConversationId, WidgetId};
+use shared::records::delivery::{Delivery, DeliveryState, EventId, KEPT};
+use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryId, WidgetId};
 use uuid::Uuid;
 
 use crate::Trouble;
 use crate::fault_run::FaultRunOptions;
-use crate::fault_run::acts::{Closed, Ran, contacts_of};
+use crate::fault_run::acts::{self, Closed, Ran, contacts_of, is_delivery};
 use crate::fault_run::plan::Manner;
 use crate::fault_run::world::{LONG_TICK, World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
@@ -112,19 +113,27 @@ fn header<'a>(received: &'a Received, name: &str) -> &'a str {
     received.headers.get(name).map_or("", String::as_str)
 }
 
-/// Checks that every closed conversation arrived, and nothing else. Also returns what the owners of the webhooks see.
+/// What the owner of each webhook sees of its deliveries.
 ///
 /// # Errors
 /// [`Trouble`] where it cannot be read.
-pub async fn closed(
-    world: &World,
-    closed: &Closed,
-    evidence: &Evidence,
-) -> Result<(Vec<Vec<Delivery>>, Vec<Check>), Trouble> {
+pub async fn logs(world: &World) -> Result<Vec<Vec<Delivery>>, Trouble> {
+    let mut logs = Vec::new();
+    for (number, webhook) in world.plan.webhooks.iter().enumerate() {
+        logs.push(world.list(webhook.organisation, &path_of_log(world, number), "").await?);
+    }
+    Ok(logs)
+}
+
+fn path_of_log(world: &World, webhook: usize) -> String {
+    format!("/api/v1/outbound_webhook/{}/logs", world.webhooks[webhook].id)
+}
+
+/// Checks that every closed conversation arrived, and nothing else.
+pub fn closed(world: &World, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<Check> {
     let mut arrived = Check::that("every closed conversation reached its webhook, where that recovers");
     let mut nothing = Check::that("no webhook heard of anything else");
     let mut logged = Check::that("every closed conversation has one delivery, which came to its end");
-    let mut logs = Vec::new();
     for (number, webhook) in world.plan.webhooks.iter().enumerate() {
         let path = path_of_webhook(number);
         let of_it = closed.keys().filter(|talk| world.plan.talks[**talk].webhook == number);
@@ -136,10 +145,8 @@ pub async fn closed(
         for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
             nothing.see(wanted.contains(id), || format!("{path} {id}"));
         }
-        let of_webhook = format!("/api/v1/outbound_webhook/{}/logs", world.webhooks[number].id);
-        let log: Vec<Delivery> = world.list(webhook.organisation, &of_webhook, "").await?;
         let mut left = wanted.clone();
-        for delivery in &log {
+        for delivery in &logs[number] {
             let ended = match delivery.state {
                 DeliveryState::Delivered => true,
                 DeliveryState::Dead => !webhook.manner.recovers(),
@@ -149,9 +156,43 @@ pub async fn closed(
             logged.see(ended && once, || format!("{path} {delivery:?}"));
         }
         logged.wrong.extend(left.iter().map(|id| format!("{path} {id} has none")));
-        logs.push(log);
     }
-    Ok((logs, vec![arrived, nothing, logged]))
+    vec![arrived, nothing, logged]
+}
+
+/// Has all deliveries expire, a random half of them first, and checks that the log of each webhook has the others, and counts no more than these.
+///
+/// # Errors
+/// [`Trouble`] where they cannot be removed or read.
+pub async fn expiry(world: &World, logs: &[Vec<Delivery>]) -> Result<Check, Trouble> {
+    let mut exact = Check::that("a log has and counts the deliveries that have not expired");
+    let mut random = Rng::with_seed(world.plan.seed);
+    let mut left: Vec<BTreeSet<DeliveryId>> = logs.iter().map(|log| log.iter().map(|one| one.id).collect()).collect();
+    world.skip(Duration::from_secs(KEPT.unsigned_abs()));
+    for part in [0.5, 1.0] {
+        let mut removed = HashSet::new();
+        let expired = world.stack.expire(|key| {
+            let chosen = is_delivery(key) && random.f64() < part;
+            if chosen {
+                removed.insert(key.clone());
+            }
+            chosen
+        })?;
+        exact.see(expired > 0, || "nothing expired".to_owned());
+        acts::settle(world).await?;
+        for (number, left) in left.iter_mut().enumerate() {
+            left.retain(|id| !removed.contains(&world.key_of_delivery(number, *id)));
+            let (organisation, path) = (world.plan.webhooks[number].organisation, path_of_log(world, number));
+            let page = world.ask(organisation, "GET", &path, "", &Value::Null).await?;
+            let total = page.body["data"]["total"].as_u64();
+            exact.see(total == Some(left.len() as u64), || format!("{path}: {} of {total:?}", left.len()));
+            let rows: Vec<Delivery> = world.list(organisation, &path, "").await?;
+            let ids: BTreeSet<DeliveryId> = rows.iter().map(|row| row.id).collect();
+            exact.see(rows.len() == ids.len() && ids == *left, || format!("{path}: {} rows", rows.len()));
+        }
+    }
+    exact.see(left.iter().all(BTreeSet::is_empty), || format!("{left:?} did not expire"));
+    Ok(exact)
 }
 
 /// Checks that ticks took so long that what they had read could expire.
@@ -175,8 +216,9 @@ pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Ch
         for delivery in log {
             let key = world.key_of_delivery(number, delivery.id);
             let taken = delivery.conversation_id.and_then(|id| heard?.get(&id.0)).map_or(0, |heard| heard.taken);
-            let most = 1 + repeats.get(&key).copied().unwrap_or_default() + failed_ticks;
-            bounded.see(taken <= most, || format!("{key}: {taken} times, at most {most}"));
+            let text = json!({"pk": {"S": key.pk}, "sk": {"S": key.sk}}).to_string();
+            let most = 1 + repeats.get(&text).copied().unwrap_or_default() + failed_ticks;
+            bounded.see(taken <= most, || format!("{key:?}: {taken} times, at most {most}"));
         }
     }
     bounded

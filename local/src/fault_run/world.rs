@@ -16,7 +16,7 @@ use shared::records::delivery::Delivery;
 use shared::request::context::{Clock, Ids};
 use shared::request::error::chain;
 use shared::request::tenant::Tenant;
-use shared::table::keys::DUE_INDEX;
+use shared::table::keys::{DUE_INDEX, Key};
 use shared::table::store::{Store, from_item};
 use shared::table::{Table, TableError};
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, OrgId, WebhookId, WidgetId};
@@ -410,11 +410,10 @@ impl World {
         tasks
     }
 
-    /// The key of a delivery of a webhook of the plan, as the records of the stream have it.
-    pub fn key_of_delivery(&self, webhook: usize, id: DeliveryId) -> String {
+    /// The key of a delivery of a webhook of the plan.
+    pub fn key_of_delivery(&self, webhook: usize, id: DeliveryId) -> Key {
         let organisation = &self.organisations[self.plan.webhooks[webhook].organisation];
-        let key = organisation.table.key::<Delivery>((self.webhooks[webhook].id.into(), id));
-        json!({"pk": {"S": key.pk}, "sk": {"S": key.sk}}).to_string()
+        organisation.table.key::<Delivery>((self.webhooks[webhook].id.into(), id))
     }
 
     /// Moves the clock forward.
