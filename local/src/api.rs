@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use shared::records::api_key::Limits;
+use shared::request::config::Config;
 use shared::request::context::Service;
-use shared::routes::Route;
-use shared::runtime::config::Config;
+use shared::request::route::Route;
 use shared::values::id::OrgId;
+use shared::values::limits::Limits;
 
 use crate::demo::Demo;
 use crate::gateway::{Answer, Call, Gateway, endpoint};

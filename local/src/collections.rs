@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use shared::routes::{self, Route};
-use shared::values::schema::capitalised;
+use shared::input::schema::capitalised;
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::Trouble;
 use crate::openapi::about;

@@ -32,9 +32,9 @@ use futures_util::stream::{self, Stream};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared::request::context::Clock;
 use shared::routes;
 use shared::table::store::Store;
+use shared::values::time::Clock;
 
 use crate::api::{Api, OrganisationWithKey};
 use crate::database::TABLE_NAME;

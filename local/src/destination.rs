@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
 use shared::bucket::kept::KeptObjects;
-use shared::request::context::{Clock, Ids};
-use shared::values::time::Timestamp;
+use shared::values::id::Ids;
+use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::Trouble;

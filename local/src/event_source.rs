@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
+use shared::values::time::Clock;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 

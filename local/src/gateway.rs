@@ -17,14 +17,15 @@ use chrono::DateTime;
 use lambda_http::request::LambdaRequest;
 use serde_json::{Value, json};
 use shared::mcp::Server;
-use shared::request::context::{Ids, Service};
+use shared::request::context::Service;
+use shared::request::event::EventContext;
 use shared::request::http::{HttpRequest, HttpResponse};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::document::{Library, Published};
-use shared::runtime::meter::Cost;
-use shared::runtime::schedule::EventContext;
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
+use shared::table::meter::Cost;
+use shared::values::id::Ids;
 use tokio::net::TcpListener;
 
 use crate::calls;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use shared::routes;
-use shared::runtime::meter::Cost;
+use shared::table::meter::Cost;
 use shared::values::time::Timestamp;
 use tokio::sync::watch;
 

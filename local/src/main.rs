@@ -9,8 +9,8 @@ use clap::Parser;
 use local::database::Data;
 use local::demo::Demo;
 use local::{Settings, Stack, Trouble, inbox};
-use shared::records::api_key::Limits;
-use shared::request::context::Clock;
+use shared::values::limits::Limits;
+use shared::values::time::Clock;
 
 /// Runs the entire service in one process, with a demo set to try it on.
 #[derive(Debug, Parser)]

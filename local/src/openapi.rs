@@ -6,11 +6,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use shared::delivery::event;
-use shared::request::error::Issue;
+use shared::input::Issue;
+use shared::input::schema::{ABOUT, Member, Schema as _, capitalised, described, object, titled};
 use shared::request::pipeline::Description;
+use shared::request::route::{Access, Route};
 use shared::request::{idempotency, limit};
-use shared::routes::{self, Access, Route};
-use shared::values::schema::{ABOUT, Member, Schema as _, capitalised, described, object, titled};
+use shared::routes;
 
 use crate::functions::describe;
 use crate::template::camel_case;

@@ -16,9 +16,9 @@ use axum::{Json, Router};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::request::context::Clock;
-use shared::request::error::chain;
-use shared::runtime::tls::client_config;
+use shared::network::tls::client_config;
+use shared::values::cause::chain;
+use shared::values::time::Clock;
 use tokio::net::TcpListener;
 
 use crate::Trouble;

@@ -17,8 +17,9 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use shared::request::context::Clock;
-use shared::routes::{self, Access};
+use shared::request::route::Access;
+use shared::routes;
+use shared::values::time::Clock;
 
 use crate::gateway::{Answer, Call};
 use crate::replay::address::Address;
@@ -169,7 +170,7 @@ fn makes_a_record(call: &Call, answer: &Answer) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use shared::runtime::meter::Cost;
+    use shared::table::meter::Cost;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use dynoxide::Database;
 use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use shared::runtime::stream::DYNAMODB;
+use shared::table::change::DYNAMODB;
 use shared::table::keys::{Key, PK, SK};
 use shared::values::time::Timestamp;
 use tokio::task::JoinSet;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
 use local::{Settings, Stack};
-use shared::delivery::address::Reach;
-use shared::delivery::network::{Lookup, Network};
+use shared::network::address::Reach;
+use shared::network::{Lookup, Network};
 
 use crate::fixture::settings;
 

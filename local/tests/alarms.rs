@@ -10,10 +10,10 @@ use local::metric_filter::Pattern;
 use local::template::document;
 use local::{Settings, Stack};
 use serde_json::{Map, Value, json};
-use shared::records::api_key::Limits;
 use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
+use shared::values::limits::Limits;
 
 use crate::canary::{Log, listening};
 use crate::contract::{functions, generated_between, read};

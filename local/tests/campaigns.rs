@@ -9,14 +9,13 @@ use local::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
 use shared::records::contact::Contact;
+use shared::records::contact_point::PhoneNumber;
 use shared::records::conversation::Message;
 use shared::records::widget::{Widget, WidgetType};
-use shared::request::context::Clock;
 use shared::table::rows::INSERT_LIMIT;
-use shared::values::contact_point::PhoneNumber;
 use shared::values::id::{AssistantId, ContactId, ConversationId, WidgetId};
 use shared::values::json::JsonObject;
-use shared::values::time::Timestamp;
+use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::fixture::{call, data, json};

@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex};
 use local::gateway::Call;
 use local::{Settings, Stack};
 use serde_json::json;
-use shared::records::api_key::{ApiKey, ApiKeyRecord, Role};
-use shared::request::context::Clock;
+use shared::request::api_key::{ApiKey, ApiKeyRecord, Role};
 use shared::routes;
 use shared::runtime::lambda::tracing::dispatcher::DefaultGuard;
 use shared::runtime::lambda::tracing::subscriber::fmt::MakeWriter;
 use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt;
 use shared::runtime::lambda::tracing::{Dispatch, Level, Subscriber};
 use shared::values::id::{ApiKeyId, OrgId};
-use shared::values::time::Timestamp;
+use shared::values::time::{Clock, Timestamp};
 
 use crate::fixture::{ACME, NOW, call, data, demo_id, everything, path, post, settings, valid_body, valid_call};
 

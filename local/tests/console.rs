@@ -7,8 +7,8 @@ use local::gateway::Call;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
 use shared::routes;
+use shared::values::time::Clock;
 
 use crate::fixture::{ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming};
 use crate::idempotency::keyed;

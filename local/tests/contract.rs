@@ -8,7 +8,8 @@ use local::functions::describe;
 use local::template::{Template, TemplateRoute, camel_case, document};
 use shared::reactions;
 use shared::request::pipeline::Handler;
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::fixture::{kind, root};
 

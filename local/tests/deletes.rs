@@ -1,7 +1,8 @@
 //! What holds for every delete of a record: it is asked of every route with DELETE.
 
 use futures_util::future::join_all;
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::fixture::{ACME, call, data, id, kind, stack, valid_call};
 use crate::records::deletes;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::{Settings, Stack};
 use serde_json::Value;
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 use shared::table::keys::LIST_HEAD;
 use uuid::Uuid;
 

@@ -3,7 +3,8 @@
 use local::gateway::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde_json::{Value, json};
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::fixture::{
     ACME, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,

@@ -16,18 +16,17 @@ use local::{Settings, Stack};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
-use shared::request::context::{Clock, Ids};
-use shared::request::tenant::Tenant;
-use shared::routes::{Access, Route};
-use shared::runtime::schedule::EventContext;
+use shared::request::event::EventContext;
+use shared::request::route::{Access, Route};
 use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
 use shared::table::keys::LIST_HEAD;
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{BATCH_WRITE_LIMIT, Item, Store};
-use shared::values::id::{ContactId, OrgId, SPREAD, with_ordinal};
-use shared::values::time::Timestamp;
+use shared::values::id::{ContactId, Ids, OrgId, SPREAD, with_ordinal};
+use shared::values::tenant::Tenant;
+use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::exercises::{Exercise, exercise};
@@ -136,7 +135,7 @@ pub async fn stack_of_today(settings: Settings) -> (Stack, Clock) {
 
 /// An HTTP client that looks at no proxy.
 pub fn http_client() -> reqwest::Client {
-    let tls = shared::runtime::tls::client_config(None).unwrap();
+    let tls = shared::network::tls::client_config(None).unwrap();
     reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }
 

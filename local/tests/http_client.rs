@@ -11,11 +11,11 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use local::database::own_retries;
 use rustls::RootCertStore;
-use shared::delivery::address::Reach;
-use shared::delivery::network::{Network, SystemLookup};
 use shared::delivery::sender::Sender;
-use shared::request::context::Clock;
+use shared::network::address::Reach;
+use shared::network::{Network, SystemLookup};
 use shared::runtime::http_client;
+use shared::values::time::Clock;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -121,7 +121,7 @@ fn client(url: &str, roots: RootCertStore, attempts: u32) -> Client {
 /// A call; what went wrong where it fails, with all its causes.
 async fn call(client: &Client) -> Result<(), String> {
     let result = client.list_tables().send().await;
-    result.map(drop).map_err(|error| shared::request::error::chain(&error))
+    result.map(drop).map_err(|error| shared::values::cause::chain(&error))
 }
 
 #[tokio::test]

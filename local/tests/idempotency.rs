@@ -10,10 +10,11 @@ use local::faults::{Fault, Faults};
 use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::request::context::Clock;
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 use shared::table::keys::{LIST_HEAD, ROWS};
 use shared::table::store::from_item;
+use shared::values::time::Clock;
 
 use crate::exercises::{Further, exercise};
 use crate::fixture::{

@@ -5,9 +5,9 @@ use local::gateway::Call;
 use local::inbox::{self, Signature};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::records::api_key::Limits;
-use shared::request::context::Clock;
 use shared::routes;
+use shared::values::limits::Limits;
+use shared::values::time::Clock;
 
 use crate::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
+use shared::values::time::Clock;
 
 use crate::contract::updating;
 use crate::fixture::{everything, portable, root, send};

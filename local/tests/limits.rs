@@ -6,12 +6,12 @@ use local::gateway::{Answer, Call, Routed, endpoint};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
-use shared::records::api_key::Limits;
-use shared::request::context::{Clock, Service};
+use shared::request::context::Service;
 use shared::request::http::{HttpRequest, HttpResponse};
 use shared::routes;
-use shared::runtime::meter::Cost;
-use shared::values::time::Timestamp;
+use shared::table::meter::Cost;
+use shared::values::limits::Limits;
+use shared::values::time::{Clock, Timestamp};
 
 use crate::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, json, post, settings, valid_call,

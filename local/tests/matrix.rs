@@ -4,8 +4,9 @@ use local::functions::describe;
 use local::gateway::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::records::api_key::ApiKey;
-use shared::routes::{self, Access, MCP, Route};
+use shared::request::api_key::ApiKey;
+use shared::request::route::{Access, Route};
+use shared::routes::{self, MCP};
 
 use crate::fixture::{
     ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body, valid_call,

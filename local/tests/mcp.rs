@@ -8,7 +8,8 @@ use local::{Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
 use shared::request::http::HttpRequest;
-use shared::routes::{self, Access, MCP, Route};
+use shared::request::route::{Access, Route};
+use shared::routes::{self, MCP};
 use shared::runtime::lambda::tracing::Level;
 use tokio::sync::oneshot;
 

@@ -6,8 +6,9 @@ use local::Stack;
 use local::functions::describe;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::records::api_key::ApiKey;
-use shared::routes::{self, Route};
+use shared::request::api_key::ApiKey;
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::exercises::EXERCISES;
 use crate::fixture::{ACME, data, empty, stack, valid_call};

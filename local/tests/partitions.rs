@@ -13,9 +13,10 @@ use local::gateway::{Answer, Call};
 use local::template::Template;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::request::context::Clock;
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 use shared::table::store::from_item;
+use shared::values::time::Clock;
 
 use crate::fixture::{ACME, failure, few, portable, root, valid_call};
 use crate::idempotency::{Item, KEY, LEASE, differing, keyed, masked, records};

@@ -15,13 +15,13 @@ use local::roles::{LIST_BUCKET, Roles, as_function, of_failed_records};
 use local::template::{Permission, Template};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
-use shared::records::api_key::Limits;
 use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
 use shared::table::keys::RATE;
 use shared::values::id::{CampaignContactId, DatasourceFileId, DatasourceId, WidgetId};
+use shared::values::limits::Limits;
 use uuid::Uuid;
 
 use crate::cascades::{OWNERS, owner};

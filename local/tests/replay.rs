@@ -7,7 +7,8 @@ use local::replay::report::{Outcome, ReplayReport};
 use local::replay::{ReplayOptions, run};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::request::context::{Clock, Ids};
+use shared::values::id::Ids;
+use shared::values::time::Clock;
 
 use crate::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
-use shared::request::input::longest_text;
+use shared::input::longest_text;
 use shared::routes;
 use shared::values::id::ordinal;
 

@@ -9,13 +9,13 @@ use local::gateway::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::reactions;
 use shared::records::tag::{EntityType, Link};
-use shared::routes;
-use shared::runtime::schedule::EventContext;
-use shared::runtime::stream::{Change, StreamEvent};
+use shared::request::event::EventContext;
+use shared::runtime::stream::StreamEvent;
+use shared::table::change::Change;
 use shared::values::id::{LinkId, TagId};
 use shared::values::time::Timestamp;
+use shared::{reactions, routes};
 use uuid::Uuid;
 
 use crate::fixture::{

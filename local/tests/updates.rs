@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::fixture::{
     ACME, call, data, demo_id, everything, failure, fields, id, json, kind, not_null, path, stack, valid_call,

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use local::Settings;
 use local::receiver::Received;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
+use shared::values::time::Clock;
 use standardwebhooks::Webhook;
 
 use crate::fixture::{root, scratch};

@@ -20,10 +20,9 @@ use uuid::Uuid;
 
 use crate::bucket::signature::Scope;
 pub use crate::bucket::signature::SignedUrl;
-use crate::request::context::Clock;
-use crate::request::error::{Error, Result, chain};
-use crate::request::tenant::Tenant;
-use crate::values::time::Timestamp;
+use crate::values::cause::chain;
+use crate::values::tenant::Tenant;
+use crate::values::time::{Clock, Timestamp};
 
 /// Seconds for which an address is valid.
 const VALID: i64 = 15 * 60;
@@ -33,6 +32,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The header by which S3 refuses a request where the key has an object already.
 const ONCE: (&str, &str) = ("if-none-match", "*");
+
+/// Why the bucket did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// S3 did not answer in time, or failed, after all retries.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A defect of ours, or of the deployment: S3 refused the request, or there are no credentials.
+    #[error("{0}")]
+    Broken(String),
+}
 
 /// The key of an object: its organisation, then the id of the record that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +99,14 @@ impl Bucket {
     /// How to upload an object of exactly `size` bytes and this type, once, from `now` on for a quarter of an hour.
     ///
     /// # Errors
-    /// [`Error::Internal`] where there are no credentials.
-    pub async fn upload(&self, key: &ObjectKey, size: i64, content_type: &str, now: Timestamp) -> Result<Upload> {
+    /// [`BucketError::Broken`] where there are no credentials.
+    pub async fn upload(
+        &self,
+        key: &ObjectKey,
+        size: i64,
+        content_type: &str,
+        now: Timestamp,
+    ) -> Result<Upload, BucketError> {
         let size = size.to_string();
         let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
         let url = self.signed("PUT", &key.0, &headers, now).await?;
@@ -107,16 +123,16 @@ impl Bucket {
     /// Where to download an object, from `now` on for a quarter of an hour.
     ///
     /// # Errors
-    /// [`Error::Internal`] where there are no credentials.
-    pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl> {
+    /// [`BucketError::Broken`] where there are no credentials.
+    pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl, BucketError> {
         self.signed("GET", &key.0, &[], now).await
     }
 
     /// Whether the key has an object that is not empty.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn has(&self, key: &ObjectKey) -> Result<bool> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn has(&self, key: &ObjectKey) -> Result<bool, BucketError> {
         let response = self.send("HEAD", &key.0, &[], Vec::new()).await?;
         match response.status().as_u16() {
             200 => Ok(response.headers().get("content-length") != Some("0")),
@@ -128,8 +144,8 @@ impl Bucket {
     /// Puts an object where there is none yet. What is there already stays: it was put by an earlier execution of the same request.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn put(&self, key: &ObjectKey, content_type: &str, bytes: Vec<u8>) -> Result<()> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn put(&self, key: &ObjectKey, content_type: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
         match self.send("PUT", &key.0, &[("content-type", content_type), ONCE], bytes).await?.status().as_u16() {
             200 | 412 => Ok(()),
             other => Err(unexpected("PUT", other)),
@@ -139,12 +155,12 @@ impl Bucket {
     /// Removes an object, if there is one.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn remove(&self, key: &ObjectKey) -> Result<()> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn remove(&self, key: &ObjectKey) -> Result<(), BucketError> {
         self.remove_at(&key.0).await
     }
 
-    async fn remove_at(&self, place: &str) -> Result<()> {
+    async fn remove_at(&self, place: &str) -> Result<(), BucketError> {
         match self.send("DELETE", place, &[], Vec::new()).await?.status().as_u16() {
             200 | 204 | 404 => Ok(()),
             other => Err(unexpected("DELETE", other)),
@@ -155,8 +171,8 @@ impl Bucket {
     /// does. A rule of the bucket removes empty objects after a day.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn close(&self, key: &ObjectKey) -> Result<()> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn close(&self, key: &ObjectKey) -> Result<(), BucketError> {
         match self.send("PUT", &key.0, &[], Vec::new()).await?.status().as_u16() {
             200 => Ok(()),
             other => Err(unexpected("PUT", other)),
@@ -164,7 +180,13 @@ impl Bucket {
     }
 
     /// The answer to a request about `place`, which is a key, a query, or both. It is sent again where S3 fails: each of the requests here may be.
-    async fn send(&self, method: &str, place: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpResponse> {
+    async fn send(
+        &self,
+        method: &str,
+        place: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<HttpResponse, BucketError> {
         // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
         let url = self.signed(method, place, headers, Clock::System.now()).await?;
         let mut failure = String::new();
@@ -183,15 +205,21 @@ impl Bucket {
                 Err(_) => "did not answer in time".to_owned(),
             };
         }
-        Err(Error::Unavailable(format!("bucket: {method}: {failure}")))
+        Err(BucketError::Unavailable(format!("bucket: {method}: {failure}")))
     }
 
-    async fn signed(&self, method: &str, place: &str, headers: &[(&str, &str)], from: Timestamp) -> Result<SignedUrl> {
-        let provider = self.credentials.as_ref().ok_or_else(|| Error::Internal("bucket: no credentials".into()))?;
-        let credentials = provider.provide_credentials().await.map_err(|error| Error::Internal(chain(&error)))?;
+    async fn signed(
+        &self,
+        method: &str,
+        place: &str,
+        headers: &[(&str, &str)],
+        from: Timestamp,
+    ) -> Result<SignedUrl, BucketError> {
+        let provider = self.credentials.as_ref().ok_or_else(|| BucketError::Broken("bucket: no credentials".into()))?;
+        let credentials = provider.provide_credentials().await.map_err(|error| BucketError::Broken(chain(&error)))?;
         let scope = Scope { region: &self.region, from, seconds: VALID };
         let url = format!("{}/{place}", self.address);
-        scope.sign(method, &url, headers, credentials).map_err(|error| Error::Internal(format!("bucket: {error}")))
+        scope.sign(method, &url, headers, credentials).map_err(|error| BucketError::Broken(format!("bucket: {error}")))
     }
 }
 
@@ -202,9 +230,9 @@ fn endpoint(config: &SdkConfig) -> Option<String> {
     of_s3.or_else(|| config.endpoint_url().map(str::to_owned))
 }
 
-fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest> {
+fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest, BucketError> {
     // Its message could quote the address.
-    let broken = || Error::Internal("bucket: a request that cannot be made".into());
+    let broken = || BucketError::Broken("bucket: a request that cannot be made".into());
     let mut request = HttpRequest::new(SdkBody::from(body));
     request.set_method(method).map_err(|_| broken())?;
     request.set_uri(url.expose()).map_err(|_| broken())?;
@@ -214,8 +242,8 @@ fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8
     Ok(request)
 }
 
-fn unexpected(method: &str, status: u16) -> Error {
-    Error::Internal(format!("bucket: {method} answered {status}"))
+fn unexpected(method: &str, status: u16) -> BucketError {
+    BucketError::Broken(format!("bucket: {method} answered {status}"))
 }
 
 #[cfg(test)]

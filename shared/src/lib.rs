@@ -14,8 +14,11 @@
 
 pub mod bucket;
 pub mod delivery;
+pub mod input;
 pub mod mcp;
+pub mod network;
 pub mod operations;
+pub mod payments;
 pub mod reactions;
 pub mod records;
 pub mod redrive;
@@ -29,6 +32,8 @@ pub mod values;
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;
     pub use crate::input;
+    pub use crate::input::{Location, OptionalBody, Patch};
+    pub use crate::operations::new::New;
     pub use crate::operations::{Create, Delete, List, Read, Update, update};
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
@@ -37,7 +42,6 @@ pub mod prelude {
     pub use crate::records::conversation::*;
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::declaration::{Changes, Declared, New, Patch};
     pub use crate::records::delivery::*;
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
@@ -46,29 +50,29 @@ pub mod prelude {
     pub use crate::records::webhook::*;
     pub use crate::records::widget::*;
     pub use crate::request::context::Context;
-    pub use crate::request::error::{Error, Location, OnMissing, Result};
-    pub use crate::request::input::OptionalBody;
-    pub use crate::request::page::{ListQuery, Page, PageQuery};
+    pub use crate::request::error::{Error, OnMissing, Result};
     pub use crate::request::pipeline::{Operation, Request};
     pub use crate::request::response::{Created, Deleted, Either, Reply, Retrieved, Updated, Upserted};
+    pub use crate::table::declaration::{Changes, Declared};
+    pub use crate::table::page::{ListQuery, Page, PageQuery};
     pub use crate::table::rows::NewRow;
     pub use crate::values::id::*;
     pub use uuid::Uuid;
 
     /// What a document needs.
     pub mod documents {
-        pub use crate::runtime::config::Config;
+        pub use crate::request::config::Config;
         pub use crate::runtime::document::{Document, Headers};
     }
 
     /// What an operation needs whose requests are signed.
     pub mod signed {
+        pub use crate::input::schema::Value;
         pub use crate::prelude::*;
         pub use crate::request::signed::{SignedMessage, SignedOperation};
-        pub use crate::request::tenant::Tenant;
         pub use crate::table::TableError;
         pub use crate::table::store::Store;
-        pub use crate::values::schema::Value;
+        pub use crate::values::tenant::Tenant;
     }
 
     /// What the server of tools needs.
@@ -79,14 +83,16 @@ pub mod prelude {
     /// What a function on the stream or on a schedule needs.
     pub mod events {
         pub use crate::request::error::Result;
-        pub use crate::runtime::schedule::{EventContext, ScheduledTask};
-        pub use crate::runtime::stream::{Change, Handled, StreamConsumer, Unhandled};
+        pub use crate::request::event::{EventContext, Handled, Unhandled};
+        pub use crate::runtime::schedule::ScheduledTask;
+        pub use crate::runtime::stream::StreamConsumer;
+        pub use crate::table::change::Change;
     }
 
     /// What a task of an operator needs.
     pub mod operator {
         pub use crate::input;
-        pub use crate::records::api_key::*;
+        pub use crate::request::api_key::*;
         pub use crate::request::error::{OnMissing, Result};
         pub use crate::runtime::operator::{OperatorContext, OperatorTask};
         pub use crate::values::id::*;

@@ -14,20 +14,21 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::input::Location;
 use crate::mcp::call::{Arguments, ToolOutcome};
 use crate::mcp::message::{Revision, RpcError, RpcMessage, VERSIONS, member, server_info};
 use crate::mcp::tools::Tool;
-use crate::records::api_key::Role;
+use crate::request::api_key::Role;
 use crate::request::authentication::{authenticate, sent_key};
 use crate::request::context::Service;
-use crate::request::error::{Error, Location, Result};
+use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::caught;
-use crate::request::page;
 use crate::request::pipeline::response;
 use crate::request::response::Response;
-use crate::routes::{Access, Route};
-use crate::runtime::meter::Meter;
+use crate::request::route::{Access, Route};
+use crate::table::meter::Meter;
+use crate::table::page;
 
 /// What an agent is told of all tools together.
 const INSTRUCTIONS: &str = "Each tool is an operation of the API. Its arguments are grouped by their place in the request: `path`, `query`, \

@@ -6,6 +6,7 @@
 mod create;
 mod delete;
 mod list;
+pub mod new;
 mod read;
 mod update;
 

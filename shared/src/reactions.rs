@@ -23,7 +23,6 @@ use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use crate::records::declaration::Declared as _;
 use crate::records::delivery::Delivery;
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
@@ -32,15 +31,16 @@ use crate::records::user::User;
 use crate::records::webhook::Webhook;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
-use crate::request::tenant::Tenant;
-use crate::runtime::schedule::EventContext;
-use crate::runtime::stream::{Change, Handled, Unhandled};
+use crate::request::event::{EventContext, Handled, Unhandled};
 use crate::table::Table;
 use crate::table::cascade::{Owned, Owner, Removal, Step};
+use crate::table::change::Change;
+use crate::table::declaration::Declared as _;
 use crate::table::filters::Move;
 use crate::table::keys::{Key, row_of};
 use crate::table::stored::Listed;
 use crate::values::id::CampaignId;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Records of one batch whose belongings are removed at the same time.
@@ -203,7 +203,7 @@ impl React for RemoveObject {
 
     async fn react(cx: &Reacting<'_>, files: &[RowChange<DatasourceFile>]) -> Result<()> {
         let removed = files.iter().filter_map(|changed| changed.was.as_ref());
-        try_join_all(removed.map(|file| file.remove_object(cx.bucket, &cx.table.tenant, cx.now))).await.map(drop)
+        Ok(try_join_all(removed.map(|file| file.remove_object(cx.bucket, &cx.table.tenant, cx.now))).await.map(drop)?)
     }
 }
 

@@ -4,14 +4,12 @@
 //! [`choice!`](crate::choice) a fixed list of words.
 
 pub mod agency;
-pub mod api_key;
 pub mod assistant;
 pub mod campaign;
-pub mod claim;
 pub mod contact;
+pub mod contact_point;
 pub mod conversation;
 pub mod datasource;
-pub mod declaration;
 pub mod delivery;
 pub mod form;
 pub mod intent;
@@ -39,12 +37,12 @@ macro_rules! object {
             $($($(#[doc = $hidden_doc])* #[serde(default, skip_serializing)] pub $hidden: $HiddenType,)*)?
         }
 
-        impl $crate::values::schema::Schema for $Name {
+        impl $crate::input::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
                 let members = vec![
-                    $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
+                    $($crate::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
                 ];
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
+                $crate::input::schema::titled($crate::input::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
     };
@@ -61,12 +59,12 @@ macro_rules! object {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
         }
 
-        impl<$life> $crate::values::schema::Schema for $Name<$life> {
+        impl<$life> $crate::input::schema::Schema for $Name<$life> {
             fn schema() -> ::serde_json::Value {
                 let members = vec![
-                    $($crate::request::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
+                    $($crate::input::member::<$Type>(stringify!($field), true, concat!($($field_doc),*)),)*
                 ];
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
+                $crate::input::schema::titled($crate::input::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
     };
@@ -106,16 +104,16 @@ macro_rules! choice {
             }
         }
 
-        impl $crate::request::input::Parse for $Name {
-            fn parse(raw: $crate::request::input::Raw<'_>, at: &$crate::request::error::Location, issues: &mut $crate::request::error::Issues) -> Option<Self> {
-                $crate::request::input::one_of(raw, at, issues, Self::WORDS, Self::from_word)
+        impl $crate::input::Parse for $Name {
+            fn parse(raw: $crate::input::Raw<'_>, at: &$crate::input::Location, issues: &mut $crate::input::Issues) -> Option<Self> {
+                $crate::input::one_of(raw, at, issues, Self::WORDS, Self::from_word)
             }
         }
 
-        impl $crate::values::schema::Schema for $Name {
+        impl $crate::input::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
                 let schema = ::serde_json::json!({"type": "string", "enum": Self::WORDS});
-                $crate::values::schema::titled(schema, stringify!($Name), concat!($($doc),*))
+                $crate::input::schema::titled(schema, stringify!($Name), concat!($($doc),*))
             }
         }
     };

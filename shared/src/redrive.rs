@@ -15,9 +15,9 @@ use crate::bucket::kept::{KEPT_DAYS, KeptObject};
 use crate::reactions;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
+use crate::request::event::{EventContext, Unhandled};
 use crate::request::idempotency::caught;
-use crate::runtime::schedule::EventContext;
-use crate::runtime::stream::{Change, Unhandled};
+use crate::table::change::Change;
 use crate::values::time::Timestamp;
 
 /// Seconds for which a kept object is tried by the schedule. An older one waits for an operator, who mends the cause first.

@@ -1,21 +1,24 @@
-//! What every request goes through, from the outside in.
+//! What every request goes through, from the outside in, and what every event goes through.
 //!
-//! - [`http`] turns both event formats of API Gateway into one request. [`authentication`] says who calls, [`tenant`] whose records the
-//!   caller may touch, [`limit`] how much the caller may send.
+//! - [`route`] is an operation's place in the API. [`http`] turns both event formats of API Gateway into one request.
+//! - [`authentication`] says who calls, by an [`api_key`], [`limit`] how much the caller may send.
 //! - [`pipeline`] is the order of the steps, and the trait that an operation implements.
 //! - [`signed`] is the same for requests that are signed and have no key.
-//! - [`input`] reads path, query and body. [`response`] and [`page`] make the answer, [`error`] every failure.
-//! - [`idempotency`] gives a repeated request the first answer. [`context`] is what a handler may touch.
+//! - [`response`] makes the answer, [`error`] every failure.
+//! - [`idempotency`] gives a repeated request the first answer, by a [`claim`]. [`context`] is what a handler may touch, [`config`] the configuration.
+//! - [`event`] is the context of a function on the stream or on a schedule, and the result of a batch.
 
+pub mod api_key;
 pub mod authentication;
+pub mod claim;
+pub mod config;
 pub mod context;
 pub mod error;
+pub mod event;
 pub mod http;
 pub mod idempotency;
-pub mod input;
 pub mod limit;
-pub mod page;
 pub mod pipeline;
 pub mod response;
+pub mod route;
 pub mod signed;
-pub mod tenant;

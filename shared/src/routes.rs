@@ -3,37 +3,7 @@
 //! The template, the packages under `functions/`, `events/`, the README and the documents under `docs/` are compared with this
 //! table by `local/tests/contract.rs`, so a line here is the only place where a method or a path is decided.
 
-/// What a key must be allowed to do before the operation runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Any valid key.
-    Read,
-    /// A key whose role is `full`; a read-only one gets 403.
-    Write,
-    /// No key: the signature of the request says who has sent it.
-    Signed,
-    /// No key.
-    Public,
-}
-
-/// One operation's place in the API.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Route {
-    /// The record that it is about: the package under `functions/`.
-    pub record: &'static str,
-    /// Kebab-case name: binary, file, recorded event. The other spellings derive from it.
-    pub name: &'static str,
-    /// HTTP method, upper case.
-    pub method: &'static str,
-    /// Path as the specification prints it, parameters in braces.
-    pub path: &'static str,
-    /// What the key must be allowed to do.
-    pub access: Access,
-    /// Status of a success.
-    pub success: u16,
-    /// The largest request body, in bytes. A larger one is 413.
-    pub body_limit: usize,
-}
+use crate::request::route::{Access, Route, parameter, segments};
 
 const KIB: usize = 1024;
 
@@ -200,29 +170,6 @@ pub fn every() -> impl Iterator<Item = &'static Route> {
     ALL.iter().chain(SIGNED).chain(DOCUMENTS).copied().chain([&MCP])
 }
 
-impl Route {
-    /// The path's parameters as `path` fills them, still percent-encoded, or `None` where `path` is not this route's.
-    /// One trailing slash more or less makes no difference.
-    pub fn match_path<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
-        let mut given = segments(path);
-        let mut parameters = Vec::new();
-        for wanted in segments(self.path) {
-            let segment = given.next()?;
-            match parameter(wanted) {
-                Some(name) if !segment.is_empty() => parameters.push((name, segment)),
-                None if wanted == segment => {}
-                _ => return None,
-            }
-        }
-        given.next().is_none().then_some(parameters)
-    }
-
-    /// Names of the path's parameters, in order.
-    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
-        segments(self.path).filter_map(parameter)
-    }
-}
-
 /// The route that answers `method` and `path`; of two that could, the one that has a word where the other has its first parameter, as API
 /// Gateway chooses.
 pub fn find(method: &str, path: &str) -> Option<&'static Route> {
@@ -230,14 +177,6 @@ pub fn find(method: &str, path: &str) -> Option<&'static Route> {
     let parameters =
         |route: &&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
     every().filter(answers).min_by_key(parameters)
-}
-
-fn segments(path: &str) -> std::str::Split<'_, char> {
-    path.strip_suffix('/').unwrap_or(path).split('/')
-}
-
-fn parameter(segment: &str) -> Option<&str> {
-    segment.strip_prefix('{')?.strip_suffix('}')
 }
 
 #[cfg(test)]

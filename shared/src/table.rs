@@ -14,20 +14,24 @@ use std::collections::{BTreeSet, HashSet};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::request::tenant::Tenant;
 use crate::table::keys::{Key, RECORD};
 use crate::table::store::{Item, Store, from_item, hide, key_of, made_id, text, to_item};
 use crate::table::stored::{Single, Stored};
+use crate::values::tenant::Tenant;
 
 mod call;
 pub mod cascade;
+pub mod change;
 pub mod dates;
+pub mod declaration;
 mod expiry;
 pub mod filters;
 pub mod item;
 pub mod keys;
 pub mod list;
+pub mod meter;
 mod once;
+pub mod page;
 mod query;
 mod recent;
 pub mod reservation;

@@ -1,10 +1,12 @@
-//! The values that records are made of: identifiers, points in time, local time, free-form JSON, secrets, and the schemas of all of them.
+//! The values that records and requests are made of: identifiers, points in time, local time, free-form JSON, secrets, organisations, limits.
 
 pub mod bytes;
 pub mod calendar;
-pub mod contact_point;
+pub mod cause;
 pub mod id;
 pub mod json;
-pub mod schema;
+pub mod limits;
+pub mod provider;
 pub mod secret;
+pub mod tenant;
 pub mod time;

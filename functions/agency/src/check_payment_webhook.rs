@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
 
+use shared::payments::provider::PaymentProvider;
 use shared::prelude::*;
-use shared::records::agency::payment_provider::PaymentProvider;
 
 pub struct CheckPaymentWebhook;
 

@@ -1,7 +1,7 @@
 //! `POST /api/v1/agency/webhook/payment/{agency_id}`: receives an event of the payment provider, which signs it with the secret of the agency's webhook.
 
+use shared::payments::{event, signature};
 use shared::prelude::signed::*;
-use shared::records::agency::payment_signature;
 
 pub struct ReceivePaymentEvent;
 
@@ -10,10 +10,10 @@ impl SignedOperation for ReceivePaymentEvent {
     type Sender = Agency;
     type Reply = Updated<PaymentEventReceipt>;
 
-    const SIGNATURE: &'static str = payment_signature::HEADER;
+    const SIGNATURE: &'static str = signature::HEADER;
 
     fn body() -> Value {
-        payment_event::schema()
+        event::schema()
     }
 
     async fn sender(store: &Store, id: Option<AgencyId>) -> Result<Option<(Tenant, Agency)>, TableError> {
@@ -21,7 +21,7 @@ impl SignedOperation for ReceivePaymentEvent {
     }
 
     fn is_signed(agency: Option<&Agency>, message: &SignedMessage<'_>) -> bool {
-        payment_signature::is_signed(agency.and_then(|agency| agency.payment_webhook.as_ref()), message)
+        signature::is_signed(agency.and_then(|agency| agency.payment_webhook.as_ref()), message)
     }
 
     async fn handle(cx: &Context<'_>, agency: Agency, body: &[u8]) -> Result<Self::Reply> {

@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: sets up an agency's webhook at the payment provider.
 
+use shared::payments::provider::{EVENTS, PaymentProvider, SetupFailure, idempotency_key};
 use shared::prelude::*;
-use shared::records::agency::payment_provider::{EVENTS, PaymentProvider, SetupFailure, idempotency_key};
 
 pub struct SetupPaymentWebhook;
 

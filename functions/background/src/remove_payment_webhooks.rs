@@ -8,6 +8,6 @@ impl ScheduledTask for RemovePaymentWebhooks {
     const NAME: &'static str = "remove-payment-webhooks";
 
     async fn tick(cx: &EventContext<'_>) -> Result<()> {
-        shared::records::agency::retired_webhook::remove_retired_webhooks(cx).await
+        shared::payments::retired_webhook::remove_retired_webhooks(cx).await
     }
 }

@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::Result;
 use crate::bench::Bench;

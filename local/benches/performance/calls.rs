@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::Stack;
 use serde_json::{Value, json};
-use shared::routes::{self, Route};
+use shared::request::route::Route;
+use shared::routes;
 
 use crate::Result;
 use crate::bench::{AT_ONCE, Bench, Effort, progress};

@@ -4,12 +4,12 @@ use local::Stack;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
-use shared::request::tenant::Tenant;
 use shared::table::Table;
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::values::id::{ContactId, OrgId, SPREAD, with_ordinal};
+use shared::values::tenant::Tenant;
 use uuid::Uuid;
 
 use crate::Result;

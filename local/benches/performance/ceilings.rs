@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use shared::records::contact::Contact;
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{Delivery, EventId, NewDelivery};
-use shared::request::context::Clock;
 use shared::table::keys::{NEIGHBOURS, ROWS, SHARDS, list_head};
 use shared::table::stored::Listed as _;
 use shared::values::id::{EndpointId, SPREAD};
+use shared::values::time::Clock;
 use uuid::Uuid;
 
 use crate::Result;

@@ -1,7 +1,7 @@
 //! What a warm call of every operation takes of the database, against `docs/COST.md`.
 
 use shared::routes;
-use shared::runtime::meter::Cost;
+use shared::table::meter::Cost;
 
 use crate::Result;
 use crate::bench::Bench;

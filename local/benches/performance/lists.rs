@@ -7,12 +7,12 @@ use local::database::TABLE_NAME;
 use local::demo::Demo;
 use serde_json::{Value, json};
 use shared::records::tag::Link;
-use shared::request::tenant::Tenant;
-use shared::runtime::meter::Cost;
 use shared::table::keys::{Key, list_block, list_head, list_row, list_section};
+use shared::table::meter::Cost;
 use shared::table::store::BATCH_WRITE_LIMIT;
 use shared::table::stored::Listed as _;
 use shared::values::id::with_ordinal;
+use shared::values::tenant::Tenant;
 use uuid::Uuid;
 
 use crate::Result;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use local::Stack;
 use local::gateway::Call;
 use serde_json::Value;
-use shared::request::tenant::Tenant;
 use shared::table::Table;
 use shared::table::store::Store;
 use shared::values::id::OrgId;
+use shared::values::tenant::Tenant;
 
 use crate::Result;
 

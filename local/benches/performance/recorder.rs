@@ -50,7 +50,7 @@ impl Recorder {
         let url = format!("http://{}", listener.local_addr()?);
         let client = reqwest::Client::builder()
             .no_proxy()
-            .tls_backend_preconfigured(shared::runtime::tls::client_config(None)?)
+            .tls_backend_preconfigured(shared::network::tls::client_config(None)?)
             .build()?;
         let seen = Seen::default();
         let between =

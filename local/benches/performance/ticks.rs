@@ -6,8 +6,8 @@ use local::receiver::Receiver;
 use serde_json::{Value, json};
 use shared::records::delivery::{DeliveryState, EventId, NewDelivery, Observed};
 use shared::records::widget::Widget;
-use shared::request::context::Clock;
 use shared::values::id::{EndpointId, WidgetId};
+use shared::values::time::Clock;
 use uuid::Uuid;
 
 use crate::Result;

@@ -6,8 +6,8 @@ use clap::Parser;
 use local::Trouble;
 use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, SentPaymentEvent};
-use shared::request::error::chain;
-use shared::runtime::tls::client_config;
+use shared::network::tls::client_config;
+use shared::values::cause::chain;
 
 /// Has the stand-in for the payment provider in a running `cargo local` send an event, signed, to the webhook that was set up.
 #[derive(Debug, Parser)]

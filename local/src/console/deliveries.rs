@@ -6,10 +6,10 @@ use maud::{Markup, html};
 use serde::Deserialize as _;
 use serde_json::Value;
 use shared::records::delivery::EndpointHealth;
-use shared::request::tenant::Tenant;
 use shared::routes;
 use shared::table::Table;
 use shared::values::id::EndpointId;
+use shared::values::tenant::Tenant;
 use shared::values::time::Timestamp;
 
 use super::happened::{answers, sent, signature};

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use shared::routes::Route;
+use shared::request::route::Route;
 use shared::values::time::Timestamp;
 
 use crate::api::OrganisationWithKey;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use shared::records::agency::payment_provider::EVENTS;
+use shared::payments::provider::EVENTS;
 use shared::routes;
 
 use super::markup::{button, member, moment_of, rows};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::records::agency::payment_provider::EVENTS;
+use shared::payments::provider::EVENTS;
 
 /// An event to send. What is not said is made up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use reqwest::{Client, Method, Url};
-use shared::runtime::meter::Cost;
-use shared::runtime::tls::client_config;
+use shared::network::tls::client_config;
+use shared::table::meter::Cost;
 
 use crate::Trouble;
 use crate::gateway::{Answer, Call};

@@ -76,7 +76,7 @@ pub fn difference(got: &Seen, wanted: &Seen) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use shared::runtime::meter::Cost;
+    use shared::table::meter::Cost;
 
     use super::*;
 

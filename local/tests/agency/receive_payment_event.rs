@@ -12,10 +12,10 @@ use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, signature};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::records::agency::payment_provider::EVENTS;
+use shared::payments::provider::EVENTS;
 use shared::routes;
 use shared::runtime::lambda::tracing::Level;
-use shared::runtime::meter::Cost;
+use shared::table::meter::Cost;
 
 use crate::canary::Log;
 use crate::contract::{generated, names_in};

@@ -7,7 +7,7 @@ use local::Stack;
 use local::database::TABLE_NAME;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
+use shared::values::time::Clock;
 
 use crate::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
 use crate::records::{

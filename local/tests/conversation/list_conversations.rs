@@ -11,13 +11,13 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, ConversationStatus};
-use shared::request::tenant::Tenant;
 use shared::table::filters::{Move, Term};
 use shared::table::keys::{Key, filter_block, filter_section, list_head, list_row};
 use shared::table::rows::NewRow;
 use shared::table::store::{Item, to_item};
 use shared::table::stored::Listed as _;
 use shared::values::id::{AssistantId, ContactId, ConversationId, OrgId, ordinal, with_ordinal};
+use shared::values::tenant::Tenant;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 

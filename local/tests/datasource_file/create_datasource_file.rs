@@ -3,8 +3,8 @@
 use local::Stack;
 use local::gateway::Call;
 use serde_json::{Value, json};
-use shared::request::context::Clock;
 use shared::routes::CREATE_DATASOURCE_FILE;
+use shared::values::time::Clock;
 
 use crate::canary::Log;
 use crate::fixture::{ACME, GLOBEX, data, everything, failure, send, settings, stack, stack_of_today, valid_call};

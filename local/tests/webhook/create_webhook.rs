@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::delivery::address::Reach;
+use shared::network::address::Reach;
 use shared::routes;
 
 use crate::addresses::{reaching, refused};

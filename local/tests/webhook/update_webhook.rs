@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::delivery::address::Reach;
+use shared::network::address::Reach;
 use shared::records::delivery::EndpointHealth;
 use shared::records::webhook::{DisabledReason, Webhook};
 use shared::values::id::{EndpointId, WebhookId};

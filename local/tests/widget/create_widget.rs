@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::Answer;
 use serde_json::{Value, json};
-use shared::delivery::address::Reach;
+use shared::network::address::Reach;
 
 use crate::addresses::{reaching, refused};
 use crate::fixture::{ACME, call, data, failure, id, json, kind, post, stack};

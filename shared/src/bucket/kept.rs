@@ -5,8 +5,8 @@ use aws_smithy_types::byte_stream::ByteStream;
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::bucket::signature::ENCODED;
-use crate::bucket::{Bucket, unexpected};
-use crate::request::error::{Error, Result, chain};
+use crate::bucket::{Bucket, BucketError, unexpected};
+use crate::values::cause::chain;
 
 /// Days after which a rule of the bucket removes an object.
 pub const KEPT_DAYS: i64 = 30;
@@ -38,8 +38,8 @@ impl KeptObjects {
     /// The objects, in the order in which they were put last. Of more than fifty thousand, those whose keys come first.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn list(&self) -> Result<Vec<KeptObject>> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn list(&self) -> Result<Vec<KeptObject>, BucketError> {
         let mut objects: Vec<KeptObject> = Vec::new();
         for _ in 0..PAGES {
             let after = objects.last().map(|last| format!("&start-after={}", utf8_percent_encode(&last.key, ENCODED)));
@@ -60,8 +60,8 @@ impl KeptObjects {
     /// The bytes of an object; none where it is gone.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn read(&self, key: &str) -> Result<Option<Vec<u8>>> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn read(&self, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
         match self.answer("GET", &place_of(key)).await? {
             (200, bytes) => Ok(Some(bytes)),
             (404, _) => Ok(None),
@@ -72,8 +72,8 @@ impl KeptObjects {
     /// Puts an object, in the place of what is there.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn replace(&self, key: &str, bytes: Vec<u8>) -> Result<()> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn replace(&self, key: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
         let headers = [("content-type", "application/json")];
         match self.0.send("PUT", &place_of(key), &headers, bytes).await?.status().as_u16() {
             200 => Ok(()),
@@ -84,16 +84,16 @@ impl KeptObjects {
     /// Removes an object, if there is one.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn remove(&self, key: &str) -> Result<()> {
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn remove(&self, key: &str) -> Result<(), BucketError> {
         self.0.remove_at(&place_of(key)).await
     }
 
     /// Status and body of the answer to a request without a body.
-    async fn answer(&self, method: &str, place: &str) -> Result<(u16, Vec<u8>)> {
+    async fn answer(&self, method: &str, place: &str) -> Result<(u16, Vec<u8>), BucketError> {
         let mut response = self.0.send(method, place, &[], Vec::new()).await?;
         let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-        let failed = |failure: String| Error::Unavailable(format!("bucket: {method}: {failure}"));
+        let failed = |failure: String| BucketError::Unavailable(format!("bucket: {method}: {failure}"));
         let body = tokio::time::timeout(self.0.attempt, ByteStream::new(body).collect()).await;
         let body = body.map_err(|_| failed("did not come to its end in time".to_owned()))?;
         Ok((response.status().as_u16(), body.map_err(|error| failed(chain(&error)))?.to_vec()))

@@ -13,8 +13,8 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use crate::request::error::chain;
-use crate::values::schema::{Schema, Value};
+use crate::input::schema::{Schema, Value};
+use crate::values::cause::chain;
 use crate::values::time::Timestamp;
 
 /// What stands in a query as it is; the signature is about the same text.

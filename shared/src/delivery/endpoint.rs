@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
-use crate::records::declaration::Declared as _;
 use crate::records::delivery::{Attempt, Delivery, EndpointHealth, Observed, SentBy};
 use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
+use crate::table::declaration::Declared as _;
 use crate::table::{Table, TableError};
 use crate::values::id::{EndpointId, WebhookId, WidgetId};
 use crate::values::secret::Secret;

@@ -3,17 +3,17 @@
 use serde::Serialize;
 use serde_json::json;
 
+use crate::input::member;
+use crate::input::schema::{Member, Schema, Value, capitalised, extended, object, titled};
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
+use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::{Delivery, EventId, EventKind};
-use crate::request::input::member;
-use crate::values::contact_point::PhoneNumber;
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
 use crate::values::json::JsonObject;
-use crate::values::schema::{Member, Schema, Value, capitalised, extended, object, titled};
 use crate::values::time::Timestamp;
 
 /// The body of an event. Nothing of it changes from one attempt to the next but the `contact` of messages and calls.

@@ -21,9 +21,9 @@ use crate::records::delivery::storage::{Due, delivery_of, endpoint_of};
 use crate::records::delivery::{Delivery, DeliveryState, UNSENT};
 use crate::request::context::Service;
 use crate::request::error::Result;
-use crate::runtime::schedule::EventContext;
-use crate::runtime::stream::{Change, Handled, Unhandled};
+use crate::request::event::{EventContext, Handled, Unhandled};
 use crate::table::Table;
+use crate::table::change::Change;
 use crate::values::id::{EndpointId, OrgId, WidgetId};
 use crate::values::time::Timestamp;
 

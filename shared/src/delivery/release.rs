@@ -5,7 +5,7 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::records::delivery::DeliveryState;
 use crate::records::delivery::storage::{Due, delivery_of};
 use crate::request::error::Result;
-use crate::runtime::schedule::EventContext;
+use crate::request::event::EventContext;
 use crate::table::keys::Key;
 
 /// The most deliveries released at the same time.

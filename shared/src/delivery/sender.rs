@@ -10,11 +10,12 @@ use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
-use super::address::Reach;
-use super::client::{AttemptOutcome, Client};
-use super::network::{Lookup, Network, Refused, endpoint, is_out_of_resources, resolve};
-use crate::request::error::{Error, Result, chain};
-use crate::runtime::tls::client_config;
+use crate::network::address::Reach;
+use crate::network::client::{AttemptOutcome, Client};
+use crate::network::tls::client_config;
+use crate::network::{Lookup, Network, Refused, endpoint, is_out_of_resources, resolve};
+use crate::request::error::{Error, Result};
+use crate::values::cause::chain;
 use crate::values::time::Timestamp;
 
 /// The time limit of connecting.

@@ -42,7 +42,7 @@ pub fn headers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::context::Clock;
+    use crate::values::time::Clock;
     use reqwest::header::{HeaderMap, HeaderValue};
 
     const BODY: &str = r#"{"type": "conversation.closed", "name": "Zoë"}"#;

@@ -8,13 +8,14 @@ use reqwest::redirect::Policy;
 use serde_json::value::{RawValue, to_raw_value};
 use url::Url;
 
+use crate::input::{Issues, Location, words};
 use crate::mcp::message::{Object, object, text};
 use crate::mcp::tools::Tool;
-use crate::request::error::{Error, Issues, Location, Result, chain};
+use crate::network::tls::client_config;
+use crate::request::error::{Error, Result};
 use crate::request::idempotency::IdempotencyKey;
-use crate::request::input::words;
 use crate::routes;
-use crate::runtime::tls::client_config;
+use crate::values::cause::chain;
 
 /// The time limit of a call. The gateway waits for 29 seconds, and this function for 28.
 const PATIENCE: Duration = Duration::from_secs(25);

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::request::error::{Error, Result};
-use crate::routes::{self, Access, Route};
+use crate::request::route::{Access, Route};
+use crate::routes;
 
 /// A tool.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use std::marker::PhantomData;
 
-use crate::records::declaration::New;
+use crate::input::Input;
+use crate::operations::new::New;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::request::input::Input;
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Created;
 use crate::table::stored::{Listed, Of};

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::request::page::{ListQuery, Page};
 use crate::request::pipeline::{Operation, Request};
+use crate::table::page::{ListQuery, Page};
 use crate::table::stored::{Listed, Of};
 
 /// Lists a page of `R`: the rows that match the query's filters, in the list of the parent if the path names one.

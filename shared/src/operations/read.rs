@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
+use crate::input::Input;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::request::input::Input;
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Retrieved;
 use crate::table::stored::Listed;

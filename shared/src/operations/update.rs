@@ -2,12 +2,13 @@
 
 use std::marker::PhantomData;
 
-use crate::records::declaration::{Changes, require_room};
+use crate::input::Input;
+use crate::operations::new::require_room;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::request::input::Input;
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Updated;
+use crate::table::declaration::Changes;
 use crate::table::stored::Listed;
 use crate::table::transaction::Write;
 

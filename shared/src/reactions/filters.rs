@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::reactions::{ALL, When};
-use crate::runtime::stream::DYNAMODB;
+use crate::table::change::DYNAMODB;
 
 /// The filters of the stream: exactly the changes that have a reaction. Reactions to the same kind of change share a filter, since an event
 /// source may have five at most.

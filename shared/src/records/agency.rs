@@ -1,23 +1,16 @@
 //! Agencies (resellers), their billing plans, and their webhooks at the payment provider.
 
-pub mod payment_customer;
-pub mod payment_event;
-pub mod payment_provider;
-pub mod payment_signature;
-pub mod payment_storage;
-pub mod retired_webhook;
-
 use serde::{Deserialize, Serialize};
 
-use crate::records::declaration::Reference;
-use crate::request::input::Count;
-use crate::request::tenant::Tenant;
+use crate::input::Count;
 use crate::table::cascade::{Owned, Owner, Step, rows};
-use crate::table::keys::{self, Key};
+use crate::table::declaration::Reference;
+use crate::table::keys::Key;
 use crate::table::stored::Listed as _;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::{JsonObject, is_masked};
 use crate::values::secret::Secret;
+use crate::values::tenant::Tenant;
 
 crate::record! {
     /// An agency.
@@ -48,7 +41,7 @@ impl Agency {
     /// By which the events of the payment provider find it, after its webhook was set up.
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
         let webhook = self.payment_webhook.as_ref().filter(|webhook| webhook.has_pointer);
-        webhook.map(|_| keys::payment_webhook(tenant, self.id)).into_iter().collect()
+        webhook.map(|_| payment_webhook(tenant, self.id)).into_iter().collect()
     }
 }
 
@@ -153,6 +146,17 @@ impl PaymentWebhook {
         let enabled_events = events.iter().map(|event| (*event).to_owned()).collect();
         Self { agency_id, payment_webhook_id: payment_webhook_id.to_owned(), url, enabled_events, status }
     }
+}
+
+/// The pointer to an agency that gets the events of the payment provider, which name nothing but the agency. The sort key says the
+/// organisation.
+pub fn payment_webhook(tenant: &Tenant, agency: AgencyId) -> Key {
+    Key::new(payment_webhooks(agency), format_args!("ORG#{}", tenant.org()))
+}
+
+/// The partition of the pointers to an agency: one at most.
+pub fn payment_webhooks(agency: AgencyId) -> String {
+    format!("PAYMENT_WEBHOOK#{agency}")
 }
 
 /// What is stored of an agency's webhook at the payment provider. It is never answered.

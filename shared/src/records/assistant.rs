@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::input::schema::Schema;
+use crate::input::{Issues, Location, Parse, Raw, words};
 use crate::records::datasource::DatasourceLink;
 use crate::records::intent::IntentLink;
 use crate::records::tag::Link;
 use crate::records::webhook::Webhook;
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw, words};
 use crate::table::cascade::{Owner, Step, links, rows};
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
-use crate::values::schema::Schema;
 
 crate::choice! {
     /// What kind of assistant it is.

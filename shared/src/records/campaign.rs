@@ -30,14 +30,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::input::schema::Schema;
+use crate::input::{Between, Issues, Location, Parse, Raw, Source, bounded_list, words};
 use crate::records::campaign::storage::run_pointer;
-use crate::records::declaration::{Declared as _, Named};
 use crate::records::delivery::storage::Due;
 use crate::records::widget::{Widget, WidgetType};
-use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Between, Parse, Raw, Source, bounded_list, words};
-use crate::request::tenant::Tenant;
+use crate::request::error::{Error, Result};
 use crate::table::Fingerprint;
+use crate::table::declaration::{Declared as _, Named};
 use crate::table::keys::Key;
 use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
 use crate::values::id::{
@@ -45,7 +45,7 @@ use crate::values::id::{
     low_ordinal, with_flag, with_ordinal,
 };
 use crate::values::json::JsonObject;
-use crate::values::schema::Schema;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// The most contacts of one request.

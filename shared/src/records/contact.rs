@@ -6,9 +6,9 @@ mod upsert;
 pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts};
 pub use upsert::{ContactFields, ContactQuery, Upsert};
 
+use crate::records::contact_point::{Email, PhoneNumber};
 use crate::records::tag::Link;
 use crate::table::cascade::{Owner, Step, links};
-use crate::values::contact_point::{Email, PhoneNumber};
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;

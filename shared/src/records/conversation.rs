@@ -9,22 +9,22 @@ pub use storage::Changed;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::input::{Location, member};
 use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
 use crate::records::conversation::storage::thread;
-use crate::records::declaration::Declared as _;
 use crate::records::tag::Link;
 use crate::records::widget::Widget;
-use crate::request::error::{Error, Location, Result};
-use crate::request::input::member;
-use crate::request::page::Page;
-use crate::request::tenant::Tenant;
+use crate::request::error::{Error, Result};
 use crate::table::cascade::{Owner, Partitions, Step, items, links};
+use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
+use crate::table::page::Page;
 use crate::table::stored::Stored as _;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value, extended, titled};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 crate::choice! {

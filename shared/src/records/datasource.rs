@@ -3,14 +3,14 @@
 pub mod files;
 
 use crate::records::assistant::Assistant;
-use crate::records::declaration::{Declared as _, Reference};
 use crate::records::tag::Link;
-use crate::request::tenant::Tenant;
 use crate::table::cascade::{Links, Owned, Owner, Step, links, rows};
+use crate::table::declaration::{Declared as _, Reference};
 use crate::table::keys::Key;
 use crate::table::stored::Listed as _;
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::input::schema::{Schema, Value};
 use crate::records::campaign::Campaign;
+use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::{Due, deferred_partition};
-use crate::values::contact_point::PhoneNumber;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };
-use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
 /// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.

@@ -1,14 +1,14 @@
 //! Intents: the wishes of a person that an assistant recognises, and their links to assistants.
 
 use crate::records::assistant::Assistant;
-use crate::records::declaration::{Declared as _, Reference};
 use crate::records::tag::Link;
-use crate::request::tenant::Tenant;
 use crate::table::cascade::{Links, Owned, Owner, Step, links};
+use crate::table::declaration::{Declared as _, Reference};
 use crate::table::keys::Key;
 use crate::table::stored::Listed as _;
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 

@@ -3,25 +3,24 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::input::schema::{Schema, Value};
+use crate::input::{Issues, Location, Parse, Raw};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::Datasource;
-use crate::records::declaration::{Declared as _, Reference};
 use crate::records::form::Form;
 use crate::records::intent::Intent;
 use crate::records::widget::Widget;
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw};
-use crate::request::tenant::Tenant;
 use crate::table::cascade::{Links, Owned, Owner, Step, links};
+use crate::table::declaration::{Declared as _, Reference};
 use crate::table::filters::FilterValue;
 use crate::table::keys::Key;
 use crate::table::stored::{Listed, Stored, reference};
 use crate::values::id::{Id, LinkId, TagId, UserId};
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 crate::record! {

@@ -1,8 +1,8 @@
 //! Users of the account, which the API also calls agents.
 
-use crate::records::agency::payment_event::EventOrder;
-use crate::values::contact_point::Email;
+use crate::records::contact_point::Email;
 use crate::values::id::{BillingPlanId, RoleId, UserId};
+use crate::values::provider::EventOrder;
 use crate::values::time::Timestamp;
 
 crate::record! {

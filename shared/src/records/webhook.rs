@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::declaration::{Declared, Patch};
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::input::{Location, Patch, member};
 use crate::records::delivery::Delivery;
-use crate::request::error::{Error, Location, Result};
-use crate::request::input::member;
+use crate::request::error::{Error, Result};
 use crate::table::cascade::{Owner, Step, rows};
+use crate::table::declaration::Declared;
 use crate::values::id::WebhookId;
-use crate::values::schema::{Schema, Value, extended, titled};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 

@@ -1,9 +1,10 @@
 //! Widgets: the channels through which an assistant sends messages and makes calls.
 
+use crate::input::Location;
 use crate::records::assistant::Assistant;
 use crate::records::campaign::remove_deliveries;
 use crate::records::tag::Link;
-use crate::request::error::{Error, Location, Result};
+use crate::request::error::{Error, Result};
 use crate::table::cascade::{Owner, Step, items, links};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};

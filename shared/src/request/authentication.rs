@@ -5,13 +5,29 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
-use crate::records::api_key::{ApiKey, ApiKeyRecord, KeyHash};
+use crate::request::api_key::Role;
+use crate::request::api_key::{ApiKey, ApiKeyRecord, KeyHash};
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
-use crate::request::tenant::{Caller, Tenant};
 use crate::table::store::Store;
+use crate::values::id::ApiKeyId;
+use crate::values::limits::Limits;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
+
+/// Who calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    /// The organisation of the key.
+    pub tenant: Tenant,
+    /// What the key may do.
+    pub role: Role,
+    /// The key.
+    pub key: ApiKeyId,
+    /// How much the callers of the key may send.
+    pub limits: Limits,
+}
 
 /// Seconds for which a process trusts a good key without asking again. A revoked key may work for as long.
 const TRUST_GOOD: i64 = 30;
@@ -67,7 +83,7 @@ pub async fn authenticate(service: &Service, store: &Store, request: &HttpReques
     };
     let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
     let limits = record.limits(service.config.key_limits);
-    Ok(Caller { tenant: Tenant::of_key(&record), role: record.role, key: record.id, limits })
+    Ok(Caller { tenant: Tenant::of_key(record.org_id), role: record.role, key: record.id, limits })
 }
 
 /// The key that `request` has, good or bad.

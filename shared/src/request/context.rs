@@ -1,28 +1,25 @@
 //! What a handler may touch: the caller, the table, the clock, ids, the configuration. Nothing else.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use ring::hmac;
-use ring::rand::SecureRandom as _;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
-use crate::delivery::network::Network;
-use crate::records::claim::MARKED;
-use crate::records::declaration::Declared;
+use crate::input::Location;
+use crate::network::Network;
 use crate::request::authentication::KeyCache;
-use crate::request::error::{Error, Location, Result};
+use crate::request::claim::MARKED;
+use crate::request::config::Config;
+use crate::request::error::{Error, Result};
 use crate::request::limit::Limiter;
-use crate::request::tenant::Tenant;
-use crate::runtime::config::Config;
 use crate::table::Table;
+use crate::table::declaration::Declared;
 use crate::table::keys::Fingerprint;
 use crate::table::rows::NewRow;
 use crate::table::store::Store;
-use crate::values::id::uuid_v7;
+use crate::values::id::Ids;
+use crate::values::id::Seed;
+use crate::values::tenant::Tenant;
+use crate::values::time::Clock;
 use crate::values::time::Timestamp;
 
 /// The service: what lives as long as the process.
@@ -115,7 +112,7 @@ impl Context<'_> {
     /// # Errors
     /// [`Error::Internal`] where the machine has no random bytes.
     pub fn secret(&self) -> Result<[u8; 32]> {
-        self.ids.secret()
+        Ok(self.ids.secret()?)
     }
 
     /// The origin of a write: the id under which its marker is found, where the request may be executed more than once. `Some(id)` with
@@ -173,184 +170,4 @@ pub struct Recognition {
     pub seconds: i64,
     /// Whether an idempotency key says that they are one, and not what they ask for.
     pub keyed: bool,
-}
-
-/// The source of the time.
-#[derive(Debug, Clone)]
-pub enum Clock {
-    /// The machine.
-    System,
-    /// A test sets it, in milliseconds since 1970 began.
-    Manual(Arc<AtomicI64>),
-    /// The same, as an environment has it whose clock is so many milliseconds ahead.
-    Skewed(Arc<AtomicI64>, i64),
-    /// The machine, and so many milliseconds more: whoever tries the service on a machine of their own skips time.
-    Ahead(Arc<AtomicI64>),
-}
-
-impl Clock {
-    /// A clock that shows the same time until it is set.
-    pub fn at(time: Timestamp) -> Self {
-        Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
-    }
-
-    /// A manual clock as an environment has it whose clock is so many milliseconds ahead; the machine's as it is.
-    #[must_use]
-    pub fn ahead_by(&self, millis: i64) -> Self {
-        match self {
-            Self::Manual(time) => Self::Skewed(Arc::clone(time), millis),
-            other => other.clone(),
-        }
-    }
-
-    /// Sets a manual clock; does nothing to the machine's.
-    pub fn set(&self, time: Timestamp) {
-        if let Self::Manual(millis) = self {
-            millis.store(time.unix_millis(), Ordering::SeqCst);
-        }
-    }
-
-    /// Lets so much time pass at once; does nothing to the machine's clock.
-    pub fn skip(&self, time: Duration) {
-        if let Self::Manual(millis) | Self::Ahead(millis) = self {
-            millis.fetch_add(i64::try_from(time.as_millis()).unwrap_or_default(), Ordering::SeqCst);
-        }
-    }
-
-    /// Waits until `time`. A manual clock does not wait; it is set to `time`.
-    pub async fn sleep_until(&self, time: Timestamp) {
-        match self {
-            Self::System | Self::Ahead(_) => {
-                let wait = time.unix_millis() - self.now().unix_millis();
-                tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or_default())).await;
-            }
-            Self::Manual(millis) => {
-                millis.fetch_max(time.unix_millis(), Ordering::SeqCst);
-            }
-            Self::Skewed(millis, ahead) => {
-                millis.fetch_max(time.unix_millis() - ahead, Ordering::SeqCst);
-            }
-        }
-    }
-
-    /// The time.
-    pub fn now(&self) -> Timestamp {
-        match self {
-            #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
-            Self::System => Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis()),
-            Self::Manual(millis) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst)),
-            Self::Skewed(millis, ahead) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst) + ahead),
-            Self::Ahead(millis) => {
-                Timestamp::from_unix_millis(Self::System.now().unix_millis() + millis.load(Ordering::SeqCst))
-            }
-        }
-    }
-}
-
-/// The source of the random part of ids.
-#[derive(Debug, Clone)]
-pub enum Ids {
-    /// The machine.
-    Random,
-    /// A counter, so that a test knows the next id.
-    Counted(Arc<AtomicU64>),
-    /// A secret: the same secret gives the same ids.
-    Seeded(Seed),
-    /// Whoever makes a record that is to have a certain id: each id is this one.
-    Given(Arc<Mutex<Uuid>>),
-}
-
-/// A secret, and how many ids were derived from it. `Debug` does not show it.
-#[derive(Debug, Clone)]
-pub struct Seed {
-    key: hmac::Key,
-    next: Arc<AtomicU64>,
-}
-
-impl Seed {
-    /// The seed of `secret`.
-    pub fn new(secret: &[u8; 32]) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), next: Arc::default() }
-    }
-
-    /// The bytes that are derived from the secret for one `purpose` and `input`.
-    fn derive(&self, purpose: &str, input: &[u8]) -> [u8; 32] {
-        let mut derived = [0; 32];
-        derived.copy_from_slice(hmac::sign(&self.key, &[purpose.as_bytes(), &[0], input].concat()).as_ref());
-        derived
-    }
-
-    /// Other bytes each time.
-    fn next(&self, purpose: &str) -> [u8; 32] {
-        self.derive(purpose, &self.next.fetch_add(1, Ordering::SeqCst).to_be_bytes())
-    }
-}
-
-impl Ids {
-    /// Ids whose random part counts 0, 1, 2 and so on in its upper half. The lower half is left to ordinals.
-    pub fn counted() -> Self {
-        Self::Counted(Arc::default())
-    }
-
-    /// The secret of a new key.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] where the machine has no random bytes.
-    pub fn secret(&self) -> Result<[u8; 32]> {
-        let mut secret = [0; 32];
-        match self {
-            Self::Random | Self::Given(_) => ring::rand::SystemRandom::new()
-                .fill(&mut secret)
-                .map_err(|_| Error::Internal("no random bytes".into()))?,
-            Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
-            Self::Seeded(seed) => secret = seed.next("secret"),
-        }
-        Ok(secret)
-    }
-
-    /// A UUID of version 7 for `now`.
-    pub fn fresh(&self, now: Timestamp) -> Uuid {
-        let mut tail = [0; 10];
-        match self {
-            Self::Random => tail.copy_from_slice(&Uuid::now_v7().as_bytes()[6..]),
-            Self::Counted(next) => {
-                tail[2..6].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()[4..]);
-            }
-            Self::Seeded(seed) => tail.copy_from_slice(&seed.next("id")[..10]),
-            Self::Given(id) => return *id.lock().unwrap_or_else(PoisonError::into_inner),
-        }
-        uuid_v7(now, tail)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::values::id::with_ordinal;
-
-    #[test]
-    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
-        let now = Timestamp::from_unix_millis(1_700_000_000_000);
-        let made = |secret: [u8; 32]| {
-            let ids = Ids::Seeded(Seed::new(&secret));
-            let uuids: Vec<_> = (0..100).map(|_| ids.fresh(now)).collect();
-            (uuids, ids.secret().unwrap(), ids.secret().unwrap())
-        };
-        let (uuids, first, second) = made([1; 32]);
-        assert_eq!(made([1; 32]), (uuids.clone(), first, second));
-        assert_ne!(first, second);
-        // The last 32 bits belong to an ordinal, so ids must differ before them.
-        let mut distinct: Vec<_> = uuids.iter().map(|id| with_ordinal(*id, 0)).collect();
-        assert!(distinct.iter().all(|id| id.get_version_num() == 7));
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 100);
-        let (others, other, _) = made([2; 32]);
-        assert!(other != first && others.iter().all(|id| !uuids.contains(id)));
-    }
-
-    #[test]
-    fn debug_does_not_show_a_seed() {
-        assert!(!format!("{:?}", Seed::new(&[171; 32])).contains("171"));
-    }
 }

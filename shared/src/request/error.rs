@@ -2,18 +2,17 @@
 //!
 //! A variant has what a caller may know. What only an operator may know is a *cause*, which is logged and never sent.
 
-use std::borrow::Cow;
-use std::fmt;
+use serde::Serialize;
 
-use serde::{Serialize, Serializer};
-use serde_json::json;
-
-use crate::records::api_key::Limits;
-use crate::request::input::member;
+use crate::bucket::BucketError;
+use crate::input::Issue;
+use crate::input::Issues;
+use crate::input::Location;
 use crate::request::limit;
 use crate::table::TableError;
 use crate::values::id::ApiKeyId;
-use crate::values::schema::{Member, Schema, Value, described, object, titled};
+use crate::values::id::NoRandomBytes;
+use crate::values::limits::Limits;
 
 /// The result of a handler and of what it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,124 +81,11 @@ pub enum Error {
     Internal(String),
 }
 
-/// One entry of `detail`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Issue {
-    /// Where the faulty input is.
-    pub loc: Location,
-    /// A sentence for people.
-    pub msg: Cow<'static, str>,
-    /// A short code for programs.
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-}
-
-impl Schema for Issue {
-    fn schema() -> Value {
-        let loc = json!({"type": "array", "items": {"type": ["string", "integer"]}});
-        let members = vec![
-            Member { name: "loc", required: true, schema: described(loc, "Where the faulty input is.") },
-            member::<String>("msg", true, "A sentence for people."),
-            member::<String>("type", true, "A short code for programs."),
-        ];
-        titled(object(members), "Issue", "What is wrong with a request.")
-    }
-}
-
-/// All issues of one input, in the order in which they were found.
-pub type Issues = Vec<Issue>;
-
 /// The body of every failure.
 #[derive(Debug, Serialize)]
 pub struct Detail {
     /// At least one issue.
     pub detail: Issues,
-}
-
-/// The location of an input, such as `["body", "contact_ids", 0]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Location(Vec<Step>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    Name(Cow<'static, str>),
-    Index(usize),
-}
-
-impl Location {
-    /// The request as a whole: `[]`.
-    pub const fn nowhere() -> Self {
-        Self(Vec::new())
-    }
-
-    /// The path: `["path"]`.
-    pub fn path() -> Self {
-        Self::nowhere().name("path")
-    }
-
-    /// The query: `["query"]`.
-    pub fn query() -> Self {
-        Self::nowhere().name("query")
-    }
-
-    /// The header `name`, in lower case: `["header", name]`.
-    pub fn header(name: &'static str) -> Self {
-        Self::nowhere().name("header").name(name)
-    }
-
-    /// The last name in it.
-    pub fn field(&self) -> Option<&str> {
-        self.0.iter().rev().find_map(|step| match step {
-            Step::Name(name) => Some(name.as_ref()),
-            Step::Index(_) => None,
-        })
-    }
-
-    /// The body: `["body"]`.
-    pub fn body() -> Self {
-        Self::nowhere().name("body")
-    }
-
-    /// The member `name` of this location.
-    #[must_use]
-    pub fn name(&self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.with(Step::Name(name.into()))
-    }
-
-    /// The element `index`, counted from 0, of this location.
-    #[must_use]
-    pub fn index(&self, index: usize) -> Self {
-        self.with(Step::Index(index))
-    }
-
-    /// The innermost name.
-    pub fn last_name(&self) -> Option<&str> {
-        self.0.iter().rev().find_map(|step| if let Step::Name(name) = step { Some(name.as_ref()) } else { None })
-    }
-
-    fn with(&self, step: Step) -> Self {
-        Self(self.0.iter().cloned().chain([step]).collect())
-    }
-
-    /// An issue at this location.
-    pub fn issue(&self, kind: &'static str, msg: impl Into<Cow<'static, str>>) -> Issue {
-        Issue { loc: self.clone(), msg: msg.into(), kind }
-    }
-}
-
-impl Serialize for Location {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(&self.0)
-    }
-}
-
-impl Serialize for Step {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Name(name) => serializer.serialize_str(name),
-            Self::Index(index) => serializer.serialize_u64(*index as u64),
-        }
-    }
 }
 
 impl Error {
@@ -304,6 +190,27 @@ impl From<TableError> for Error {
     }
 }
 
+impl From<Issues> for Error {
+    fn from(issues: Issues) -> Self {
+        Self::Invalid(issues)
+    }
+}
+
+impl From<BucketError> for Error {
+    fn from(error: BucketError) -> Self {
+        match error {
+            BucketError::Unavailable(cause) => Self::Unavailable(cause),
+            BucketError::Broken(cause) => Self::Internal(cause),
+        }
+    }
+}
+
+impl From<NoRandomBytes> for Error {
+    fn from(error: NoRandomBytes) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
 /// Turns a missing record into 404 or 422, depending on where the caller named it.
 pub trait OnMissing<T> {
     /// 404 at the path parameter `name`.
@@ -347,17 +254,4 @@ impl<T> OnMissing<T> for Result<T, TableError> {
             other => other.into(),
         })
     }
-}
-
-/// The messages of an error, from the outermost to the root. Not by `Debug`, which could print the item that was written.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    use fmt::Write as _;
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }

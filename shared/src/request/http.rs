@@ -7,7 +7,7 @@ use lambda_http::http::HeaderMap;
 use lambda_http::request::LambdaRequest;
 use serde::Serialize;
 
-use crate::runtime::meter::Cost;
+use crate::table::meter::Cost;
 
 /// What an operation sees of an HTTP request.
 #[derive(Default)]

@@ -16,14 +16,16 @@ use futures_util::FutureExt as _;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::{digest, hmac};
 
-use crate::records::claim::{Claim, KEPT};
-use crate::request::context::{Context, Seed};
-use crate::request::error::{Error, Issue, Location, Result, chain};
+use crate::input::{Issue, Location, words};
+use crate::request::claim::{Claim, KEPT};
+use crate::request::context::Context;
+use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
-use crate::request::input::words;
 use crate::request::response::{Response, Success};
 use crate::table::keys::Fingerprint;
 use crate::values::bytes::Bytes;
+use crate::values::cause::chain;
+use crate::values::id::Seed;
 
 /// Seconds after which the lease expires: Lambda ends a function after 28, and the gateway gives up after 29.
 const LEASE: i64 = 30;

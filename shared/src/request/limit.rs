@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
-use crate::records::api_key::Limits;
+use crate::request::authentication::Caller;
 use crate::request::error::{Error, Result};
 use crate::request::limit::share::{Decision, SECOND, Share, capacity, interval};
-use crate::request::tenant::Caller;
 use crate::table::keys::rate;
 use crate::table::store::Store;
 use crate::table::tokens::{Taken, Withdrawal};
 use crate::values::id::ApiKeyId;
+use crate::values::limits::Limits;
 use crate::values::time::Timestamp;
 
 /// The keys whose shares a process remembers. The least recently used one is forgotten first, and begins anew.

@@ -10,21 +10,19 @@ use std::time::Instant;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::records::api_key::Role;
-use crate::request::authentication::authenticate;
+use crate::input::{Input, Issue, Issues, Location, Source, settle, words};
+use crate::request::api_key::Role;
+use crate::request::authentication::{Caller, authenticate};
 use crate::request::context::{Context, Service};
-use crate::request::error::{Error, Issue, Issues, Location, Result};
+use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
-use crate::request::input::{Input, Source, settle, words};
-use crate::request::page;
 use crate::request::response::{Reply, Response, Success, envelope_schema};
+use crate::request::route::{Access, Route};
 use crate::request::signed::{Receive, SignedOperation, receive};
-use crate::request::tenant::Caller;
-use crate::routes::{Access, Route};
-use crate::runtime::meter::{Cost, Meter};
-use crate::table::Table;
+use crate::table::meter::{Cost, Meter};
 use crate::table::store::Store;
+use crate::table::{Table, page};
 
 /// One operation of the API.
 pub trait Operation: Sized + 'static {
@@ -296,5 +294,5 @@ fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
         }
     };
     let request = path.zip(query).zip(body).map(|((path, query), body)| Request { path, query, body });
-    settle(request, issues)
+    Ok(settle(request, issues)?)
 }

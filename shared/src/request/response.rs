@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::records::api_key::Limits;
+use crate::input::schema::{Member, Schema, object, titled};
 use crate::request::error::{Error, Result};
 use crate::request::limit;
-use crate::request::page::Page;
-use crate::values::schema::{Member, Schema, object, titled};
+use crate::table::page::Page;
+use crate::values::limits::Limits;
 
 /// What a handler answers: the data, and a fixed message.
 pub trait Reply: Send {

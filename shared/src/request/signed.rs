@@ -2,17 +2,17 @@
 
 use std::pin::Pin;
 
+use crate::input::schema::Value;
+use crate::input::{Input, Issues, Location, Source};
 use crate::request::context::{Context, Service};
-use crate::request::error::{Error, Issues, Location, Result};
+use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
-use crate::request::input::{Input, Source};
 use crate::request::pipeline::{base_url, parameters, require_size};
 use crate::request::response::{Reply, Success};
-use crate::request::tenant::Tenant;
-use crate::routes::Route;
+use crate::request::route::Route;
 use crate::table::store::Store;
 use crate::table::{Table, TableError};
-use crate::values::schema::Value;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// An operation that the server of somebody else calls, which signs what it sends.

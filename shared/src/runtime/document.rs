@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lambda_runtime::tracing;
 use lru::LruCache;
 
+use crate::request::config::Config;
 use crate::request::http::{HttpRequest, HttpResponse};
-use crate::routes::Route;
-use crate::runtime::config::Config;
-use crate::runtime::meter::Cost;
+use crate::request::route::Route;
+use crate::table::meter::Cost;
 
 /// How long a copy of a document may be used without a question.
 const KEPT: &str = "public, max-age=300";
@@ -121,9 +121,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::records::api_key::Limits;
+    use crate::request::config::TABLE_ATTEMPT;
     use crate::routes;
-    use crate::runtime::config::TABLE_ATTEMPT;
+    use crate::values::limits::Limits;
 
     static MADE: AtomicUsize = AtomicUsize::new(0);
 

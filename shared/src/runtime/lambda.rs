@@ -18,20 +18,23 @@ use serde_json::value::RawValue;
 
 use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
-use crate::delivery::network::Network;
 use crate::mcp::Server;
+use crate::network::Network;
 use crate::request::authentication::KeyCache;
-use crate::request::context::{Clock, Ids, Service};
+use crate::request::config::{Config, Logging};
+use crate::request::context::Service;
+use crate::request::event::EventContext;
 use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
 use crate::request::pipeline::Handler;
-use crate::runtime::config::{Config, Logging};
 use crate::runtime::document::{Library, Published};
 use crate::runtime::http_client;
 use crate::runtime::operator::Task;
-use crate::runtime::schedule::{EventContext, Scheduled};
+use crate::runtime::schedule::Scheduled;
 use crate::runtime::stream::{BatchOrTick, BatchOutcome, Consumer, StreamEvent};
 use crate::table::store::Store;
+use crate::values::id::Ids;
+use crate::values::time::Clock;
 
 /// Why a function cannot start.
 pub type Fatal = lambda_runtime::Error;

@@ -4,10 +4,10 @@ use std::pin::Pin;
 
 use serde::Serialize;
 
+use crate::input::schema::Schema;
+use crate::input::{Input, Issue, Source, settle};
 use crate::request::context::Service;
-use crate::request::error::{Error, Issue, Result};
-use crate::request::input::{Input, Source, settle};
-use crate::values::schema::Schema;
+use crate::request::error::{Error, Result};
 
 /// One task of an operator.
 pub trait OperatorTask: Sized + 'static {

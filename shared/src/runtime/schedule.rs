@@ -2,10 +2,8 @@
 
 use std::pin::Pin;
 
-use crate::request::context::Service;
 use crate::request::error::Result;
-use crate::request::tenant::Tenant;
-use crate::table::Table;
+use crate::request::event::EventContext;
 
 /// A function that runs every minute. Two invocations may overlap, and one may die in the middle; each effect must happen once nevertheless.
 pub trait ScheduledTask: 'static {
@@ -14,20 +12,6 @@ pub trait ScheduledTask: 'static {
 
     /// The handler.
     fn tick(cx: &EventContext<'_>) -> impl Future<Output = Result<()>> + Send;
-}
-
-/// The context of a function without a caller.
-#[derive(Debug)]
-pub struct EventContext<'a> {
-    /// The service of this process.
-    pub service: &'a Service,
-}
-
-impl EventContext<'_> {
-    /// The table of the organisation whose item has changed or is due.
-    pub fn table(&self, tenant: Tenant) -> Table {
-        Table::new(self.service.store.clone(), tenant)
-    }
 }
 
 /// A scheduled task without its type.

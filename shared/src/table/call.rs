@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::runtime::meter::{Meter, Unit};
+use crate::table::meter::{Meter, Unit};
 
 /// The most calls at the same time, each with a connection of its own. At a few milliseconds each that is more than the processor of a
 /// function can do, and a small part of its 1,024 descriptors.

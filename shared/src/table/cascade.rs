@@ -10,8 +10,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::records::declaration::Reference;
-use crate::request::tenant::Tenant;
+use crate::table::declaration::Reference;
 use crate::table::item::{number, text, values};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::list::{BLOCK, SECTION};
@@ -20,6 +19,7 @@ use crate::table::stored::{Listed, Of as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, has_id, readable};
 use crate::values::id::{Id, ordinal};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// The most items that one step looks at: what others have changed meanwhile waits behind it.

@@ -12,16 +12,15 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 
-use crate::request::error::Issues;
-use crate::request::input::{Source, member};
-use crate::runtime::meter::Unit;
+use crate::input::schema::Member;
+use crate::input::{Issues, Source, member};
 use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, NEIGHBOURS, list_row};
 use crate::table::list::{BLOCK, numbers_of};
+use crate::table::meter::Unit;
 use crate::table::retry::failure;
 use crate::table::store::{Store, units};
 use crate::table::{Table, TableError, readable};
-use crate::values::schema::Member;
 use crate::values::time::{DateOrTime, Timestamp};
 
 /// Rows of a block that one query reads, which lie in the same partition: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.

@@ -20,10 +20,9 @@ mod block;
 mod follow;
 mod select;
 
-use crate::request::error::Issues;
-use crate::request::input::{Parse, Source, member};
+use crate::input::schema::{Member, Schema};
+use crate::input::{Issues, Parse, Source, member};
 use crate::values::id::Id;
-use crate::values::schema::{Member, Schema};
 
 pub use follow::Move;
 

@@ -13,9 +13,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::records::api_key::{KeyHash, Limits};
-use crate::request::tenant::Tenant;
-use crate::values::id::{AgencyId, ApiKeyId, OrgId, SPREAD};
+use crate::values::id::{ApiKeyId, SPREAD};
+use crate::values::limits::Limits;
+use crate::values::tenant::Tenant;
 
 /// Name of the partition key's attribute.
 pub const PK: &str = "pk";
@@ -38,32 +38,6 @@ pub const DUE_SHARDS: u32 = 16;
 
 /// SHA-256 of what makes two requests the same: to run a campaign, or under an idempotency key.
 pub type Fingerprint = [u8; 32];
-
-/// An API key's record, which is found without an organisation.
-pub fn api_key(hash: &KeyHash) -> Key {
-    Key::new(format!("KEY#{hash}"), "KEY")
-}
-
-/// The key `id` in the listing of its organisation's keys. It is for operators, who name the organisation themselves.
-pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
-    Key::new(format!("ORG#{org}#API_KEYS"), id)
-}
-
-/// The pointer to an agency that gets the events of the payment provider, which name nothing but the agency. The sort key says the
-/// organisation.
-pub fn payment_webhook(tenant: &Tenant, agency: AgencyId) -> Key {
-    Key::new(payment_webhooks(agency), format_args!("ORG#{}", tenant.org()))
-}
-
-/// The partition of the pointers to an agency: one at most.
-pub fn payment_webhooks(agency: AgencyId) -> String {
-    format!("PAYMENT_WEBHOOK#{agency}")
-}
-
-/// Says that an event of the payment provider has counted.
-pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
-    Key::of(tenant, format_args!("PAYMENT_EVENT#{}", crate::hex(event)), "PAYMENT_EVENT")
-}
 
 /// The token bucket of a key with these limits. It begins with a word of its own: every function may write such an item, and for some
 /// it is the only thing that they may write. Other limits are another bucket, which begins full.
@@ -190,7 +164,8 @@ pub struct Key {
 }
 
 impl Key {
-    fn new(pk: String, sk: impl Display) -> Self {
+    /// An item that is found without an organisation.
+    pub(crate) fn new(pk: String, sk: impl Display) -> Self {
         Self { pk, sk: sk.to_string() }
     }
 

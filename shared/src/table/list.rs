@@ -29,8 +29,8 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{BoxFuture, try_join_all};
 
-use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::table::keys::{SECTION_KEY, SK, list_block, list_head, list_row, list_rows_between};
+use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::query::Found;
 use crate::table::reservation::Token;
 use crate::table::store::Item;

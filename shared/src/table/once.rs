@@ -1,9 +1,9 @@
 //! Rows of which there is one for the same thing, such as a link between two records. The pointer to such a row names the thing, and is put
 //! only where there is none yet.
 
-use crate::records::declaration::Reference;
-use crate::request::page::{Page, PageQuery};
+use crate::table::declaration::Reference;
 use crate::table::keys::Key;
+use crate::table::page::{Page, PageQuery};
 use crate::table::rows::{NewRow, Required};
 use crate::table::store::{made_id, text};
 use crate::table::stored::{Listed, Stored};

@@ -5,11 +5,11 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::runtime::meter::Unit;
 use crate::table::TableError;
 use crate::table::call::UnderWay;
 use crate::table::item::{Item, key_of, text};
 use crate::table::keys::{DUE_INDEX, Key};
+use crate::table::meter::Unit;
 use crate::table::retry::failure;
 use crate::table::store::{Store, units};
 use crate::table::wire::{QueryOutput, Record, Rows};

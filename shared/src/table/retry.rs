@@ -9,8 +9,8 @@ use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 
-use crate::request::error::chain;
 use crate::table::TableError;
+use crate::values::cause::chain;
 
 /// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::records::declaration::Reference;
+use crate::table::declaration::Reference;
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::list::{BLOCK, SECTION};
 use crate::table::retry::LostAnswer;

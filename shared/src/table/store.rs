@@ -18,13 +18,13 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
-use crate::request::error::chain;
-use crate::runtime::meter::{Meter, Unit};
 use crate::table::TableError;
 use crate::table::keys::Key;
+use crate::table::meter::{Meter, Unit};
 use crate::table::recent::Recent;
 use crate::table::retry::{Backoff, LostAnswer, PATIENCE, failure, is_conflict};
 use crate::table::transaction::Cancelled;
+use crate::values::cause::chain;
 
 /// The most actions of a transaction.
 pub const TRANSACTION_LIMIT: usize = 100;

@@ -5,7 +5,7 @@
 //! [`Single`]:
 //!
 //! ```
-//! # use shared::records::claim::Claim;
+//! # use shared::request::claim::Claim;
 //! # use shared::table::{Fingerprint, Table, TableError};
 //! async fn remove(table: &Table, key: Fingerprint) -> Result<Claim, TableError> {
 //!     table.remove_single::<Claim>(key).await
@@ -44,13 +44,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::records::declaration::{Declared, Names, Reference};
-use crate::request::input::Input;
-use crate::request::tenant::Tenant;
+use crate::input::Input;
 use crate::table::TableError;
+use crate::table::declaration::{Declared, Names, Reference};
 use crate::table::keys::Key;
 use crate::table::store::Item;
 use crate::values::id::Id;
+use crate::values::tenant::Tenant;
 
 /// A record that the table holds.
 pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
@@ -159,7 +159,7 @@ macro_rules! single {
         impl $crate::table::stored::Stored for $Record {
             type Id = $Id;
 
-            fn key(tenant: &$crate::request::tenant::Tenant, $id: $Id) -> $crate::table::keys::Key {
+            fn key(tenant: &$crate::values::tenant::Tenant, $id: $Id) -> $crate::table::keys::Key {
                 $crate::table::keys::Key::of(tenant, $partition, $sort)
             }
         }

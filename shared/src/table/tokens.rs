@@ -7,10 +7,10 @@ use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
-use crate::runtime::meter::Unit;
 use crate::table::TableError;
 use crate::table::item::{Item, number, values};
 use crate::table::keys::Key;
+use crate::table::meter::Unit;
 use crate::table::retry::failure;
 use crate::table::store::{Store, units};
 

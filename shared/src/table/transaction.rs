@@ -10,17 +10,17 @@ use aws_sdk_dynamodb::types::{
 };
 use uuid::Uuid;
 
-use crate::request::tenant::Tenant;
-use crate::runtime::meter::Unit;
 use crate::table::keys::{Key, TTL, made_by};
+use crate::table::meter::Unit;
 use crate::table::retry::{LostAnswer, failure};
 use crate::table::store::{Item, Store, broken, names, number, some, text, units};
 use crate::table::unique::UniqueValue;
 use crate::table::{Table, TableError};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
-/// ([`MARKED`](crate::records::claim::MARKED)).
+/// ([`MARKED`](crate::request::claim::MARKED)).
 const REMEMBERED: i64 = 3 * 86_400;
 
 /// One action of a transaction. In an expression `#name` stands for the attribute `name`, which may then be a word of DynamoDB's own.

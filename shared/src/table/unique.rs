@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use crate::request::page::{ListQuery, Page};
-use crate::request::tenant::Tenant;
 use crate::table::filters::{FilterValue, Term};
 use crate::table::keys::{Key, list_row};
+use crate::table::page::{ListQuery, Page};
 use crate::table::store::{made_id, text, values};
 use crate::table::stored::Listed;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, readable};
 use crate::values::id::ordinal;
+use crate::values::tenant::Tenant;
 
 /// A type whose values are unique among the records of one kind.
 pub trait Unique: FilterValue {

@@ -5,9 +5,8 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Between, Parse, Raw, reject, words};
-use crate::values::schema::{Schema, Value};
+use crate::input::schema::{Schema, Value};
+use crate::input::{Between, Issues, Location, Parse, Raw, reject, words};
 use crate::values::time::{DateOrTime, Timestamp};
 
 /// Minutes of a day.

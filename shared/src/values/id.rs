@@ -1,15 +1,21 @@
 //! Identifiers: UUIDs with a type for each kind of record, so that one cannot be used for another.
 
 use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
+use ring::hmac;
+use ring::rand::SecureRandom as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Input, Parse, Raw, Source, member};
-use crate::values::schema::{Schema, object};
+use crate::input::schema::{Schema, object};
+use crate::input::{Input, Issues, Location, Parse, Raw, Source, member};
 use crate::values::time::Timestamp;
 
 /// An identifier. It is also the input of a path that has its parameter.
@@ -225,6 +231,87 @@ const PARENT_BITS: u32 = PARENT_LOW_BITS + 2;
 const PARENT_LOW_BITS: u32 = 30;
 const PARENT_LOW: u128 = (1 << PARENT_LOW_BITS) - 1;
 
+/// The machine has no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("no random bytes")]
+pub struct NoRandomBytes;
+
+/// The source of the random part of ids.
+#[derive(Debug, Clone)]
+pub enum Ids {
+    /// The machine.
+    Random,
+    /// A counter, so that a test knows the next id.
+    Counted(Arc<AtomicU64>),
+    /// A secret: the same secret gives the same ids.
+    Seeded(Seed),
+    /// Whoever makes a record that is to have a certain id: each id is this one.
+    Given(Arc<Mutex<Uuid>>),
+}
+
+/// A secret, and how many ids were derived from it. `Debug` does not show it.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    key: hmac::Key,
+    next: Arc<AtomicU64>,
+}
+
+impl Seed {
+    /// The seed of `secret`.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret), next: Arc::default() }
+    }
+
+    /// The bytes that are derived from the secret for one `purpose` and `input`.
+    pub(crate) fn derive(&self, purpose: &str, input: &[u8]) -> [u8; 32] {
+        let mut derived = [0; 32];
+        derived.copy_from_slice(hmac::sign(&self.key, &[purpose.as_bytes(), &[0], input].concat()).as_ref());
+        derived
+    }
+
+    /// Other bytes each time.
+    fn next(&self, purpose: &str) -> [u8; 32] {
+        self.derive(purpose, &self.next.fetch_add(1, Ordering::SeqCst).to_be_bytes())
+    }
+}
+
+impl Ids {
+    /// Ids whose random part counts 0, 1, 2 and so on in its upper half. The lower half is left to ordinals.
+    pub fn counted() -> Self {
+        Self::Counted(Arc::default())
+    }
+
+    /// The secret of a new key.
+    ///
+    /// # Errors
+    /// [`NoRandomBytes`].
+    pub fn secret(&self) -> Result<[u8; 32], NoRandomBytes> {
+        let mut secret = [0; 32];
+        match self {
+            Self::Random | Self::Given(_) => {
+                ring::rand::SystemRandom::new().fill(&mut secret).map_err(|_| NoRandomBytes)?
+            }
+            Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
+            Self::Seeded(seed) => secret = seed.next("secret"),
+        }
+        Ok(secret)
+    }
+
+    /// A UUID of version 7 for `now`.
+    pub fn fresh(&self, now: Timestamp) -> Uuid {
+        let mut tail = [0; 10];
+        match self {
+            Self::Random => tail.copy_from_slice(&Uuid::now_v7().as_bytes()[6..]),
+            Self::Counted(next) => {
+                tail[2..6].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()[4..]);
+            }
+            Self::Seeded(seed) => tail.copy_from_slice(&seed.next("id")[..10]),
+            Self::Given(id) => return *id.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+        uuid_v7(now, tail)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +342,31 @@ mod tests {
                 assert_eq!(with.as_u128() >> 80, id.as_u128() >> 80, "the time stays");
             }
         }
+    }
+
+    #[test]
+    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
+        let now = Timestamp::from_unix_millis(1_700_000_000_000);
+        let made = |secret: [u8; 32]| {
+            let ids = Ids::Seeded(Seed::new(&secret));
+            let uuids: Vec<_> = (0..100).map(|_| ids.fresh(now)).collect();
+            (uuids, ids.secret().unwrap(), ids.secret().unwrap())
+        };
+        let (uuids, first, second) = made([1; 32]);
+        assert_eq!(made([1; 32]), (uuids.clone(), first, second));
+        assert_ne!(first, second);
+        // The last 32 bits belong to an ordinal, so ids must differ before them.
+        let mut distinct: Vec<_> = uuids.iter().map(|id| with_ordinal(*id, 0)).collect();
+        assert!(distinct.iter().all(|id| id.get_version_num() == 7));
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 100);
+        let (others, other, _) = made([2; 32]);
+        assert!(other != first && others.iter().all(|id| !uuids.contains(id)));
+    }
+
+    #[test]
+    fn debug_does_not_show_a_seed() {
+        assert!(!format!("{:?}", Seed::new(&[171; 32])).contains("171"));
     }
 }

@@ -7,9 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Members, Parse, Raw, Source, reject, words};
-use crate::values::schema::Schema;
+use crate::input::schema::Schema;
+use crate::input::{Issues, Location, Members, Parse, Raw, Source, reject, words};
 
 /// A free-form JSON object.
 #[derive(Clone)]

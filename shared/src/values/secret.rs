@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::values::schema::{Schema, Value};
+use crate::input::schema::{Schema, Value};
 
 /// A secret. `Debug` does not show its text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,12 +1,16 @@
 //! Points in time: ISO 8601, UTC, `Z`, milliseconds.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw, reject, words};
-use crate::values::schema::Schema;
+use crate::input::schema::Schema;
+use crate::input::{Issues, Location, Parse, Raw, reject, words};
 
 /// A point in time, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,6 +130,78 @@ impl Schema for DateOrTime {
 impl Schema for Timestamp {
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// The source of the time.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The machine.
+    System,
+    /// A test sets it, in milliseconds since 1970 began.
+    Manual(Arc<AtomicI64>),
+    /// The same, as an environment has it whose clock is so many milliseconds ahead.
+    Skewed(Arc<AtomicI64>, i64),
+    /// The machine, and so many milliseconds more: whoever tries the service on a machine of their own skips time.
+    Ahead(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// A clock that shows the same time until it is set.
+    pub fn at(time: Timestamp) -> Self {
+        Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
+    }
+
+    /// A manual clock as an environment has it whose clock is so many milliseconds ahead; the machine's as it is.
+    #[must_use]
+    pub fn ahead_by(&self, millis: i64) -> Self {
+        match self {
+            Self::Manual(time) => Self::Skewed(Arc::clone(time), millis),
+            other => other.clone(),
+        }
+    }
+
+    /// Sets a manual clock; does nothing to the machine's.
+    pub fn set(&self, time: Timestamp) {
+        if let Self::Manual(millis) = self {
+            millis.store(time.unix_millis(), Ordering::SeqCst);
+        }
+    }
+
+    /// Lets so much time pass at once; does nothing to the machine's clock.
+    pub fn skip(&self, time: Duration) {
+        if let Self::Manual(millis) | Self::Ahead(millis) = self {
+            millis.fetch_add(i64::try_from(time.as_millis()).unwrap_or_default(), Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until `time`. A manual clock does not wait; it is set to `time`.
+    pub async fn sleep_until(&self, time: Timestamp) {
+        match self {
+            Self::System | Self::Ahead(_) => {
+                let wait = time.unix_millis() - self.now().unix_millis();
+                tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or_default())).await;
+            }
+            Self::Manual(millis) => {
+                millis.fetch_max(time.unix_millis(), Ordering::SeqCst);
+            }
+            Self::Skewed(millis, ahead) => {
+                millis.fetch_max(time.unix_millis() - ahead, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
+            Self::System => Timestamp::from_unix_millis(Utc::now().timestamp_millis()),
+            Self::Manual(millis) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst)),
+            Self::Skewed(millis, ahead) => Timestamp::from_unix_millis(millis.load(Ordering::SeqCst) + ahead),
+            Self::Ahead(millis) => {
+                Timestamp::from_unix_millis(Self::System.now().unix_millis() + millis.load(Ordering::SeqCst))
+            }
+        }
     }
 }
 

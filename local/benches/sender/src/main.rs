@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shared::delivery::address::Reach;
-use shared::delivery::network::{Network, SystemLookup};
+use shared::network::address::Reach;
+use shared::network::{Network, SystemLookup};
 use shared::runtime::lambda;
 use shared::runtime::stream::Consumer;
 

@@ -4,10 +4,10 @@
 //! at once. Older campaigns fill one partition after the other. The id of a contact says which of both it is.
 
 use super::{CampaignContact, MAX_PLACES, NEIGHBOURS, RunId};
-use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::stored::{Single, Stored};
 use crate::values::id::{CampaignContactId, Id as _, has_flag};
+use crate::values::tenant::Tenant;
 
 /// Over how many partitions contacts are spread: a partition takes a thousand write units a second, and a request may write ten thousand contacts.
 const SHARDS: u32 = 16;

@@ -6,11 +6,11 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::staged::{CONCURRENT_PARTITIONS, StagedContacts};
 use super::{CampaignContact, RunId};
-use crate::request::tenant::Tenant;
 use crate::table::keys::Key;
 use crate::table::store::{BATCH_GET_LIMIT, Item, made_id, text};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, ContactId, ordinal};
+use crate::values::tenant::Tenant;
 
 /// Partitions of the pointers of a run.
 const PARTITIONS: u64 = 4;

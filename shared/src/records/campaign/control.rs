@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::storage::{complete, standing};
 use super::{Campaign, CampaignStatus, Counts};
-use crate::records::declaration::Declared as _;
-use crate::request::error::{Error, Location, Result};
+use crate::input::Location;
+use crate::request::error::{Error, Result};
+use crate::table::declaration::Declared as _;
 use crate::table::{Table, TableError};
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;

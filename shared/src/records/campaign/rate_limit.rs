@@ -1,13 +1,13 @@
 //! The rate limits of a widget: contacts dispatched per second, and deliveries to its connector per second.
 
 use crate::records::widget::Widget;
-use crate::request::tenant::Tenant;
 use crate::table::cascade::Partitions;
 use crate::table::keys::Key;
 use crate::table::store::{Item, number, values};
 use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
 use crate::values::id::WidgetId;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 

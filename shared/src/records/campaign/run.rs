@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use super::storage::Earlier;
 use super::{Campaign, CampaignContact, CampaignRun, ContactIds, RunId, SAME_RUN};
+use crate::input::settle;
 use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::request::input::settle;
 use crate::values::id::{ContactId, WidgetId};
 
 crate::input! {
@@ -46,7 +46,7 @@ impl NewCampaign {
     /// # Errors
     /// [`Error::Invalid`](crate::request::error::Error::Invalid), with an issue at each index.
     pub fn require_contacts(&self, missing: &HashSet<ContactId>) -> Result<()> {
-        settle(Some(()), self.contact_ids.unknown(missing))
+        Ok(settle(Some(()), self.contact_ids.unknown(missing))?)
     }
 
     /// Queues it through a widget that `accepts` it. A repeat of the same request gets the first run, by whichever route it comes.

@@ -6,7 +6,8 @@
 use jiff::{ToSpan as _, civil};
 
 use super::Campaign;
-use crate::request::error::{Error, Location, Result};
+use crate::input::Location;
+use crate::request::error::{Error, Result};
 use crate::values::calendar::{DAY, TimeOfDay, Weekdays, Zone};
 use crate::values::time::Timestamp;
 

@@ -5,17 +5,18 @@ use std::collections::HashSet;
 use super::staged::{Addition, PlacedContacts, kept_changing};
 use super::storage::complete;
 use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, Standing};
-use crate::records::declaration::{Changes, Declared as _, FieldRole, New, Patch, require_room};
+use crate::input::schema::{Member, Value, object, titled};
+use crate::input::{Input, Issues, Location, Patch, Source, input_member, member, settle, words};
+use crate::operations::new::{New, require_room};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
-use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
-use crate::request::input::{Input, Source, input_member, member, settle, words};
+use crate::request::error::{Error, OnMissing as _, Result};
+use crate::table::declaration::{Changes, Declared as _, FieldRole};
 use crate::table::rows::{NewRow, version, was_changed_by};
 use crate::table::store::{Item, from_item, made_id};
 use crate::table::transaction::{Cancelled, Transaction};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
-use crate::values::schema::{Member, Value, object, titled};
 use crate::values::time::Timestamp;
 
 /// What a campaign with a schedule cannot do without.
@@ -304,7 +305,7 @@ impl Table {
             if let Some(contacts) = &changes.contact_ids
                 && let Err(unknown) = settle(Some(()), contacts.unknown(missing))
             {
-                return Ok(Err(unknown));
+                return Ok(Err(unknown.into()));
             }
             new = match self.addition(&was, &items, &wanted, cx).await? {
                 Err(full) => return Ok(Err(full)),

@@ -19,10 +19,9 @@ use crate::records::delivery::Delivery;
 use crate::records::tag::Link;
 use crate::records::widget::Widget;
 use crate::request::context::Recognition;
-use crate::request::page::{ListQuery, Page, PageQuery};
-use crate::request::tenant::Tenant;
 use crate::table::cascade::{Owner, Partitions, Step, items, links};
 use crate::table::keys::{Key, row_of};
+use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::reservation::Reservation;
 use crate::table::retry::LostAnswer;
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
@@ -30,6 +29,7 @@ use crate::table::stored::Listed as _;
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, readable};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, WidgetId, with_ordinal};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.

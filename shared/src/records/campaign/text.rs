@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use super::contact_partitions::contact_partitions;
 use super::{Campaign, CampaignContact, RunId};
-use crate::request::tenant::Tenant;
 use crate::table::cascade::AT_ONCE;
 use crate::table::item::{Item, from_item, key_of, number, text, values};
 use crate::table::keys::{Key, SK};
 use crate::table::transaction::Write;
 use crate::table::{Table, TableError, readable};
 use crate::values::id::{AssistantId, CampaignId, ConversationId};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Messages that get their texts at the same time.

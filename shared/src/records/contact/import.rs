@@ -8,14 +8,14 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Contact, ContactFields, Upsert};
+use crate::input::schema::{Schema, Value, object, titled};
+use crate::input::{Input as _, Issue, Issues, Location, Parse, Raw, Source, bounded_list, member};
 use crate::request::context::Context;
-use crate::request::error::{Error, Issue, Issues, Location, Result};
-use crate::request::input::{Input as _, Parse, Raw, Source, bounded_list, member};
+use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, OrgId};
-use crate::values::schema::{Schema, Value, object, titled};
 
 /// The most contacts of one import.
 const MOST: usize = 500;

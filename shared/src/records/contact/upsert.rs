@@ -4,18 +4,18 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Contact;
-use crate::records::declaration::Declared as _;
+use crate::input::schema::{Schema, Value};
+use crate::input::{Issues, Location, Parse, Raw, words};
+use crate::records::contact_point::{Email, PhoneNumber};
 use crate::request::context::Context;
-use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Parse, Raw, words};
+use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
+use crate::table::declaration::Declared as _;
 use crate::table::filters::Term;
 use crate::table::rows::NewRow;
 use crate::table::{Table, TableError};
-use crate::values::contact_point::{Email, PhoneNumber};
 use crate::values::id::{ContactId, OrgId, ordinal, with_ordinal};
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
 crate::input! {

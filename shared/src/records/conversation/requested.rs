@@ -5,26 +5,26 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Conversation, MessageType, NewMessage, SenderType};
+use crate::input::schema::{Schema, Value};
+use crate::input::{Issues, Location, Parse, Raw, reject, words};
 use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
-use crate::records::declaration::Declared as _;
+use crate::records::contact_point::PhoneNumber;
 use crate::records::delivery::{Delivery, EventId, NewDelivery};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
-use crate::request::error::{Error, Issues, Location, OnMissing as _, Result};
-use crate::request::input::{Parse, Raw, reject, words};
+use crate::request::error::{Error, OnMissing as _, Result};
+use crate::table::declaration::Declared as _;
 use crate::table::filters::Term;
 use crate::table::item::made_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Cancelled, Transaction};
 use crate::table::{Table, TableError};
-use crate::values::contact_point::PhoneNumber;
 use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
 };
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value};
 use crate::values::time::Timestamp;
 
 /// The text of a message: one character at least, and as many at most as every message.

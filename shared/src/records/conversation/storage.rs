@@ -9,16 +9,16 @@ use uuid::Uuid;
 use super::{Conversation, ConversationStatus, Message, MessageType, NewMessage, SenderType, Transcribed};
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
-use crate::request::page::{ListQuery, Page, PageQuery};
-use crate::request::tenant::Tenant;
 use crate::table::filters::Term;
 use crate::table::keys::{Key, made_by};
+use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::retry::LostAnswer;
 use crate::table::store::{Item, from_item, made_id, number, text, to_item, values};
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, has_id};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// The most closed conversations that are passed over where the newest open one is looked for: the stream soon removes what leads to them.

@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::bucket::BucketError;
 use crate::bucket::{Bucket, ObjectKey, SignedUrl, Upload};
-use crate::records::claim::MARKED;
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::input::{Between, Issues, Location, Parse, Raw, member, reject, words};
 use crate::records::datasource::{DatasourceFile, DatasourceType};
-use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Between, Parse, Raw, member, reject, words};
-use crate::request::tenant::Tenant;
+use crate::request::claim::MARKED;
+use crate::request::error::{Error, Result};
 use crate::values::id::OrgId;
 use crate::values::json::JsonObject;
-use crate::values::schema::{Schema, Value, extended, titled};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// The most bytes of a file.
@@ -128,8 +129,8 @@ impl DatasourceFile {
     /// Removes the bytes of this file, which is no longer in the table, and sees to it that none come later. It is idempotent.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where S3 does not answer.
-    pub async fn remove_object(&self, bucket: &Bucket, tenant: &Tenant, now: Timestamp) -> Result<()> {
+    /// [`BucketError`].
+    pub async fn remove_object(&self, bucket: &Bucket, tenant: &Tenant, now: Timestamp) -> Result<(), BucketError> {
         let key = self.object(tenant);
         let may_come = now < self.created_at.plus_seconds(UPLOADED_WITHIN);
         if may_come { bucket.close(&key).await } else { bucket.remove(&key).await }

@@ -10,14 +10,14 @@ use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDelivery, Observed};
 use crate::records::webhook::Webhook;
-use crate::request::page::{Page, PageQuery};
-use crate::request::tenant::Tenant;
 use crate::table::keys::{Key, due_partition, due_partitions, list_row, made_by, row_of};
+use crate::table::page::{Page, PageQuery};
 use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::{Cancelled, Transaction, Write};
 use crate::table::{Table, TableError, readable};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// What becomes due, each kind with partitions of its own in the index.

@@ -3,7 +3,7 @@
 //!
 //! It is pure: every time comes from outside, in nanoseconds since 1970 began, so that a whole fraction of the fastest rate fits.
 
-use crate::records::api_key::Limits;
+use crate::values::limits::Limits;
 
 /// A second.
 pub const SECOND: i64 = 1_000_000_000;

@@ -6,12 +6,12 @@ use futures_util::future::BoxFuture;
 
 use super::block::Block;
 use super::sets_of_query;
-use crate::request::page::{ListQuery, Page, PageQuery};
 use crate::table::dates::Dates;
 use crate::table::keys::{
     Key, SECTION_KEY, VOLUME_KEY, filter_block, filter_section, filter_section_of_volume, list_row,
 };
 use crate::table::list::{SECTION, counts_of};
+use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::store::{Item, key_of};
 use crate::table::stored::Listed;
 use crate::table::{Table, TableError, readable};

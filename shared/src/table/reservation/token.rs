@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::request::context::Clock;
 use crate::table::item::Item;
 use crate::table::keys::{PK, SK};
 use crate::table::list::{CUT, NEXT, SPREAD_FROM};
+use crate::values::time::Clock;
 
 /// The attributes of a head that are no tokens.
 const OTHERS: [&str; 5] = [PK, SK, NEXT, SPREAD_FROM, CUT];

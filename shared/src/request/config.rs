@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
-use crate::records::api_key::Limits;
+use crate::values::limits::Limits;
 
 /// The time limit of an attempt to reach the table, if none is set.
 pub const TABLE_ATTEMPT: Duration = Duration::from_secs(1);

@@ -3,7 +3,9 @@
 //! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](crate::input) declares a set once and derives the struct,
 //! the reader and the JSON schema. The words themselves are the constants of [`words`].
 
+mod issue;
 mod parse;
+pub mod schema;
 pub mod words;
 
 use std::borrow::Cow;
@@ -11,15 +13,26 @@ use std::borrow::Cow;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::records::declaration::Patch;
-use crate::request::error::{Error, Issue, Issues, Location, Result};
-use crate::values::schema::{Member, Schema, Value, described, nullable, object};
+use crate::input::schema::{Member, Schema, Value, described, nullable, object};
 
+pub use issue::{Issue, Issues, Location};
 pub use parse::{Between, Count, Parse, Raw, bounded_list, longest_text, one_of, reject};
 use parse::{Kind, string};
 
 /// What some editors and programs write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// One field of an update.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Patch<T> {
+    /// The field is absent: its value stays.
+    #[default]
+    Absent,
+    /// The field is null: its value becomes the default.
+    Null,
+    /// The field has a value.
+    Set(T),
+}
 
 /// The named values of the path, the query or the body.
 #[derive(Debug, Clone)]
@@ -215,11 +228,11 @@ impl Input for () {
 /// The value, or an error with all issues.
 ///
 /// # Errors
-/// [`Error::Invalid`] with all issues.
-pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T> {
+/// All issues.
+pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T, Issues> {
     match value {
         Some(value) if issues.is_empty() => Ok(value),
-        _ => Err(Error::Invalid(issues)),
+        _ => Err(issues),
     }
 }
 
@@ -295,17 +308,17 @@ macro_rules! input {
             $($(#[doc = $field_doc])* pub $field: $Type,)*
         }
 
-        impl $crate::request::input::Input for $Name {
-            fn read(source: &$crate::request::input::Source<'_>, issues: &mut $crate::request::error::Issues) -> Option<Self> {
+        impl $crate::input::Input for $Name {
+            fn read(source: &$crate::input::Source<'_>, issues: &mut $crate::input::Issues) -> Option<Self> {
                 $(let $field: Option<$Type> = $crate::input!(@read source issues $field $($default)?);)*
                 Some(Self { $($field: $field?,)* })
             }
 
-            fn schema() -> $crate::values::schema::Value {
+            fn schema() -> $crate::input::schema::Value {
                 let members = vec![
                     $($crate::input!(@member $field $Type, concat!($($field_doc),*) $(, $default)?),)*
                 ];
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
+                $crate::input::schema::titled($crate::input::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
     };
@@ -314,10 +327,10 @@ macro_rules! input {
         $source.optional(stringify!($field), $issues, || $default)
     };
     (@member $field:ident $Type:ty, $doc:expr) => {
-        $crate::request::input::input_member($crate::request::input::member::<$Type>(stringify!($field), true, $doc))
+        $crate::input::input_member($crate::input::member::<$Type>(stringify!($field), true, $doc))
     };
     (@member $field:ident $Type:ty, $doc:expr, $default:expr) => {
-        $crate::request::input::input_member($crate::request::input::member_or::<$Type>(stringify!($field), $doc, &$default))
+        $crate::input::input_member($crate::input::member_or::<$Type>(stringify!($field), $doc, &$default))
     };
 }
 

@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::records::declaration::Declared;
-use crate::request::error::Issues;
-use crate::request::input::{Between, Input, Source, member};
+use crate::input::schema::{Schema, extended, object, titled};
+use crate::input::{Between, Input, Issues, Source, member};
 use crate::table::dates::Dates;
+use crate::table::declaration::Declared;
 use crate::table::filters::Term;
-use crate::values::schema::{Schema, extended, object, titled};
 
 crate::input! {
     /// Which page of a list.

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::agency::payment_event::{EventOrder, ProviderId, SubscriptionNews};
-use crate::records::declaration::Declared as _;
+use crate::payments::event::SubscriptionNews;
 use crate::records::user::User;
-use crate::request::tenant::Tenant;
 use crate::table::Fingerprint;
+use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
 use crate::table::stored::{Single, Stored};
 use crate::values::id::{BillingPlanId, UserId};
+use crate::values::provider::{EventOrder, ProviderId};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Seconds for which what is known of a customer is kept while nobody knows whose it is.

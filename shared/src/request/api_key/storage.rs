@@ -3,18 +3,29 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use super::{ApiKeyRecord, KeyHash, LimitChanges, Limits};
+use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::TableError;
 use crate::table::item::Item;
-use crate::table::keys::{api_key, listed_api_key};
+use crate::table::keys::Key;
 use crate::table::store::{EXISTS, Store, from_item, null, number, text, to_item, values};
 use crate::table::transaction::Write;
 use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::limits::Limits;
 use crate::values::time::Timestamp;
 
 /// An entry in the listing of an organisation's keys. It says the hash under which the key is found.
 const KEY_HASH: &str = "key_hash";
+
+/// The key of an API key's record, which is found without an organisation.
+pub fn api_key(hash: &KeyHash) -> Key {
+    Key::new(format!("KEY#{hash}"), "KEY")
+}
+
+/// The key `id` in the listing of its organisation's keys. It is for operators, who name the organisation themselves.
+pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
+    Key::new(format!("ORG#{org}#API_KEYS"), id)
+}
 
 impl Store {
     /// The stored form of an API key.

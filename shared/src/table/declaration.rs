@@ -62,15 +62,17 @@ mod macros;
 
 use uuid::Uuid;
 
-use crate::delivery::network::LONGEST_URL;
-use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Input, Source, input_member, null_means, words};
-use crate::request::tenant::Tenant;
+use crate::input::Patch;
+use crate::input::schema::{Member, Schema, Value, object, titled};
+use crate::input::{Input, Issues, Source, input_member, null_means};
+use crate::network::LONGEST_URL;
+use crate::table::TableError;
+use crate::table::filters::Term;
 use crate::table::keys::Key;
 use crate::table::store::Item;
-use crate::table::{TableError, filters::Term, unique::UniqueValue};
+use crate::table::unique::UniqueValue;
 use crate::values::id::{Id, OrgId};
-use crate::values::schema::{Member, Schema, Value, object, titled};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// What follows from the declaration of a record, apart from its place in the table.
@@ -224,80 +226,6 @@ impl MayBeAddress for Option<String> {
 impl<T: MayBeAddress> MayBeAddress for Patch<T> {
     fn address(&self) -> Option<&str> {
         if let Self::Set(value) = self { value.address() } else { None }
-    }
-}
-
-/// The most bytes of a record as JSON. An item of the table has at most 400 KB, and the limits of single fields allow more together.
-const LARGEST: usize = 256 * 1024;
-
-/// Refuses a record that is too large.
-///
-/// # Errors
-/// [`Error::Invalid`].
-pub fn require_room<R: Declared>(record: &R) -> Result<()> {
-    let json = serde_json::to_vec(record).map_err(|error| Error::Internal(error.to_string()))?;
-    if json.len() <= LARGEST {
-        return Ok(());
-    }
-    let msg = format!("The record should have at most {LARGEST} bytes, not {}", json.len());
-    Err(Error::invalid(Location::body().issue(words::TOO_LONG, msg)))
-}
-
-/// One field of an update.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Patch<T> {
-    /// The field is absent: its value stays.
-    #[default]
-    Absent,
-    /// The field is null: its value becomes the default.
-    Null,
-    /// The field has a value.
-    Set(T),
-}
-
-/// The body of a create.
-#[derive(Debug)]
-pub struct New<R> {
-    /// The record, without what the service sets.
-    pub record: R,
-    named: Named,
-}
-
-impl<R: Declared> New<R> {
-    /// The record, after a check: if the body names an organisation or a parent, they must be these.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too large.
-    pub fn checked(self, org: OrgId, parent: Uuid) -> Result<R> {
-        if let Some((field, _)) = self.named.org.filter(|(_, named)| *named != org) {
-            return Err(Error::other_organisation(Location::body().name(field)));
-        }
-        if let Some((field, _)) = self.named.parent.filter(|(_, named)| *named != parent) {
-            let message = format!("Value error, {field} should equal that of the path");
-            return Err(Error::invalid(Location::body().name(field).issue("value_error", message)));
-        }
-        require_room(&self.record)?;
-        Ok(self.record)
-    }
-}
-
-impl<R: Declared> Input for New<R> {
-    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
-        let mut named = Named::default();
-        R::read(source, issues, &mut named).map(|record| Self { record, named })
-    }
-
-    fn schema() -> Value {
-        let member = |(role, member): (FieldRole, Member)| {
-            let required = match role {
-                FieldRole::Input | FieldRole::Fixed => member.required,
-                FieldRole::Org | FieldRole::Parent => false,
-                FieldRole::Later | FieldRole::Own => return None,
-            };
-            Some(input_member(Member { required, ..member }))
-        };
-        let members = R::members().into_iter().filter_map(member);
-        titled(object(members.collect()), &format!("New{}", R::NAME), "What a new record has.")
     }
 }
 

@@ -3,42 +3,13 @@
 use serde::Serialize;
 
 use super::{ApiKeyRecord, LimitChanges};
-use crate::records::declaration::Patch;
-use crate::request::error::{Error, Issues, Location, Result};
-use crate::request::input::{Between, Input, Source, input_member, member};
+use crate::input::schema::{Member, Schema, Value, extended, object, titled};
+use crate::input::{Between, Input, Issues, Location, Patch, Source, input_member, member};
+use crate::request::error::{Error, Result};
 use crate::values::id::{ApiKeyId, OrgId};
-use crate::values::schema::{Member, Schema, Value, extended, object, titled};
-
-/// How many requests a second a key may be given. Of many more, the leases of a key over its limit would be more writes than one item
-/// takes.
-pub type RequestsPerSecond = Between<1, 1000>;
-/// How many requests at once a key may be given.
-pub type Burst = Between<1, 10_000>;
-
-crate::object! {
-    /// What the callers of a key may send. They have a token bucket: it holds `burst` tokens, a request takes one, and `requests_per_second`
-    /// come back.
-    #[derive(Copy, Eq)]
-    pub struct Limits {
-        /// Requests a second, on average.
-        pub requests_per_second: u32,
-        /// Requests at once.
-        pub burst: u32,
-    }
-}
-
-impl Limits {
-    /// These limits. Both are at least one, and a burst holds the requests of a second.
-    pub const fn new(requests_per_second: u32, burst: u32) -> Self {
-        let rate = if requests_per_second == 0 { 1 } else { requests_per_second };
-        Self { requests_per_second: rate, burst: if burst < rate { rate } else { burst } }
-    }
-
-    /// The seconds in which an empty bucket is full again, rounded up.
-    pub const fn window(self) -> u32 {
-        self.burst.div_ceil(self.requests_per_second)
-    }
-}
+use crate::values::limits::Burst;
+use crate::values::limits::Limits;
+use crate::values::limits::RequestsPerSecond;
 
 impl ApiKeyRecord {
     /// The limits that hold for the key, where `default` are those of the deployment.
@@ -134,7 +105,7 @@ impl Input for LimitChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::input::settle;
+    use crate::input::settle;
 
     fn record(requests_per_second: Option<i64>, burst: Option<i64>) -> ApiKeyRecord {
         let stored = serde_json::json!({

@@ -3,12 +3,14 @@
 
 use uuid::Uuid;
 
-use crate::records::agency::payment_customer::{PaymentCustomer, billed};
-use crate::records::agency::payment_event::{EventName, EventOrder, NotOurs, PaymentEvent, PaymentNews, ProviderId};
+use crate::payments::customer::{PaymentCustomer, billed};
+use crate::payments::event::{EventName, NotOurs, PaymentEvent, PaymentNews};
+use crate::records::agency::payment_webhooks;
 use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome};
 use crate::records::user::User;
-use crate::request::tenant::Tenant;
+use crate::table::Fingerprint;
 use crate::table::item::{Item, number, text, values};
+use crate::table::keys::Key;
 use crate::table::keys::{self, TTL};
 use crate::table::rows::version;
 use crate::table::store::{Store, from_item, key_of};
@@ -16,6 +18,8 @@ use crate::table::stored::Listed as _;
 use crate::table::transaction::{Cancelled, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{AgencyId, BillingPlanId, UserId};
+use crate::values::provider::{EventOrder, ProviderId};
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Seconds for which the ids of events are remembered. The provider repeats an event for three days.
@@ -44,14 +48,19 @@ impl UserChange {
     }
 }
 
+/// Says that an event of the payment provider has counted.
+pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
+    Key::of(tenant, format_args!("PAYMENT_EVENT#{}", crate::hex(event)), "PAYMENT_EVENT")
+}
+
 impl Store {
     /// The agency that gets events of the payment provider, and its organisation. To find none takes the same calls.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn agency_with_webhook(&self, id: AgencyId) -> Result<Option<(Tenant, Agency)>, TableError> {
-        let pointers = self.query(&keys::payment_webhooks(id), "ORG#", Some(1)).await?;
-        let tenant = pointers.first().and_then(key_of).and_then(|pointer| Tenant::of_pointer(&pointer));
+        let pointers = self.query(&payment_webhooks(id), "ORG#", Some(1)).await?;
+        let tenant = pointers.first().and_then(key_of).and_then(|pointer| Tenant::of_pointer(&pointer.sk));
         let table = Table::new(self.clone(), tenant.unwrap_or(Tenant::nobody()));
         let agency = table.find::<Agency>(id).await?;
         Ok(tenant.zip(agency.filter(|agency| agency.payment_webhook.is_some())))
@@ -228,7 +237,7 @@ impl Table {
 
     /// The note that an event has counted, on condition that it has not. DynamoDB removes such a note some time after its end.
     fn remember(&self, order: &EventOrder, now: Timestamp) -> Write {
-        let mut item = keys::payment_event(&self.tenant, &order.event_id.fingerprint()).attributes();
+        let mut item = payment_event(&self.tenant, &order.event_id.fingerprint()).attributes();
         item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
         let values = values([(":now", number(now.unix_seconds()))]);
         Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }

@@ -2,9 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::records::api_key::{ApiKeyRecord, Limits, Role};
-use crate::table::keys::Key;
-use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::id::OrgId;
 
 /// The organisation whose records a request may touch.
 ///
@@ -15,8 +13,8 @@ pub struct Tenant(OrgId);
 
 impl Tenant {
     /// The organisation of a key. [`authentication`](crate::request::authentication) checks the key before.
-    pub(crate) const fn of_key(record: &ApiKeyRecord) -> Self {
-        Self(record.org_id)
+    pub(crate) const fn of_key(org: OrgId) -> Self {
+        Self(org)
     }
 
     /// The organisation that an operator names, for code that runs without an API key, such as loading the demo set. `clippy.toml` forbids it
@@ -31,10 +29,10 @@ impl Tenant {
         org.parse().ok().map(|org| Self(OrgId(org)))
     }
 
-    /// The organisation to which a pointer leads, for requests that have no key. The signature is compared with that of this
+    /// The organisation to which the pointer with this sort key leads, for requests that have no key. The signature is compared with that of this
     /// organisation's secret before anything else of it is touched.
-    pub(crate) fn of_pointer(pointer: &Key) -> Option<Self> {
-        Self::of_partition_key(&pointer.sk)
+    pub(crate) fn of_pointer(sort_key: &str) -> Option<Self> {
+        Self::of_partition_key(sort_key)
     }
 
     /// An organisation that nobody has: to make the same calls where there is no organisation.
@@ -46,17 +44,4 @@ impl Tenant {
     pub const fn org(&self) -> OrgId {
         self.0
     }
-}
-
-/// Who calls.
-#[derive(Debug, Clone, Copy)]
-pub struct Caller {
-    /// The organisation of the key.
-    pub tenant: Tenant,
-    /// What the key may do.
-    pub role: Role,
-    /// The key.
-    pub key: ApiKeyId,
-    /// How much the callers of the key may send.
-    pub limits: Limits,
 }

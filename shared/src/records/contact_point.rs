@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::request::error::{Issues, Location};
-use crate::request::input::{Parse, Raw, reject, words};
+use crate::input::schema::{Schema, Value};
+use crate::input::{Issues, Location, Parse, Raw, reject, words};
 use crate::table::filters::FilterValue;
 use crate::table::unique::Unique;
-use crate::values::schema::{Schema, Value};
 
 /// An e-mail address, as it was written. Two addresses are the same that differ only in case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

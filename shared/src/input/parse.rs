@@ -8,9 +8,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::request::error::{Issues, Location, Result};
-use crate::request::input::words;
-use crate::values::schema::{Schema, Value};
+use crate::input::schema::{Schema, Value};
+use crate::input::{Issues, Location, words};
 
 /// A value as it was received.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The macro `record!`. Its first rule makes everything. Each other rule is about one field, and depends on its role or its default.
 
-/// Declares a record: see [`declaration`](crate::records::declaration).
+/// Declares a record: see [`declaration`](crate::table::declaration).
 #[macro_export]
 macro_rules! record {
     (
@@ -30,17 +30,17 @@ macro_rules! record {
             }
         }
 
-        impl $crate::values::schema::Schema for $Name {
+        impl $crate::input::schema::Schema for $Name {
             fn schema() -> ::serde_json::Value {
-                use $crate::records::declaration::Declared as _;
-                let mut members = vec![$crate::request::input::member::<$Id>("id", true, "Identifier.")];
-                members.extend(Self::members().into_iter().map(|(_, member)| $crate::values::schema::Member { required: true, ..member }));
-                $crate::values::schema::titled($crate::values::schema::object(members), stringify!($Name), concat!($($doc),*))
+                use $crate::table::declaration::Declared as _;
+                let mut members = vec![$crate::input::member::<$Id>("id", true, "Identifier.")];
+                members.extend(Self::members().into_iter().map(|(_, member)| $crate::input::schema::Member { required: true, ..member }));
+                $crate::input::schema::titled($crate::input::schema::object(members), stringify!($Name), concat!($($doc),*))
             }
         }
 
         const _: () = {
-            use $crate::records::declaration::{Attribute, Declared, Named, Reference, FieldRole};
+            use $crate::table::declaration::{Attribute, Declared, Named, Reference, FieldRole};
 
             #[derive(::serde::Deserialize)]
             struct Attributes {
@@ -65,8 +65,8 @@ macro_rules! record {
                 const NAME: &'static str = stringify!($Name);
                 type Changes = Fields;
 
-                fn members() -> Vec<(FieldRole, $crate::values::schema::Member)> {
-                    let members: Vec<Option<(FieldRole, $crate::values::schema::Member)>> =
+                fn members() -> Vec<(FieldRole, $crate::input::schema::Member)> {
+                    let members: Vec<Option<(FieldRole, $crate::input::schema::Member)>> =
                         vec![$($crate::record!(@described $role [$($($mark)*)?] $field: $Type, [$($field_doc),*] $(, $default)?),)*];
                     members.into_iter().flatten().collect()
                 }
@@ -76,8 +76,8 @@ macro_rules! record {
                 }
 
                 fn read(
-                    source: &$crate::request::input::Source<'_>,
-                    issues: &mut $crate::request::error::Issues,
+                    source: &$crate::input::Source<'_>,
+                    issues: &mut $crate::input::Issues,
                     named: &mut Named,
                 ) -> Option<Self> {
                     let _ = (source, &issues, &named);
@@ -97,8 +97,8 @@ macro_rules! record {
                 }
 
                 fn read_changes(
-                    source: &$crate::request::input::Source<'_>,
-                    issues: &mut $crate::request::error::Issues,
+                    source: &$crate::input::Source<'_>,
+                    issues: &mut $crate::input::Issues,
                 ) -> Option<Fields> {
                     let _ = (source, &issues);
                     $(let $field = $crate::record!(@read_change $role source, issues, $field: $Type $(, $default)?);)*
@@ -115,7 +115,7 @@ macro_rules! record {
                     $($crate::record!(@touch $role self.$field, now);)*
                 }
 
-                fn references(&self, tenant: &$crate::request::tenant::Tenant) -> Vec<Reference> {
+                fn references(&self, tenant: &$crate::values::tenant::Tenant) -> Vec<Reference> {
                     let _ = tenant;
                     let references: Vec<Option<Reference>> =
                         vec![$($($crate::table::stored::reference::<$Target, _>(tenant, stringify!($field), &self.$field),)?)*];
@@ -137,8 +137,8 @@ macro_rules! record {
                 }
 
                 fn read_terms(
-                    source: &$crate::request::input::Source<'_>,
-                    issues: &mut $crate::request::error::Issues,
+                    source: &$crate::input::Source<'_>,
+                    issues: &mut $crate::input::Issues,
                 ) -> Option<Vec<$crate::table::filters::Term>> {
                     let _ = (source, &issues);
                     let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
@@ -154,8 +154,8 @@ macro_rules! record {
                 }
 
                 fn read_unique(
-                    source: &$crate::request::input::Source<'_>,
-                    issues: &mut $crate::request::error::Issues,
+                    source: &$crate::input::Source<'_>,
+                    issues: &mut $crate::input::Issues,
                 ) -> Option<Vec<$crate::table::filters::Term>> {
                     let _ = (source, &issues);
                     let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
@@ -164,8 +164,8 @@ macro_rules! record {
                     terms.map(|terms| terms.into_iter().flatten().collect())
                 }
 
-                fn filter_members() -> Vec<$crate::values::schema::Member> {
-                    let members: Vec<Option<$crate::values::schema::Member>> =
+                fn filter_members() -> Vec<$crate::input::schema::Member> {
+                    let members: Vec<Option<$crate::input::schema::Member>> =
                         vec![$($($crate::record!(@filter_member ($($mark)*) $Type, $field),)?)*];
                     members.into_iter().flatten().collect()
                 }
@@ -199,7 +199,7 @@ macro_rules! record {
         $members.serialize_entry(stringify!($field), &$value.masked(stringify!($secret)))?
     };
     (@answer $role:ident [$($mark:tt)*] $members:ident, $value:expr, $field:ident) => {
-        $members.serialize_entry($crate::values::schema::field_name(stringify!($field)), &$value)?
+        $members.serialize_entry($crate::input::schema::field_name(stringify!($field)), &$value)?
     };
 
     (@stored $D:ident, $value:expr, $field:ident, $default:expr) => { $value.0.unwrap_or_else(|| $default) };
@@ -209,7 +209,7 @@ macro_rules! record {
 
     (@described hidden $($rest:tt)*) => { None };
     (@described $role:ident [address] $($rest:tt)*) => {
-        Some(($crate::record!(@role $role), $crate::records::declaration::address($crate::record!(@member $($rest)*))))
+        Some(($crate::record!(@role $role), $crate::table::declaration::address($crate::record!(@member $($rest)*))))
     };
     (@described $role:ident [$($mark:tt)*] $($rest:tt)*) => {
         Some(($crate::record!(@role $role), $crate::record!(@member $($rest)*)))
@@ -225,17 +225,17 @@ macro_rules! record {
     (@role updated) => { FieldRole::Own };
 
     (@member $field:ident: $Type:ty, [$($doc:literal),*], $default:expr) => {
-        $crate::request::input::member_or::<$Type>($crate::values::schema::field_name(stringify!($field)), concat!($($doc),*), &$default)
+        $crate::input::member_or::<$Type>($crate::input::schema::field_name(stringify!($field)), concat!($($doc),*), &$default)
     };
     (@member $field:ident: $Type:ty, [$($doc:literal),*]) => {
-        $crate::request::input::member::<$Type>($crate::values::schema::field_name(stringify!($field)), true, concat!($($doc),*))
+        $crate::input::member::<$Type>($crate::input::schema::field_name(stringify!($field)), true, concat!($($doc),*))
     };
 
     (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
-        $source.required($crate::values::schema::field_name(stringify!($field)), $issues)
+        $source.required($crate::input::schema::field_name(stringify!($field)), $issues)
     };
     (@read input $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty, $default:expr) => {
-        $source.optional($crate::values::schema::field_name(stringify!($field)), $issues, || $default)
+        $source.optional($crate::input::schema::field_name(stringify!($field)), $issues, || $default)
     };
     (@read fixed $($rest:tt)*) => { $crate::record!(@read input $($rest)*) };
     (@read org $source:ident, $issues:ident, $named:ident, $field:ident: $Type:ty) => {
@@ -266,35 +266,35 @@ macro_rules! record {
     (@begun updated $value:expr, $org:ident, $parent:ident, $now:ident) => { $now };
     (@begun $role:ident $value:expr, $org:ident, $parent:ident, $now:ident) => { $value };
 
-    (@change input $Type:ty) => { $crate::records::declaration::Patch<$Type> };
+    (@change input $Type:ty) => { $crate::input::Patch<$Type> };
     (@change later $Type:ty) => { $crate::record!(@change input $Type) };
     (@change $role:ident $Type:ty) => { () };
 
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty, $default:expr) => {
-        $source.change::<$Type>($crate::values::schema::field_name(stringify!($field)), $issues, true)
+        $source.change::<$Type>($crate::input::schema::field_name(stringify!($field)), $issues, true)
     };
     (@read_change input $source:ident, $issues:ident, $field:ident: $Type:ty) => {
-        $source.change::<$Type>($crate::values::schema::field_name(stringify!($field)), $issues, false)
+        $source.change::<$Type>($crate::input::schema::field_name(stringify!($field)), $issues, false)
     };
     (@read_change later $($rest:tt)*) => { $crate::record!(@read_change input $($rest)*) };
     (@read_change $role:ident $source:ident, $issues:ident, $field:ident: $Type:ty $(, $default:expr)?) => { Some(()) };
 
     (@apply input [masks $secret:ident] $value:expr, $change:expr, $default:expr) => {
         match &$change {
-            $crate::records::declaration::Patch::Absent => {}
-            $crate::records::declaration::Patch::Null => $value = $default,
-            $crate::records::declaration::Patch::Set(value) => $value = value.unmasked(stringify!($secret), &$value),
+            $crate::input::Patch::Absent => {}
+            $crate::input::Patch::Null => $value = $default,
+            $crate::input::Patch::Set(value) => $value = value.unmasked(stringify!($secret), &$value),
         }
     };
     (@apply input [$($mark:tt)*] $value:expr, $change:expr, $default:expr) => {
         match &$change {
-            $crate::records::declaration::Patch::Absent => {}
-            $crate::records::declaration::Patch::Null => $value = $default,
-            $crate::records::declaration::Patch::Set(value) => $value = value.clone(),
+            $crate::input::Patch::Absent => {}
+            $crate::input::Patch::Null => $value = $default,
+            $crate::input::Patch::Set(value) => $value = value.clone(),
         }
     };
     (@apply input [$($mark:tt)*] $value:expr, $change:expr) => {
-        if let $crate::records::declaration::Patch::Set(value) = &$change {
+        if let $crate::input::Patch::Set(value) = &$change {
             $value = value.clone();
         }
     };
@@ -352,7 +352,7 @@ macro_rules! record {
     (@filter_member ($($mark:tt)*) $Type:ty, $field:ident) => { None };
 
     (@address (address) $field:ident, $value:expr) => {
-        $crate::records::declaration::MayBeAddress::address(&$value).map(|address| (stringify!($field), address))
+        $crate::table::declaration::MayBeAddress::address(&$value).map(|address| (stringify!($field), address))
     };
     (@address ($($mark:tt)*) $field:ident, $value:expr) => { None };
 
@@ -401,7 +401,7 @@ macro_rules! record {
             const PARAMETER: &'static str = <$Id as $crate::values::id::Id>::PARAMETER;
             const RECORD: Option<&'static str> = Some(stringify!($Name));
 
-            fn key(tenant: &$crate::request::tenant::Tenant, $id: $Key) -> $crate::table::keys::Key {
+            fn key(tenant: &$crate::values::tenant::Tenant, $id: $Key) -> $crate::table::keys::Key {
                 $crate::table::keys::list_row(tenant, &$list_of, $crate::values::id::ordinal($uuid))
             }
 
@@ -410,7 +410,7 @@ macro_rules! record {
             }
 
             fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
-                $crate::records::declaration::Declared::hide(self, item)
+                $crate::table::declaration::Declared::hide(self, item)
             }
 
             $(fn due_partition(&self, id: $Key) -> Option<String> {
@@ -435,12 +435,12 @@ macro_rules! record {
                 $id_at
             }
 
-            $(fn parent(tenant: &$crate::request::tenant::Tenant, of: $Of) -> Option<$crate::records::declaration::Reference> {
+            $(fn parent(tenant: &$crate::values::tenant::Tenant, of: $Of) -> Option<$crate::table::declaration::Reference> {
                 let parameter = <$Of as $crate::values::id::Id>::PARAMETER;
                 $crate::table::stored::reference::<$Parent, _>(tenant, parameter, &of)
             })?
 
-            $(fn pointers(&self, tenant: &$crate::request::tenant::Tenant) -> Vec<$crate::table::keys::Key> {
+            $(fn pointers(&self, tenant: &$crate::values::tenant::Tenant) -> Vec<$crate::table::keys::Key> {
                 $pointers(self, tenant)
             })?
         }

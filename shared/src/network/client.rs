@@ -9,7 +9,7 @@ use crate::values::time::Timestamp;
 
 /// Makes attempts.
 pub trait Client: Send + Sync + Debug {
-    /// See [`Sender::post`](super::sender::Sender::post).
+    /// See [`Sender::post`](crate::delivery::sender::Sender::post).
     fn post<'a>(
         &'a self,
         url: &'a str,

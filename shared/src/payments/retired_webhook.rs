@@ -4,18 +4,18 @@ use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::payment_provider::PaymentProvider;
-use super::{Agency, StoredPaymentWebhook};
+use crate::payments::provider::PaymentProvider;
+use crate::records::agency::{Agency, StoredPaymentWebhook};
 use crate::records::delivery::storage::Due;
 use crate::request::error::Result;
-use crate::request::tenant::Tenant;
-use crate::runtime::schedule::EventContext;
+use crate::request::event::EventContext;
 use crate::table::keys::Key;
 use crate::table::store::from_item;
 use crate::table::stored::{Single, Stored};
 use crate::table::{Table, TableError};
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// The most webhooks removed in one minute, from each partition of the index, and at the same time: one call takes 24 seconds at most.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use crate::network::tls::client_config;
 use crate::records::agency::{PaymentWebhookState, StoredPaymentWebhook};
-use crate::request::error::{Error, Result, chain};
-use crate::runtime::tls::client_config;
+use crate::request::error::{Error, Result};
+use crate::values::cause::chain;
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
 

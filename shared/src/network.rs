@@ -1,4 +1,12 @@
-//! Checks the URL of an endpoint and looks its host up, at registration and before each attempt.
+//! Requests to servers of others: checks the URL of an endpoint and looks its host up, at registration and before each attempt. It links no HTTP client,
+//! so every function may use it.
+//!
+//! - [`address`] is the table of networks that nothing is ever sent to.
+//! - [`client`] is the interface to the HTTP client. [`tls`] says who vouches for a server.
+
+pub mod address;
+pub mod client;
+pub mod tls;
 
 use std::fmt::Debug;
 use std::io;
@@ -10,8 +18,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use url::{Host, Url};
 
-use super::address::Reach;
-use super::client::Client;
+use crate::network::address::Reach;
+use crate::network::client::Client;
 
 /// The longest URL, in characters: one that browsers, proxies and logs accept.
 pub const LONGEST_URL: usize = 2048;
@@ -50,7 +58,7 @@ pub struct Network {
     pub attempt: Duration,
     /// The certificates of the private authorities that vouch for receivers, beside the public ones.
     pub authorities: Option<PathBuf>,
-    /// The HTTP client, behind a trait: only a function that makes a [`Sender`](super::sender::Sender) links one.
+    /// The HTTP client, behind a trait: only a function that makes a [`Sender`](crate::delivery::sender::Sender) links one.
     pub(super) client: Arc<OnceLock<Arc<dyn Client>>>,
 }
 

@@ -8,13 +8,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use serde::Serialize;
 
-pub use limits::{Burst, Limits, RequestsPerSecond, ShownApiKey};
+pub use limits::ShownApiKey;
 
-use crate::records::declaration::Patch;
-use crate::request::error::{Error, Location, Result};
-use crate::request::input::member;
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::input::{Location, Patch, member};
+use crate::request::error::{Error, Result};
 use crate::values::id::{ApiKeyId, OrgId};
-use crate::values::schema::{Schema, Value, extended, titled};
+use crate::values::limits::Burst;
+use crate::values::limits::Limits;
+use crate::values::limits::RequestsPerSecond;
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 

@@ -1,0 +1,66 @@
+//! What a route says of its operation, and which paths are its own.
+
+/// What a key must be allowed to do before the operation runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Any valid key.
+    Read,
+    /// A key whose role is `full`; a read-only one gets 403.
+    Write,
+    /// No key: the signature of the request says who has sent it.
+    Signed,
+    /// No key.
+    Public,
+}
+
+/// One operation's place in the API.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The record that it is about: the package under `functions/`.
+    pub record: &'static str,
+    /// Kebab-case name: binary, file, recorded event. The other spellings derive from it.
+    pub name: &'static str,
+    /// HTTP method, upper case.
+    pub method: &'static str,
+    /// Path as the specification prints it, parameters in braces.
+    pub path: &'static str,
+    /// What the key must be allowed to do.
+    pub access: Access,
+    /// Status of a success.
+    pub success: u16,
+    /// The largest request body, in bytes. A larger one is 413.
+    pub body_limit: usize,
+}
+
+impl Route {
+    /// The path's parameters as `path` fills them, still percent-encoded, or `None` where `path` is not this route's.
+    /// One trailing slash more or less makes no difference.
+    pub fn match_path<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+        let mut given = segments(path);
+        let mut parameters = Vec::new();
+        for wanted in segments(self.path) {
+            let segment = given.next()?;
+            match parameter(wanted) {
+                Some(name) if !segment.is_empty() => parameters.push((name, segment)),
+                None if wanted == segment => {}
+                _ => return None,
+            }
+        }
+        given.next().is_none().then_some(parameters)
+    }
+
+    /// Names of the path's parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        segments(self.path).filter_map(parameter)
+    }
+}
+
+/// The segments of a path, without its trailing slash.
+pub(crate) fn segments(path: &str) -> std::str::Split<'_, char> {
+    path.strip_suffix('/').unwrap_or(path).split('/')
+}
+
+/// The name of the parameter that a segment of a route's path stands for.
+pub(crate) fn parameter(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}

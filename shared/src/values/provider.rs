@@ -1,0 +1,49 @@
+//! Ids of the payment provider, and the order of its events.
+
+use serde::{Deserialize, Serialize};
+
+/// An id or a word of the provider: 1 to 255 visible characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProviderId(String);
+
+impl ProviderId {
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands for it in a key of the table.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
+        hash
+    }
+}
+
+impl TryFrom<String> for ProviderId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let visible = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        visible.then_some(Self(text)).ok_or("an id has 1 to 255 visible characters")
+    }
+}
+
+impl From<ProviderId> for String {
+    fn from(id: ProviderId) -> Self {
+        id.0
+    }
+}
+
+/// The place of an event among those that tell of the same thing. Several are often of the same second: then the `rank` decides, and at last
+/// the id, so that the order in which they come makes no difference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EventOrder {
+    /// When the event happened, in seconds since 1970 began.
+    pub created: i64,
+    /// Of two events of one second, the higher one is the later one.
+    pub rank: u8,
+    /// The event.
+    pub event_id: ProviderId,
+}
