@@ -74,7 +74,7 @@ impl FaultRunOptions {
             seed,
             conversations: 10_000,
             contacts: 10_000,
-            pace: 80,
+            pace: 90,
             times: 15,
             attempt: Duration::from_secs(1),
             call: Duration::from_secs(1),

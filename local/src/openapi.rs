@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::input::Issue;
 use shared::input::schema::{ABOUT, Member, Schema as _, capitalised, described, object, titled};
+use shared::request::idempotency;
+use shared::request::limit::headers;
 use shared::request::pipeline::Description;
 use shared::request::route::{Access, Route};
-use shared::request::{idempotency, limit};
 use shared::routes;
 
 use crate::functions::describe;
@@ -298,10 +299,10 @@ fn response(status: u16, meaning: &str, schema: &Value, recorded: &Map<String, V
     }
     // What the gateway refuses by itself has neither.
     if status == 429 {
-        headers[limit::REMAINING] = json!({"$ref": "#/components/headers/RateLimit"});
+        headers[headers::REMAINING] = json!({"$ref": "#/components/headers/RateLimit"});
     }
     if status == 429 || status < 300 {
-        headers[limit::POLICY] = json!({"$ref": "#/components/headers/RateLimitPolicy"});
+        headers[headers::POLICY] = json!({"$ref": "#/components/headers/RateLimitPolicy"});
     }
     if status == 401 {
         headers["www-authenticate"] = json!({"$ref": "#/components/headers/WwwAuthenticate"});

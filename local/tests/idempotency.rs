@@ -12,8 +12,8 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
+use shared::table::item::from_item;
 use shared::table::keys::{LIST_HEAD, ROWS};
-use shared::table::store::from_item;
 use shared::values::time::Clock;
 
 use crate::exercises::{Further, exercise};

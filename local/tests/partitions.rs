@@ -15,7 +15,7 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
-use shared::table::store::from_item;
+use shared::table::item::from_item;
 use shared::values::time::Clock;
 
 use crate::fixture::{ACME, failure, few, portable, root, valid_call};

@@ -8,7 +8,7 @@ use local::gateway::Answer;
 use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
-use shared::table::store::from_item;
+use shared::table::item::from_item;
 use shared::values::id::{with_flag, with_ordinal};
 
 use crate::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};

@@ -46,6 +46,7 @@ mod records;
 mod redrive;
 mod replay;
 mod reservations;
+mod rooms;
 mod sending;
 mod storage;
 mod stored;

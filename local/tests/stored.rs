@@ -218,7 +218,9 @@ fn declared() -> BTreeSet<String> {
         }
     }
     let mut names = BTreeSet::from(["ApiKeyRecord".to_owned()]);
-    read(&root().join("shared/src/records"), &mut names);
+    for room in ["payments", "records", "request"] {
+        read(&root().join("shared/src").join(room), &mut names);
+    }
     names
 }
 

@@ -1,4 +1,4 @@
-//! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request. It names no record.
+//! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request.
 //!
 //! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
 //! the address out: `signature` makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
@@ -278,6 +278,6 @@ mod tests {
         let key = ObjectKey::of(&tenant, Uuid::max());
         assert_eq!(key.0, "00000000-0000-0000-0000-000000000000/ffffffff-ffff-ffff-ffff-ffffffffffff");
         let refused = bucket(SdkConfig::builder()).download(&key, Timestamp::from_unix_millis(0)).await.unwrap_err();
-        assert_eq!(refused.to_string(), "internal: bucket: no credentials");
+        assert_eq!(refused.to_string(), "bucket: no credentials");
     }
 }

@@ -1,9 +1,10 @@
 //! Reads path, query and body as pydantic 2 does in lax mode: it reports all issues at once, in the words of pydantic.
 //!
-//! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](crate::input) declares a set once and derives the struct,
+//! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](macro@crate::input) declares a set once and derives the struct,
 //! the reader and the JSON schema. The words themselves are the constants of [`words`].
 
 mod issue;
+mod object;
 mod parse;
 pub mod schema;
 pub mod words;
@@ -178,7 +179,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
     }
 }
 
-/// A set of named values, declared by [`input!`](crate::input).
+/// A set of named values, declared by [`input!`](macro@crate::input).
 pub trait Input: Sized + Send + 'static {
     /// Whether the set has any values. If it has none, the body is not read.
     const EXPECTED: bool = true;

@@ -1,14 +1,22 @@
-//! What all functions share. From the outside in:
+//! What all functions share, room by room. A room uses those before it in this list, and no others: `local/tests/rooms.rs` reads the imports.
 //!
-//! - [`routes`] and [`reactions`] are the two tables: what answers a request, and what follows from a change.
-//!   [`redrive`] does again what could not follow.
-//! - [`records`] declares every record, with its rules and changes of state. [`operations`] are the plain ones, the same for all records.
-//! - [`request`] is what every request goes through: authentication, input, the pipeline, the answer, every failure.
-//! - [`table`] is the single DynamoDB table: lists, filters, transactions, and the only calls of the SDK. It names no record.
+//! - [`input`](mod@input) reads what a caller sends: where it is, what is wrong with it, its schema.
+//! - [`values`] is what records and requests are made of: ids, points in time, free-form JSON, secrets, organisations, limits.
+//! - [`network`] says which servers of others may be reached, and how.
+//! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and the only calls of the SDK. It names no record.
 //! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and what Lambda keeps there.
+//! - [`request`] is what every request goes through: authentication, limits, the pipeline, the answer, every failure.
+//! - [`operations`] are the plain ones, the same for all records.
+//! - [`records`] declares every record, with its rules and changes of state.
+//! - `tags` says what can be tagged.
+//! - `ownership` says what belongs to what.
+//! - [`payments`] is the payment provider: its API and its events.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
+//! - [`routes`] is the table of what answers a request.
+//! - [`reactions`] is the table of what follows from a change.
+//! - [`redrive`] does again what could not follow.
 //! - [`mcp`] serves the operations as tools of agents.
-//! - [`runtime`] is Lambda itself: logging, configuration, clients, and the kinds of functions. [`values`] is what records are made of.
+//! - [`runtime`] is Lambda itself: logging, clients, and the kinds of functions.
 
 #![warn(missing_docs)]
 
@@ -18,6 +26,7 @@ pub mod input;
 pub mod mcp;
 pub mod network;
 pub mod operations;
+mod ownership;
 pub mod payments;
 pub mod reactions;
 pub mod records;
@@ -26,6 +35,7 @@ pub mod request;
 pub mod routes;
 pub mod runtime;
 pub mod table;
+mod tags;
 pub mod values;
 
 /// What an operation needs.

@@ -1,7 +1,7 @@
 //! What every request goes through, from the outside in, and what every event goes through.
 //!
 //! - [`route`] is an operation's place in the API. [`http`] turns both event formats of API Gateway into one request.
-//! - [`authentication`] says who calls, by an [`api_key`], [`limit`] how much the caller may send.
+//! - [`authentication`] finds the [`caller`] by an [`api_key`], [`limit`] how much the caller may send.
 //! - [`pipeline`] is the order of the steps, and the trait that an operation implements.
 //! - [`signed`] is the same for requests that are signed and have no key.
 //! - [`response`] makes the answer, [`error`] every failure.
@@ -10,6 +10,7 @@
 
 pub mod api_key;
 pub mod authentication;
+pub mod caller;
 pub mod claim;
 pub mod config;
 pub mod context;

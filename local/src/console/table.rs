@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use maud::{Markup, html};
 use serde_json::Value;
+use shared::table::item::{Item, key_of};
 use shared::table::keys::{PK, SK};
-use shared::table::store::{Item, key_of};
 
 use super::markup::{pretty, rows};
 use super::{Asked, Console, ROWS, Shown};

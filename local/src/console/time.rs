@@ -11,8 +11,8 @@ use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use shared::table::item::{Item, key_of};
 use shared::table::keys::{DUE_INDEX, TTL};
-use shared::table::store::{Item, key_of};
 use shared::values::time::Timestamp;
 
 use super::Console;

@@ -3,7 +3,8 @@
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::records::delivery::DeliveryState;
-use crate::records::delivery::storage::{Due, delivery_of};
+use crate::records::delivery::storage::delivery_of;
+use crate::records::due::Due;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
 use crate::table::keys::Key;

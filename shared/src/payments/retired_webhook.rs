@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::payments::provider::PaymentProvider;
 use crate::records::agency::{Agency, StoredPaymentWebhook};
-use crate::records::delivery::storage::Due;
+use crate::records::due::Due;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
+use crate::table::item::from_item;
 use crate::table::keys::Key;
-use crate::table::store::from_item;
 use crate::table::stored::{Single, Stored};
 use crate::table::{Table, TableError};
 use crate::values::id::AgencyId;

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
-use crate::table::cascade::{Owned, Owner, Step, rows};
-use crate::table::declaration::Reference;
 use crate::table::keys::Key;
-use crate::table::stored::Listed as _;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::{JsonObject, is_masked};
 use crate::values::secret::Secret;
@@ -80,16 +77,6 @@ crate::record! {
         parent agency_id: AgencyId,
         /// Key of the plan at the payment provider.
         input plan_lookup_key: Option<String> = None,
-    }
-}
-
-impl Owner for Agency {
-    const STEPS: &'static [Step] = &[rows::<BillingPlan>];
-}
-
-impl Owned for BillingPlan {
-    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
-        Self::parent(tenant, self.agency_id).into_iter().collect()
     }
 }
 

@@ -4,11 +4,7 @@ use serde_json::{Value, json};
 
 use crate::input::schema::Schema;
 use crate::input::{Issues, Location, Parse, Raw, words};
-use crate::records::datasource::DatasourceLink;
-use crate::records::intent::IntentLink;
-use crate::records::tag::Link;
 use crate::records::webhook::Webhook;
-use crate::table::cascade::{Owner, Step, links, rows};
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
 
@@ -112,8 +108,4 @@ crate::record! {
         /// Language model.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }
-}
-
-impl Owner for Assistant {
-    const STEPS: &'static [Step] = &[rows::<DatasourceLink>, rows::<IntentLink>, links::<Link, Self>];
 }

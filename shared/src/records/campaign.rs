@@ -22,7 +22,7 @@ pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign};
 pub use staged::{AddedContacts, MoreContacts};
 pub use storage::Earlier;
-pub use text::{CampaignText, SaidAt, TextOf};
+pub use text::{CampaignText, SaidAt, TextOf, remove_contacts};
 
 use std::collections::HashSet;
 
@@ -32,8 +32,7 @@ use uuid::Uuid;
 
 use crate::input::schema::Schema;
 use crate::input::{Between, Issues, Location, Parse, Raw, Source, bounded_list, words};
-use crate::records::campaign::storage::run_pointer;
-use crate::records::delivery::storage::Due;
+use crate::records::due::Due;
 use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Result};
 use crate::table::Fingerprint;
@@ -269,6 +268,11 @@ impl Campaign {
         let (kind, msg) = words::MISSING;
         Error::invalid(Location::body().name("message").issue(kind, msg))
     }
+}
+
+/// The pointer that leads from a run to its campaign.
+pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
+    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
 }
 
 impl Campaign {

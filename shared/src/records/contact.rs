@@ -7,8 +7,6 @@ pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewCo
 pub use upsert::{ContactFields, ContactQuery, Upsert};
 
 use crate::records::contact_point::{Email, PhoneNumber};
-use crate::records::tag::Link;
-use crate::table::cascade::{Owner, Step, links};
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -50,8 +48,4 @@ impl Contact {
             updated_at: now,
         }
     }
-}
-
-impl Owner for Contact {
-    const STEPS: &'static [Step] = &[links::<Link, Self>];
 }

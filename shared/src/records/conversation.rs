@@ -14,10 +14,9 @@ use crate::input::{Location, member};
 use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
 use crate::records::conversation::storage::thread;
-use crate::records::tag::Link;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
-use crate::table::cascade::{Owner, Partitions, Step, items, links};
+use crate::table::cascade::Partitions;
 use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
 use crate::table::page::Page;
@@ -174,10 +173,6 @@ impl Conversation {
         let between = self.widget_id.zip(self.contact_id);
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
     }
-}
-
-impl Owner for Conversation {
-    const STEPS: &'static [Step] = &[items::<Self>, links::<Link, Self>];
 }
 
 impl Partitions for Conversation {

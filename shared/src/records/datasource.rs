@@ -3,11 +3,8 @@
 pub mod files;
 
 use crate::records::assistant::Assistant;
-use crate::records::tag::Link;
-use crate::table::cascade::{Links, Owned, Owner, Step, links, rows};
-use crate::table::declaration::{Declared as _, Reference};
+use crate::table::cascade::Links;
 use crate::table::keys::Key;
-use crate::table::stored::Listed as _;
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -105,22 +102,6 @@ impl DatasourceLink {
 impl Links<Datasource> for DatasourceLink {
     fn partition(datasource: Uuid) -> String {
         format!("DATASOURCE_LINK#{datasource}")
-    }
-}
-
-impl Owner for Datasource {
-    const STEPS: &'static [Step] = &[rows::<DatasourceFile>, links::<DatasourceLink, Self>, links::<Link, Self>];
-}
-
-impl Owned for DatasourceFile {
-    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
-        Self::parent(tenant, self.datasource_id).into_iter().collect()
-    }
-}
-
-impl Owned for DatasourceLink {
-    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
-        self.references(tenant).into_iter().chain(Self::parent(tenant, self.assistant_id)).collect()
     }
 }
 

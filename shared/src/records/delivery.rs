@@ -13,7 +13,8 @@ use crate::input::schema::{Schema, Value};
 use crate::records::campaign::Campaign;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
-use crate::records::delivery::storage::{Due, deferred_partition};
+use crate::records::delivery::storage::deferred_partition;
+use crate::records::due::Due;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };

@@ -1,8 +1,6 @@
 //! Forms, which an assistant fills in with a person, field by field.
 
-use crate::records::tag::Link;
 use crate::records::webhook::Webhook;
-use crate::table::cascade::{Owner, Step, links};
 use crate::values::id::{FormId, OrgId, WebhookId};
 use crate::values::json::{JsonArray, JsonObject};
 use crate::values::time::Timestamp;
@@ -37,8 +35,4 @@ crate::record! {
         /// When it last changed.
         updated updated_at: Timestamp,
     }
-}
-
-impl Owner for Form {
-    const STEPS: &'static [Step] = &[links::<Link, Self>];
 }

@@ -1,11 +1,8 @@
 //! Intents: the wishes of a person that an assistant recognises, and their links to assistants.
 
 use crate::records::assistant::Assistant;
-use crate::records::tag::Link;
-use crate::table::cascade::{Links, Owned, Owner, Step, links};
-use crate::table::declaration::{Declared as _, Reference};
+use crate::table::cascade::Links;
 use crate::table::keys::Key;
-use crate::table::stored::Listed as _;
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -53,16 +50,6 @@ impl IntentLink {
 impl Links<Intent> for IntentLink {
     fn partition(intent: Uuid) -> String {
         format!("INTENT_LINK#{intent}")
-    }
-}
-
-impl Owner for Intent {
-    const STEPS: &'static [Step] = &[links::<IntentLink, Self>, links::<Link, Self>];
-}
-
-impl Owned for IntentLink {
-    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
-        self.references(tenant).into_iter().chain(Self::parent(tenant, self.assistant_id)).collect()
     }
 }
 

@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
-use crate::records::delivery::Delivery;
 use crate::request::error::{Error, Result};
-use crate::table::cascade::{Owner, Step, rows};
 use crate::table::declaration::Declared;
 use crate::values::id::WebhookId;
 use crate::values::secret::Secret;
@@ -130,8 +128,4 @@ impl Webhook {
         let valid = self.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|expires| now < expires));
         valid.map(|secret| &secret.secret).collect()
     }
-}
-
-impl Owner for Webhook {
-    const STEPS: &'static [Step] = &[rows::<Delivery>];
 }

@@ -2,10 +2,7 @@
 
 use crate::input::Location;
 use crate::records::assistant::Assistant;
-use crate::records::campaign::remove_deliveries;
-use crate::records::tag::Link;
 use crate::request::error::{Error, Result};
-use crate::table::cascade::{Owner, Step, items, links};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::time::Timestamp;
@@ -153,8 +150,4 @@ impl Widget {
     fn conflict(kind: &'static str, message: &'static str) -> Error {
         Error::Conflict { at: Location::path().name("widget_id"), kind, message }
     }
-}
-
-impl Owner for Widget {
-    const STEPS: &'static [Step] = &[remove_deliveries, items::<Self>, links::<Link, Self>];
 }

@@ -5,29 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
-use crate::request::api_key::Role;
 use crate::request::api_key::{ApiKey, ApiKeyRecord, KeyHash};
+use crate::request::caller::Caller;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::table::store::Store;
-use crate::values::id::ApiKeyId;
-use crate::values::limits::Limits;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
-
-/// Who calls.
-#[derive(Debug, Clone, Copy)]
-pub struct Caller {
-    /// The organisation of the key.
-    pub tenant: Tenant,
-    /// What the key may do.
-    pub role: Role,
-    /// The key.
-    pub key: ApiKeyId,
-    /// How much the callers of the key may send.
-    pub limits: Limits,
-}
 
 /// Seconds for which a process trusts a good key without asking again. A revoked key may work for as long.
 const TRUST_GOOD: i64 = 30;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::table::store::{from_item, number, values};
-use crate::table::transaction::Cancelled;
+use crate::table::error::Cancelled;
+use crate::table::item::{from_item, number, values};
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::bytes::Bytes;
 use crate::values::time::Timestamp;

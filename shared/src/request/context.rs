@@ -1,4 +1,4 @@
-//! What a handler may touch: the caller, the table, the clock, ids, the configuration. Nothing else.
+//! What a handler may touch: the caller's organisation, its table, the clock, ids, and the service of the process.
 
 use uuid::Uuid;
 

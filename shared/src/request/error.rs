@@ -8,7 +8,7 @@ use crate::bucket::BucketError;
 use crate::input::Issue;
 use crate::input::Issues;
 use crate::input::Location;
-use crate::request::limit;
+use crate::request::limit::headers;
 use crate::table::TableError;
 use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
@@ -115,8 +115,8 @@ impl Error {
             Self::Unavailable(_) | Self::IdempotencyKeyInUse => vec![("retry-after", "1".to_owned())],
             Self::RateLimited { limits, seconds, .. } => vec![
                 ("retry-after", seconds.to_string()),
-                (limit::REMAINING, limit::nothing_left(*seconds)),
-                (limit::POLICY, limit::policy(*limits)),
+                (headers::REMAINING, headers::nothing_left(*seconds)),
+                (headers::POLICY, headers::policy(*limits)),
             ],
             _ => Vec::new(),
         }

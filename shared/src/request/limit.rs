@@ -2,6 +2,7 @@
 //!
 //! A process that sees few requests of a key decides alone ([`share`]), and costs nothing. `docs/adr/0026-limits-per-key.md` has the bound.
 
+pub mod headers;
 pub mod share;
 
 use std::num::NonZeroUsize;
@@ -9,14 +10,13 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
-use crate::request::authentication::Caller;
+use crate::request::caller::Caller;
 use crate::request::error::{Error, Result};
 use crate::request::limit::share::{Decision, SECOND, Share, capacity, interval};
 use crate::table::keys::rate;
 use crate::table::store::Store;
 use crate::table::tokens::{Taken, Withdrawal};
 use crate::values::id::ApiKeyId;
-use crate::values::limits::Limits;
 use crate::values::time::Timestamp;
 
 /// The keys whose shares a process remembers. The least recently used one is forgotten first, and begins anew.
@@ -88,19 +88,4 @@ impl Limiter {
 fn refusal(caller: &Caller, wait: i64) -> Error {
     let seconds = ((wait + SECOND - 1) / SECOND).max(1);
     Error::RateLimited { key: caller.key, limits: caller.limits, seconds }
-}
-
-/// The name of the header that says what the limit is.
-pub const POLICY: &str = "ratelimit-policy";
-/// The name of the header that says what is left of it.
-pub const REMAINING: &str = "ratelimit";
-
-/// The limit, as a structured field of `draft-ietf-httpapi-ratelimit-headers`: so many requests in so many seconds.
-pub fn policy(limits: Limits) -> String {
-    format!(r#""key";q={};w={}"#, limits.burst, limits.window())
-}
-
-/// That nothing is left of it for so many seconds.
-pub fn nothing_left(seconds: i64) -> String {
-    format!(r#""key";r=0;t={seconds}"#)
 }

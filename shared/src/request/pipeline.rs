@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::input::{Input, Issue, Issues, Location, Source, settle, words};
 use crate::request::api_key::Role;
-use crate::request::authentication::{Caller, authenticate};
+use crate::request::authentication::authenticate;
+use crate::request::caller::Caller;
 use crate::request::context::{Context, Service};
 use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};

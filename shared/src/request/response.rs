@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::input::schema::{Member, Schema, object, titled};
 use crate::request::error::{Error, Result};
-use crate::request::limit;
+use crate::request::limit::headers;
 use crate::table::page::Page;
 use crate::values::limits::Limits;
 
@@ -153,7 +153,7 @@ impl Response {
     #[must_use]
     pub fn limited(mut self, limits: Limits) -> Self {
         if self.status < 300 {
-            self.headers.push((limit::POLICY, limit::policy(limits)));
+            self.headers.push((headers::POLICY, headers::policy(limits)));
         }
         self
     }

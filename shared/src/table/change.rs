@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_dynamo::{AttributeValue, Item};
 
-use crate::table::TableError;
+use crate::table::error::TableError;
 use crate::table::keys::{Key, PK, RECORD, SK};
 use crate::values::time::Timestamp;
 

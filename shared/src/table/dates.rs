@@ -1,32 +1,11 @@
-//! Filters of lists by the time at which rows were made: `date_from` and `date_to`.
-//!
-//! Rows stand in the order of their ordinals, and the times at which they were made are nearly in that order, but not quite: a request takes
-//! its time, and its ordinal a moment later; a request that is executed again keeps its time. So each block of a set has a *span*, the
-//! earliest and the latest time of all rows that were ever in it, and its section repeats the span beside the count. A block whose span
-//! lies within the dates counts as a whole, and one whose span lies outside not at all. Of the others, hardly more than the two at the
-//! edges, the times of the rows themselves are read.
+//! The dates by which lists can be filtered, `date_from` and `date_to`, and the span of some times.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use serde::Deserialize;
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::input::schema::Member;
 use crate::input::{Issues, Source, member};
-use crate::table::item::{Item, number, text};
-use crate::table::keys::{Key, NEIGHBOURS, list_row};
-use crate::table::list::{BLOCK, numbers_of};
-use crate::table::meter::Unit;
-use crate::table::retry::failure;
-use crate::table::store::{Store, units};
-use crate::table::{Table, TableError, readable};
+use crate::table::item::{Item, number};
 use crate::values::time::{DateOrTime, Timestamp};
-
-/// Rows of a block that one query reads, which lie in the same partition: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
-const PART: u64 = NEIGHBOURS;
-/// Parts that are read at the same time: those of two blocks.
-const CONCURRENT_PARTS: usize = 16;
 
 /// The times at which the wanted rows were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,7 +51,7 @@ impl Dates {
     }
 
     /// Whether they may contain a time of `span`.
-    fn meet(&self, span: Span) -> bool {
+    pub(super) fn meet(&self, span: Span) -> bool {
         self.from.is_none_or(|from| from <= span.last) && self.to.is_none_or(|to| span.first < to)
     }
 }
@@ -80,8 +59,8 @@ impl Dates {
 /// The earliest and the latest of some times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    first: Timestamp,
-    last: Timestamp,
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
 }
 
 impl Span {
@@ -106,88 +85,5 @@ impl Span {
     pub(super) fn attributes(&self, first: &str, last: &str) -> [(String, AttributeValue); 2] {
         let attribute = |name: &str, time: Timestamp| (name.to_owned(), number(time.unix_millis()));
         [attribute(first, self.first), attribute(last, self.last)]
-    }
-}
-
-impl Dates {
-    /// Takes the blocks from `counts`, those of a set, that have no row made within the dates. Returns those that have such rows, and perhaps
-    /// others too. The items are sections, or volumes, by how their sort keys begin; then it does the same with sections.
-    pub(super) fn narrow(&self, items: &[Item], key: &str, counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
-        if self.are_open() {
-            return BTreeSet::new();
-        }
-        let (firsts, lasts) = (numbers_of::<i64>(items, key, 'f'), numbers_of::<i64>(items, key, 'l'));
-        let span = |block: &u64| {
-            let time = |times: &BTreeMap<u64, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
-            Some(Span { first: time(&firsts)?, last: time(&lasts)? })
-        };
-        counts.retain(|block, count| *count > 0 && span(block).is_none_or(|span| self.meet(span)));
-        let whole = |block: &u64| span(block).is_some_and(|span| self.contain(span.first) && self.contain(span.last));
-        counts.keys().copied().filter(|block| !whole(block)).collect()
-    }
-}
-
-impl Table {
-    /// The ordinals of the rows in these blocks of `list` that were made within `dates`, block by block.
-    pub(super) async fn made_within(
-        &self,
-        list: &str,
-        blocks: &BTreeSet<u64>,
-        dates: &Dates,
-    ) -> Result<BTreeMap<u64, BTreeSet<u64>>, TableError> {
-        let parts = blocks.iter().flat_map(|block| (0..BLOCK / PART).map(move |part| (*block, part * PART)));
-        // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
-        let parts: Vec<_> = parts.map(|(block, first)| self.part_made_within(list, block, first, dates)).collect();
-        let mut within: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-        let mut parts = stream::iter(parts).buffer_unordered(CONCURRENT_PARTS);
-        while let Some((block, ordinals)) = parts.try_next().await? {
-            within.entry(block).or_default().extend(ordinals);
-        }
-        Ok(within)
-    }
-
-    /// The same of the rows of a part of a block.
-    async fn part_made_within(
-        &self,
-        list: &str,
-        block: u64,
-        first: u64,
-        dates: &Dates,
-    ) -> Result<(u64, Vec<u64>), TableError> {
-        #[derive(Deserialize)]
-        struct Made {
-            sk: String,
-            created_at: Timestamp,
-        }
-        let key = |offset: u64| list_row(&self.tenant, list, block * BLOCK + offset);
-        let rows = self.store.query_attributes(&key(first), &key(first + PART - 1), "sk, created_at").await?;
-        let made: Vec<Made> = readable(rows);
-        let within = made.into_iter().filter(|made| dates.contain(made.created_at));
-        Ok((block, within.filter_map(|made| made.sk.parse().ok()).collect()))
-    }
-}
-
-impl Store {
-    /// These attributes of the items of a partition from one key to another. An item that was written in the last second may be missing, at half the
-    /// price.
-    async fn query_attributes(&self, from: &Key, to: &Key, attributes: &'static str) -> Result<Vec<Item>, TableError> {
-        let (mut items, mut start) = (Vec::new(), None);
-        loop {
-            let call = self.client.query().table_name(&*self.table_name).projection_expression(attributes);
-            let call = call.key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to");
-            let call = call.expression_attribute_values(":pk", text(&from.pk));
-            let call = call.expression_attribute_values(":from", text(&from.sk));
-            let call = call.expression_attribute_values(":to", text(&to.sk)).set_exclusive_start_key(start.take());
-            let under_way = self.calls.begin(&self.meter).await;
-            let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
-            let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-            under_way.end(Unit::Read, units(consumed));
-            let output = result.map_err(|error| failure(&error))?;
-            items.extend(output.items.unwrap_or_default());
-            start = output.last_evaluated_key;
-            if start.is_none() {
-                return Ok(items);
-            }
-        }
     }
 }

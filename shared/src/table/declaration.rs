@@ -58,18 +58,18 @@
 //! `, pointers f` names the function that returns the pointers of a record. `, due f` names the function that returns its partition in
 //! the index `Due`.
 
+mod choice;
 mod macros;
 
 use uuid::Uuid;
 
-use crate::input::Patch;
 use crate::input::schema::{Member, Schema, Value, object, titled};
-use crate::input::{Input, Issues, Source, input_member, null_means};
+use crate::input::{Input, Issues, Patch, Source, input_member, null_means};
 use crate::network::LONGEST_URL;
-use crate::table::TableError;
+use crate::table::error::TableError;
 use crate::table::filters::Term;
+use crate::table::item::Item;
 use crate::table::keys::Key;
-use crate::table::store::Item;
 use crate::table::unique::UniqueValue;
 use crate::values::id::{Id, OrgId};
 use crate::values::tenant::Tenant;

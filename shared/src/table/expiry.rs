@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::table::item::{Item, number, values};
+use crate::table::error::{Cancelled, TableError};
+use crate::table::item::{Item, key_of, number, values};
 use crate::table::keys::{Key, SECTION_KEY, list_block, list_head, list_section};
-use crate::table::list::{BLOCK, CUT, NEXT, Ordinals, SECTION, first_ordinal, holes_of, index_of};
-use crate::table::store::key_of;
-use crate::table::transaction::Cancelled;
-use crate::table::{Table, TableError};
+use crate::table::list::{holes_of, index_of};
+use crate::table::ordinals::{BLOCK, CUT, NEXT, Ordinals, SECTION, first_ordinal};
+use crate::table::part::Table;
 
 /// The most ordinals that become holes in one transaction: its condition has room for a hundred.
 const AT_ONCE: usize = 100;

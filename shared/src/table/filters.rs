@@ -12,11 +12,12 @@
 //! [`dates`](crate::table::dates).
 //!
 //! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
-//! ([`Table::follow`](crate::table::Table::follow)), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
+//! ([`Table::follow`](crate::table::part::Table::follow)), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
 //! A change says only which rows to read. A row is put into the sets of the terms that it has now. So a change that is handled late or twice does
 //! no harm.
 
 mod block;
+mod dates;
 mod follow;
 mod select;
 

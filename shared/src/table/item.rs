@@ -7,9 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::table::TableError;
+use crate::table::error::{TableError, broken};
 use crate::table::keys::{Key, PK, SK};
-use crate::table::store::broken;
 
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -92,4 +91,25 @@ pub fn from_item<R: DeserializeOwned>(item: Item) -> Result<R, TableError> {
 /// The key of `item`.
 pub fn key_of(item: &Item) -> Option<Key> {
     Some(Key { pk: item.get(PK)?.as_s().ok()?.clone(), sk: item.get(SK)?.as_s().ok()?.clone() })
+}
+
+/// Whether `item` has this id, where one is asked for.
+pub(crate) fn has_id(item: &Item, id: Option<Uuid>) -> bool {
+    id.is_none_or(|id| item.get("id") == Some(&text(id)))
+}
+
+/// The records that `items` hold. One that cannot be read is left out and logged: it must not take its whole page along. An alarm
+/// counts these lines.
+pub(crate) fn readable<R: DeserializeOwned>(items: impl IntoIterator<Item = Item>) -> Vec<R> {
+    let read = |item: Item| {
+        let key = key_of(&item);
+        from_item(item).inspect_err(|error| unreadable(key.as_ref(), error)).ok()
+    };
+    items.into_iter().filter_map(read).collect()
+}
+
+/// Logs that the item at `key` cannot be read.
+pub(crate) fn unreadable(key: Option<&Key>, cause: &dyn std::fmt::Display) {
+    let (pk, sk) = key.map(|key| (key.pk.as_str(), key.sk.as_str())).unwrap_or_default();
+    tracing::error!(pk, sk, %cause, "unreadable item");
 }

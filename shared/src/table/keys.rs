@@ -1,4 +1,4 @@
-//! The keys of the single table.
+//! The keys of the single table: their form, and those of lists, filters, token buckets and markers. The key of a record stands with the record.
 //!
 //! A partition key begins with the caller's organisation, and only a [`Tenant`] can write it; API keys, and what leads to an agency with a
 //! webhook at the payment provider, are alone found before the organisation is known, and token buckets belong to a key. The rows of a list

@@ -26,75 +26,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{BoxFuture, try_join_all};
 
+use crate::table::error::TableError;
+use crate::table::item::Item;
 use crate::table::keys::{SECTION_KEY, SK, list_block, list_head, list_row, list_rows_between};
+use crate::table::ordinals::BLOCK;
+use crate::table::ordinals::Ordinals;
+use crate::table::ordinals::SECTION;
+use crate::table::ordinals::first_ordinal;
 use crate::table::page::{ListQuery, Page, PageQuery};
+use crate::table::part::Table;
 use crate::table::query::Found;
 use crate::table::reservation::Token;
-use crate::table::store::Item;
 use crate::table::stored::Listed;
-use crate::table::{Table, TableError};
 use crate::values::id::{SPREAD, ordinal};
-
-/// Ordinals of a block: its set stays under 1 KB, a write unit, until a third of it is gone.
-pub(crate) const BLOCK: u64 = 1024;
-/// Blocks of a section, and sections of a volume.
-pub(crate) const SECTION: u64 = 32;
-/// The attribute of a head that is the ordinal of the next row.
-pub(super) const NEXT: &str = "next_ordinal";
-/// The attribute of a head that is the ordinal at which the rows end that are not spread.
-pub(super) const SPREAD_FROM: &str = "spread_from";
-/// The attribute of a head that says how many ordinals are cut off.
-pub(super) const CUT: &str = "cut";
-
-/// The ordinals that a list has given out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ordinals {
-    /// The ordinal that the next row gets.
-    pub next: u64,
-    /// Where the rows are spread: the ordinal behind the last one that is not.
-    spread_from: Option<u64>,
-    /// How many are cut off: they are the first ones, and have no rows any more. A whole number of sections.
-    pub(super) cut: u64,
-}
-
-impl Ordinals {
-    /// What a head says of them.
-    pub fn of(head: Option<&Item>) -> Self {
-        let number = |name: &str| head.and_then(|head| read(head.get(name)?));
-        let (next, cut) = (number(NEXT).unwrap_or_default(), number(CUT).unwrap_or_default());
-        Self { next, spread_from: number(SPREAD_FROM), cut }
-    }
-
-    /// How many they are.
-    pub fn count(self) -> u64 {
-        self.place(self.next)
-    }
-
-    /// How many are before this one.
-    pub(super) fn place(self, ordinal: u64) -> u64 {
-        match self.spread_from {
-            Some(from) if ordinal >= SPREAD => ordinal - SPREAD + from,
-            Some(from) => ordinal.min(from),
-            None => ordinal,
-        }
-    }
-
-    /// How many lie in this block, once all of them are given out.
-    pub(super) fn of_block(self, block: u64) -> u64 {
-        self.place(first_ordinal(block + 1)) - self.place(first_ordinal(block))
-    }
-
-    /// The one with so many before it.
-    pub fn nth(self, place: u64) -> u64 {
-        match self.spread_from {
-            Some(from) if place >= from => SPREAD + place - from,
-            _ => place,
-        }
-    }
-}
 
 /// A list's head and sections, as one query reads them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -191,15 +137,6 @@ impl Index {
 fn nth_row(block: u64, holes: &BTreeSet<u64>, rank: u64) -> Option<u64> {
     let within = (0..BLOCK).filter(|offset| !holes.contains(offset)).nth(usize::try_from(rank).ok()?)?;
     Some(first_ordinal(block) + within)
-}
-
-/// The ordinal at which `block` begins.
-pub(crate) const fn first_ordinal(block: u64) -> u64 {
-    block * BLOCK
-}
-
-fn read(value: &AttributeValue) -> Option<u64> {
-    value.as_n().ok()?.parse().ok()
 }
 
 /// The counts of blocks in the items of sections, or of sections in those of volumes, by how their sort keys begin. Other items are left out.

@@ -2,13 +2,14 @@
 //! only where there is none yet.
 
 use crate::table::declaration::Reference;
+use crate::table::error::{Cancelled, TableError};
+use crate::table::item::{made_id, text};
 use crate::table::keys::Key;
 use crate::table::page::{Page, PageQuery};
+use crate::table::part::Table;
 use crate::table::rows::{NewRow, Required};
-use crate::table::store::{made_id, text};
 use crate::table::stored::{Listed, Stored};
-use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError};
+use crate::table::transaction::{Transaction, Write};
 use crate::values::id::ordinal;
 
 impl Table {

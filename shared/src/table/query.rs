@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::table::TableError;
 use crate::table::call::UnderWay;
+use crate::table::error::TableError;
 use crate::table::item::{Item, key_of, text};
 use crate::table::keys::{DUE_INDEX, Key};
 use crate::table::meter::Unit;

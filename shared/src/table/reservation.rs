@@ -24,13 +24,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
+use crate::table::error::{Cancelled, TableError};
+use crate::table::item::{number, values};
 use crate::table::keys::{Key, list_head};
-use crate::table::list::{NEXT, Ordinals, SPREAD_FROM};
+use crate::table::ordinals::{NEXT, Ordinals, SPREAD_FROM};
+use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
-use crate::table::store::{number, values};
 use crate::table::stored::Listed;
-use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError};
+use crate::table::transaction::{Transaction, Write};
 use crate::values::id::SPREAD;
 pub(crate) use token::Token;
 

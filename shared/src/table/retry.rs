@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 
-use crate::table::TableError;
+use crate::table::error::TableError;
 use crate::values::cause::chain;
 
 /// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.

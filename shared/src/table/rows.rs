@@ -7,14 +7,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::table::declaration::Reference;
+use crate::table::error::{Cancelled, TableError};
+use crate::table::holders::taken;
+use crate::table::item::{Item, from_item, has_id, made_id, number, text, values};
 use crate::table::keys::{Key, list_block, list_section};
-use crate::table::list::{BLOCK, SECTION};
+use crate::table::ordinals::{BLOCK, SECTION};
+use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
-use crate::table::store::{Item, TRANSACTION_LIMIT, from_item, made_id, number, text, values};
-use crate::table::stored::Listed;
-use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::unique::taken;
-use crate::table::{Table, TableError, has_id, is_proven};
+use crate::table::store::TRANSACTION_LIMIT;
+use crate::table::stored::{Listed, is_proven};
+use crate::table::transaction::{Transaction, Write};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
 

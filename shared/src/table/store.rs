@@ -1,5 +1,5 @@
-//! The calls of the SDK about single items and batches, each in one place, with what they cost and how they fail. Queries and transactions
-//! have files of their own; nothing else calls the SDK.
+//! The calls of the SDK about single items and batches, each in one place, with what they cost and how they fail. Queries, transactions, tokens and
+//! the times of rows have files of their own in this room, and no other room calls the SDK.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,13 +18,15 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
-use crate::table::TableError;
+use crate::table::error::broken;
+use crate::table::error::{Cancelled, TableError};
+use crate::table::item::Item;
+use crate::table::item::key_of;
+use crate::table::item::made_id;
 use crate::table::keys::Key;
 use crate::table::meter::{Meter, Unit};
 use crate::table::recent::Recent;
 use crate::table::retry::{Backoff, LostAnswer, PATIENCE, failure, is_conflict};
-use crate::table::transaction::Cancelled;
-use crate::values::cause::chain;
 
 /// The most actions of a transaction.
 pub const TRANSACTION_LIMIT: usize = 100;
@@ -36,8 +38,6 @@ pub const BATCH_WRITE_LIMIT: usize = 25;
 pub(crate) const EXISTS: &str = "attribute_exists(pk)";
 
 use crate::table::call::{Calls, UnderWay};
-pub(crate) use crate::table::item::made_id;
-pub use crate::table::item::{Item, from_item, hide, key_of, null, number, text, to_item, values};
 
 /// The table. Clones share the connection; each request has one with a meter of its own.
 #[derive(Debug, Clone)]
@@ -413,8 +413,4 @@ impl Store {
 
 pub(super) fn units(consumed: Option<&ConsumedCapacity>) -> f64 {
     consumed.and_then(|consumed| consumed.capacity_units).unwrap_or_default()
-}
-
-pub(super) fn broken(error: impl std::error::Error) -> TableError {
-    TableError::Broken(chain(&error))
 }

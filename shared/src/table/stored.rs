@@ -1,7 +1,7 @@
 //! Where a record stands in the table: alone, or in a list.
 //!
 //! The two must not be confused. What is [`Listed`] has a row that its list counts, that filters select and that other items may lead to.
-//! [`Table`](crate::table::Table) writes and removes such a row together with all of that, and it puts or removes alone only what is
+//! [`Table`](crate::table::part::Table) writes and removes such a row together with all of that, and it puts or removes alone only what is
 //! [`Single`]:
 //!
 //! ```
@@ -45,10 +45,11 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::input::Input;
-use crate::table::TableError;
 use crate::table::declaration::{Declared, Names, Reference};
+use crate::table::error::TableError;
+use crate::table::item::Item;
+use crate::table::item::has_id;
 use crate::table::keys::Key;
-use crate::table::store::Item;
 use crate::values::id::Id;
 use crate::values::tenant::Tenant;
 
@@ -176,4 +177,9 @@ where
 {
     let id = value.named()?;
     Some(Reference { field, record: R::RECORD.unwrap_or_default(), key: R::key(tenant, id), proof: R::proof(id) })
+}
+
+/// Whether `item` is the record `id`, and not another row that once had or now has its ordinal.
+pub(crate) fn is_proven<R: Stored>(item: &Item, id: R::Id) -> bool {
+    has_id(item, R::proof(id))
 }

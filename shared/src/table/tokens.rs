@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
-use crate::table::TableError;
+use crate::table::error::TableError;
 use crate::table::item::{Item, number, values};
 use crate::table::keys::Key;
 use crate::table::meter::Unit;

@@ -10,12 +10,15 @@ use aws_sdk_dynamodb::types::{
 };
 use uuid::Uuid;
 
+use crate::table::error::Cancelled;
+use crate::table::error::{TableError, broken};
+use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
+use crate::table::part::Table;
 use crate::table::retry::{LostAnswer, failure};
-use crate::table::store::{Item, Store, broken, names, number, some, text, units};
+use crate::table::store::{Store, names, some, units};
 use crate::table::unique::UniqueValue;
-use crate::table::{Table, TableError};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -80,27 +83,6 @@ impl Write {
     /// Removes the item of `key`, if there is one.
     pub fn delete(key: &Key) -> Self {
         Self::Delete { key: key.clone(), condition: None, values: Item::new() }
-    }
-}
-
-/// Why a write did nothing, as far as the answer to its last attempt tells.
-#[derive(Debug)]
-pub enum Cancelled {
-    /// The condition of the action at this index did not hold; the item as it was, where there was one.
-    Condition(usize, Option<Item>),
-    /// It met another write of the same item, or was throttled: it may succeed a moment later.
-    Conflict(String),
-    /// Anything else.
-    Failed(TableError),
-}
-
-impl From<Cancelled> for TableError {
-    fn from(cancelled: Cancelled) -> Self {
-        match cancelled {
-            Cancelled::Condition(..) => Self::Missing,
-            Cancelled::Conflict(told) => Self::Unavailable(told),
-            Cancelled::Failed(error) => error,
-        }
     }
 }
 

@@ -26,8 +26,9 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 
+use crate::table::error::TableError;
+use crate::table::item::unreadable;
 use crate::table::keys::Key;
-use crate::table::{TableError, unreadable};
 
 /// An interceptor that keeps the text of a query's answer, and leaves the SDK an empty one to return.
 #[derive(Debug, Clone, Default)]
@@ -352,7 +353,7 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::table::store::{Item, from_item};
+    use crate::table::item::{Item, from_item};
     use crate::values::bytes::Bytes;
 
     #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]

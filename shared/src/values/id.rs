@@ -289,7 +289,7 @@ impl Ids {
         let mut secret = [0; 32];
         match self {
             Self::Random | Self::Given(_) => {
-                ring::rand::SystemRandom::new().fill(&mut secret).map_err(|_| NoRandomBytes)?
+                ring::rand::SystemRandom::new().fill(&mut secret).map_err(|_| NoRandomBytes)?;
             }
             Self::Counted(next) => secret[..8].copy_from_slice(&next.fetch_add(1, Ordering::SeqCst).to_be_bytes()),
             Self::Seeded(seed) => secret = seed.next("secret"),

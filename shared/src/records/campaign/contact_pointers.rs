@@ -6,8 +6,9 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::staged::{CONCURRENT_PARTITIONS, StagedContacts};
 use super::{CampaignContact, RunId};
+use crate::table::item::{Item, made_id, text};
 use crate::table::keys::Key;
-use crate::table::store::{BATCH_GET_LIMIT, Item, made_id, text};
+use crate::table::store::BATCH_GET_LIMIT;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, ContactId, ordinal};
 use crate::values::tenant::Tenant;

@@ -11,7 +11,7 @@ use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Places, together};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
-use crate::records::delivery::storage::Due;
+use crate::records::due::Due;
 use crate::records::widget::Widget;
 use crate::request::error::Result;
 use crate::request::event::EventContext;

@@ -3,9 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{Campaign, CampaignStatus};
+use crate::table::error::Cancelled;
+use crate::table::item::{from_item, number, text, values};
 use crate::table::keys::Key;
-use crate::table::store::{from_item, number, text, values};
-use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
 use crate::values::id::CampaignId;
 use crate::values::time::Timestamp;

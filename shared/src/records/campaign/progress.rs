@@ -6,11 +6,14 @@ use uuid::Uuid;
 
 use super::storage::{SENT, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
+use crate::records::campaign::storage::AS_READ;
+use crate::records::campaign::storage::as_read;
 use crate::records::conversation::{Conversation, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryState, NewDelivery};
-use crate::table::item::{Item, hide, null, number, text, values};
+use crate::table::error::Cancelled;
+use crate::table::item::{hide, null, number, text, values};
 use crate::table::reservation::Reservation;
-use crate::table::transaction::{Cancelled, Transaction, Write};
+use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
@@ -51,10 +54,6 @@ pub struct Places {
     deliveries: Option<Reservation>,
 }
 
-/// A contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
-pub(super) const AS_READ: &str =
-    "#status = :was AND conversation_id = :had AND (attribute_not_exists(#round) OR #round = :in_round)";
-
 /// A contact has its conversation, and is in the round of its campaign.
 const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
     #round = :round, delivery_id = :delivery, endpoint_id = :endpoint, said = :said";
@@ -62,15 +61,6 @@ const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status
 /// A contact has failed without a conversation, in the round of its campaign.
 const FAILED: &str = "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round, \
     said = :said";
-
-/// The values of [`AS_READ`].
-pub(super) fn as_read(contact: &CampaignContact) -> Item {
-    values([
-        (":was", text(contact.status.as_str())),
-        (":had", contact.conversation_id.map_or_else(null, text)),
-        (":in_round", number(contact.round)),
-    ])
-}
 
 /// How the dispatch of contacts ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crate::records::widget::Widget;
 use crate::table::cascade::Partitions;
+use crate::table::error::Cancelled;
+use crate::table::item::{Item, number, values};
 use crate::table::keys::Key;
-use crate::table::store::{Item, number, values};
-use crate::table::transaction::Cancelled;
 use crate::table::{Table, TableError};
 use crate::values::id::WidgetId;
 use crate::values::tenant::Tenant;

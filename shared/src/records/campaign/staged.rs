@@ -16,10 +16,10 @@ use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::input::settle;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::table::item::{number, text, values};
-use crate::table::store::Item;
-use crate::table::transaction::{Cancelled, Write};
-use crate::table::{Table, TableError, readable};
+use crate::table::error::Cancelled;
+use crate::table::item::{Item, number, readable, text, values};
+use crate::table::transaction::Write;
+use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId};
 use crate::values::time::Timestamp;
 

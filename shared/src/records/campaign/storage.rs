@@ -10,24 +10,26 @@ use uuid::Uuid;
 
 use super::contact_partitions::partition;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
-use super::progress::{AS_READ, as_read};
 use super::staged::{StagedContacts, kept_changing};
-use super::text::{CampaignText, present_text, remove_contacts};
+use super::text::{CampaignText, present_text};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker, Standing};
+use crate::records::campaign::run_pointer;
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
-use crate::records::tag::Link;
 use crate::records::widget::Widget;
 use crate::request::context::Recognition;
-use crate::table::cascade::{Owner, Partitions, Step, items, links};
+use crate::table::cascade::Partitions;
+use crate::table::error::Cancelled;
+use crate::table::item::null;
+use crate::table::item::{Item, from_item, made_id, number, readable, text, values};
 use crate::table::keys::{Key, row_of};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::reservation::Reservation;
 use crate::table::retry::LostAnswer;
-use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT, Item, from_item, made_id, number, text, values};
+use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT};
 use crate::table::stored::Listed as _;
-use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError, readable};
+use crate::table::transaction::{Transaction, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
@@ -35,9 +37,17 @@ use crate::values::time::Timestamp;
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// The pointer that leads from a run to its campaign.
-pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), "CAMPAIGN")
+/// A contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
+pub(super) const AS_READ: &str =
+    "#status = :was AND conversation_id = :had AND (attribute_not_exists(#round) OR #round = :in_round)";
+
+/// The values of [`AS_READ`].
+pub(super) fn as_read(contact: &CampaignContact) -> Item {
+    values([
+        (":was", text(contact.status.as_str())),
+        (":had", contact.conversation_id.map_or_else(null, text)),
+        (":in_round", number(contact.round)),
+    ])
 }
 
 /// The key of a count of what became of a campaign's contacts. It has the partition key of the run's pointer, as all of the following have.
@@ -69,10 +79,6 @@ impl Partitions for Campaign {
         let run = CampaignId(id).run();
         pointer_partitions(tenant, run).chain([run_pointer(tenant, run).pk]).collect()
     }
-}
-
-impl Owner for Campaign {
-    const STEPS: &'static [Step] = &[remove_contacts, items::<Self>, links::<Link, Self>];
 }
 
 /// The organisation of the campaign whose key this is.

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use super::contact_partitions::contact_partitions;
 use super::{Campaign, CampaignContact, RunId};
 use crate::table::cascade::AT_ONCE;
-use crate::table::item::{Item, from_item, key_of, number, text, values};
+use crate::table::item::{Item, from_item, key_of, number, readable, text, values};
 use crate::table::keys::{Key, SK};
 use crate::table::transaction::Write;
-use crate::table::{Table, TableError, readable};
+use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, CampaignId, ConversationId};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
@@ -100,7 +100,7 @@ impl CampaignContact {
 }
 
 /// The step that removes the contacts of a removed campaign, after the messages that were said to them have got their texts.
-pub(super) fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
+pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(async move {
         let run = CampaignId(campaign).run();
         for partition in contact_partitions(&table.tenant, run) {

@@ -15,11 +15,12 @@ use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::Declared as _;
+use crate::table::error::Cancelled;
 use crate::table::filters::Term;
 use crate::table::item::made_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
-use crate::table::transaction::{Cancelled, Transaction};
+use crate::table::transaction::Transaction;
 use crate::table::{Table, TableError};
 use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,

@@ -9,50 +9,18 @@ use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDelivery, Observed};
+use crate::records::due::Due;
 use crate::records::webhook::Webhook;
-use crate::table::keys::{Key, due_partition, due_partitions, list_row, made_by, row_of};
+use crate::table::error::Cancelled;
+use crate::table::item::{Item, from_item, made_id, number, readable, text, values};
+use crate::table::keys::{Key, list_row, made_by, row_of};
 use crate::table::page::{Page, PageQuery};
-use crate::table::store::{Item, Store, from_item, made_id, number, text, values};
 use crate::table::stored::{Listed as _, Stored as _};
-use crate::table::transaction::{Cancelled, Transaction, Write};
-use crate::table::{Table, TableError, readable};
+use crate::table::transaction::{Transaction, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
-
-/// What becomes due, each kind with partitions of its own in the index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Due {
-    /// Deliveries that wait for a retry, and ready ones that were not sent.
-    Delivery,
-    /// Endpoints whose circuit is open, or which have deliveries of their own to wait for.
-    Endpoint,
-    /// Campaigns that are being sent.
-    Campaign,
-    /// Webhooks at the payment provider whose agencies are deleted.
-    RetiredWebhook,
-}
-
-impl Due {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Delivery => "DELIVERY",
-            Self::Endpoint => "ENDPOINT",
-            Self::Campaign => "CAMPAIGN",
-            Self::RetiredWebhook => "RETIRED_WEBHOOK",
-        }
-    }
-
-    /// The partition of the index that `item` belongs in.
-    pub fn partition(self, item: Uuid) -> String {
-        due_partition(self.name(), item)
-    }
-
-    /// All partitions of this kind.
-    pub fn partitions(self) -> impl Iterator<Item = String> {
-        due_partitions(self.name())
-    }
-}
 
 /// The partition of the index for the deferred deliveries of one endpoint: however many there are, other endpoints do not wait behind
 /// them.
@@ -478,16 +446,3 @@ impl Table {
 
 /// The delivery is the same as when it was read.
 const UNCHANGED: &str = "id = :id AND #state = :state AND attempts = :attempts AND updated_at = :updated_at";
-
-impl Store {
-    /// The keys of all that is due by `now`, in all organisations: from each partition the earliest `limit`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn due(&self, kind: Due, now: Timestamp, limit: i32) -> Result<Vec<Key>, TableError> {
-        let until = now.to_string();
-        let partitions: Vec<String> = kind.partitions().collect();
-        let queries = partitions.iter().map(|partition| self.query_due(partition, &until, limit));
-        Ok(futures_util::future::try_join_all(queries).await?.concat())
-    }
-}

@@ -183,7 +183,7 @@ macro_rules! record {
                     addresses.into_iter().flatten().collect()
                 }
 
-                fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
+                fn hide(&self, item: &mut $crate::table::item::Item) -> ::core::result::Result<(), $crate::table::TableError> {
                     let _ = &item;
                     $($crate::record!(@hide $role [$($($mark)*)?] item, self.$field, $field);)*
                     Ok(())
@@ -357,11 +357,11 @@ macro_rules! record {
     (@address ($($mark:tt)*) $field:ident, $value:expr) => { None };
 
     (@hide hidden [$($mark:tt)*] $item:ident, $value:expr, $field:ident) => {
-        $crate::table::store::hide($item, stringify!($field), &$value)?
+        $crate::table::item::hide($item, stringify!($field), &$value)?
     };
     // The item has the secret itself, in place of what is answered.
     (@hide $role:ident [masks $secret:ident] $item:ident, $value:expr, $field:ident) => {
-        $crate::table::store::hide($item, stringify!($field), &$value)?
+        $crate::table::item::hide($item, stringify!($field), &$value)?
     };
     (@hide $role:ident [$($mark:tt)*] $item:ident, $value:expr, $field:ident) => {};
 
@@ -409,7 +409,7 @@ macro_rules! record {
                 Some($uuid)
             }
 
-            fn hide(&self, item: &mut $crate::table::store::Item) -> ::core::result::Result<(), $crate::table::TableError> {
+            fn hide(&self, item: &mut $crate::table::item::Item) -> ::core::result::Result<(), $crate::table::TableError> {
                 $crate::table::declaration::Declared::hide(self, item)
             }
 

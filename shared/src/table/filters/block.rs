@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::table::dates::Span;
+use crate::table::item::{Item, number};
 use crate::table::keys::{Key, TTL};
-use crate::table::list::BLOCK;
-use crate::table::store::{Item, number};
+use crate::table::ordinals::BLOCK;
 use crate::values::time::Timestamp;
 
 /// Seconds after which an empty set goes: longer than a change stays in the stream, so that none that is older comes behind.

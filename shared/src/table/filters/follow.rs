@@ -7,13 +7,13 @@ use futures_util::stream::{self, StreamExt as _};
 use super::block::{Block, BlockChange, EMPTY};
 use super::{Term, sets};
 use crate::table::dates::Span;
+use crate::table::error::{Cancelled, TableError};
+use crate::table::item::{Item, key_of, number, readable, values};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, filter_section_of_volume, filter_volume, row_of};
-use crate::table::list::{BLOCK, SECTION};
+use crate::table::ordinals::{BLOCK, SECTION};
+use crate::table::part::Table;
 use crate::table::rows::version;
-use crate::table::store::{Item, key_of, number, values};
 use crate::table::stored::Listed;
-use crate::table::transaction::Cancelled;
-use crate::table::{Table, TableError, readable};
 use crate::values::id::SPREAD;
 use crate::values::time::Timestamp;
 

@@ -7,14 +7,16 @@ use futures_util::future::BoxFuture;
 use super::block::Block;
 use super::sets_of_query;
 use crate::table::dates::Dates;
+use crate::table::error::TableError;
+use crate::table::item::{Item, key_of, readable};
 use crate::table::keys::{
     Key, SECTION_KEY, VOLUME_KEY, filter_block, filter_section, filter_section_of_volume, list_row,
 };
-use crate::table::list::{SECTION, counts_of};
+use crate::table::list::counts_of;
+use crate::table::ordinals::SECTION;
 use crate::table::page::{ListQuery, Page, PageQuery};
-use crate::table::store::{Item, key_of};
+use crate::table::part::Table;
 use crate::table::stored::Listed;
-use crate::table::{Table, TableError, readable};
 
 impl Table {
     /// A page of the rows that match the filters of `query`.

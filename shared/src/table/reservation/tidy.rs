@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{REMOVED_AT_ONCE, Token, removal};
+use crate::table::error::{Cancelled, TableError};
 use crate::table::item::{Item, number, values};
 use crate::table::keys::{Key, list_block, list_head, list_row};
-use crate::table::list::{BLOCK, holes_of};
+use crate::table::list::holes_of;
+use crate::table::ordinals::BLOCK;
+use crate::table::part::Table;
 use crate::table::stored::Listed;
-use crate::table::transaction::{Cancelled, Transaction};
-use crate::table::{Table, TableError};
+use crate::table::transaction::Transaction;
 
 /// The most tokens that stand on a head before some of them go, or are merged. With as many it is under 1 KB, a write unit.
 const CROWD: usize = 40;

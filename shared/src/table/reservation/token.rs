@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::table::item::Item;
 use crate::table::keys::{PK, SK};
-use crate::table::list::{CUT, NEXT, SPREAD_FROM};
+use crate::table::ordinals::{CUT, NEXT, SPREAD_FROM};
 use crate::values::time::Clock;
 
 /// The attributes of a head that are no tokens.

@@ -1,0 +1,54 @@
+//! Why a call of the table, or one of its writes, did nothing.
+
+use crate::table::item::Item;
+use crate::values::cause::chain;
+
+/// Why the table did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The record that the call is about is not there.
+    #[error("no such record")]
+    Missing,
+    /// A field of the record names another one that is not there.
+    #[error("{0} names no record")]
+    Unknown(&'static str),
+    /// Another record has the value of this field, which is unique.
+    #[error("{field} is taken")]
+    Taken {
+        /// The field.
+        field: &'static str,
+        /// The kind of the 409.
+        kind: &'static str,
+    },
+    /// The database did not answer in time, throttled, or its answer was lost, after all retries.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A defect of ours: the database refused the request, or an item cannot be read.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Why a write did nothing, as far as the answer to its last attempt tells.
+#[derive(Debug)]
+pub enum Cancelled {
+    /// The condition of the action at this index did not hold; the item as it was, where there was one.
+    Condition(usize, Option<Item>),
+    /// It met another write of the same item, or was throttled: it may succeed a moment later.
+    Conflict(String),
+    /// Anything else.
+    Failed(TableError),
+}
+
+impl From<Cancelled> for TableError {
+    fn from(cancelled: Cancelled) -> Self {
+        match cancelled {
+            Cancelled::Condition(..) => Self::Missing,
+            Cancelled::Conflict(told) => Self::Unavailable(told),
+            Cancelled::Failed(error) => error,
+        }
+    }
+}
+
+pub(super) fn broken(error: impl std::error::Error) -> TableError {
+    TableError::Broken(chain(&error))
+}

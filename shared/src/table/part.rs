@@ -1,0 +1,96 @@
+//! One organisation's part of the table.
+
+use std::collections::{BTreeSet, HashSet};
+
+use uuid::Uuid;
+
+use crate::table::error::TableError;
+use crate::table::item::{Item, from_item, hide, key_of, made_id, readable, text, to_item};
+use crate::table::keys::{Key, RECORD};
+use crate::table::store::Store;
+use crate::table::stored::{Single, Stored, is_proven};
+use crate::values::tenant::Tenant;
+
+/// One organisation's part of the table: there is no way to name another's.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub(crate) store: Store,
+    pub(crate) tenant: Tenant,
+}
+
+impl Table {
+    /// `tenant`'s part of the table.
+    pub const fn new(store: Store, tenant: Tenant) -> Self {
+        Self { store, tenant }
+    }
+
+    /// The record `id`.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn get<R: Stored>(&self, id: R::Id) -> Result<R, TableError> {
+        self.find(id).await?.ok_or(TableError::Missing)
+    }
+
+    /// The record `id`, where there is one.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn find<R: Stored>(&self, id: R::Id) -> Result<Option<R>, TableError> {
+        self.find_item::<R>(id).await?.map(from_item).transpose()
+    }
+
+    /// The records of `ids`, in no order; those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_each<R: Stored<Id: Ord>>(&self, ids: &BTreeSet<R::Id>) -> Result<Vec<R>, TableError> {
+        let wanted: HashSet<(Key, Option<Uuid>)> = ids.iter().map(|id| (self.key::<R>(*id), R::proof(*id))).collect();
+        let keys: HashSet<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let proven = |item: &Item| {
+            let Some(key) = key_of(item) else { return false };
+            wanted.contains(&(key.clone(), None)) || wanted.contains(&(key, made_id(item).ok()))
+        };
+        Ok(readable(self.store.get_all(&keys).await?.into_iter().filter(proven)))
+    }
+
+    /// Puts a record that stands alone, whatever was there before.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn put_single<R: Single>(&self, id: R::Id, record: &R) -> Result<(), TableError> {
+        self.store.put(self.item(id, record)?).await
+    }
+
+    /// Removes a record that stands alone, and returns what it was, in one conditional write.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn remove_single<R: Single>(&self, id: R::Id) -> Result<R, TableError> {
+        from_item(self.store.delete(&self.key::<R>(id)).await?)
+    }
+
+    pub(crate) async fn find_item<R: Stored>(&self, id: R::Id) -> Result<Option<Item>, TableError> {
+        Ok(self.store.get(&self.key::<R>(id)).await?.filter(|item| is_proven::<R>(item, id)))
+    }
+
+    /// The key of the record `id`.
+    pub fn key<R: Stored>(&self, id: R::Id) -> Key {
+        R::key(&self.tenant, id)
+    }
+
+    /// `record` as an item.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it cannot be one.
+    pub(crate) fn item<R: Stored>(&self, id: R::Id, record: &R) -> Result<Item, TableError> {
+        let mut item = to_item(&self.key::<R>(id), record)?;
+        record.hide(&mut item)?;
+        item.extend(R::RECORD.map(|name| (RECORD.to_owned(), text(name))));
+        if let Some(due_pk) = record.due_partition(id) {
+            hide(&mut item, "due_pk", &due_pk)?;
+        }
+        Ok(item)
+    }
+}
