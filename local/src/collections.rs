@@ -73,7 +73,7 @@ impl Collections {
     pub fn http(&self) -> String {
         let mut file = format!(
             "# A request of each operation, for editors that send them. They succeed with the demo set of `cargo local`.\n\
-             # Written by `UPDATE=1 cargo test`.\n\n@api = {LOCAL}\n@key = {}\n",
+             # Written by `cargo generate`.\n\n@api = {LOCAL}\n@key = {}\n",
             self.key
         );
         for Example { route, about, query, parameters, body } in &self.examples {

@@ -1,5 +1,7 @@
 //! Loads the demo set from its file: organisations, keys, and some records of each kind, with fixed ids. Requests make what they can make.
 
+mod particular;
+
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::Path;
@@ -7,15 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use shared::network::Network;
 use shared::records::agency::{Agency, BillingPlan};
 use shared::records::assistant::Assistant;
-use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
-use shared::records::conversation::{Conversation, Message};
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::form::Form;
 use shared::records::intent::{Intent, IntentLink};
 use shared::records::tag::{Link, Tag};
@@ -30,23 +29,24 @@ use shared::request::limit::Limiter;
 use shared::request::route::Route;
 use shared::routes;
 use shared::table::declaration::{Declared, FieldRole};
-use shared::table::filters::Move;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::table::stored::Listed;
 use shared::table::{Table, TableError};
 use shared::values::cause::chain;
-use shared::values::id::{ConversationId, Ids, OrgId, WebhookId, with_ordinal};
+use shared::values::id::{Ids, OrgId, with_ordinal};
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::api::{Api, OrganisationWithKey};
+use crate::demo::particular::{add_campaign_contacts, deliver};
 use crate::gateway::Gateway;
 use crate::template::Template;
 use crate::{Trouble, bucket};
 
-/// The kinds of records, in the order in which they are loaded: a record comes after those that it refers to.
+/// The kinds of records that other records refer to, or that no request makes alone, in the order in which they are loaded: a record comes after
+/// those that it refers to. Any other kind, such as `notes`, comes last, and `create-note` makes its records.
 const KINDS: &[&str] = &[
     "users",
     "tags",
@@ -180,10 +180,8 @@ impl DemoOrganisation {
         for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
             by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
         }
-        if let Some(unknown) = self.records.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
-            return Err(Trouble(format!("demo set: no kind of record is called {unknown}")));
-        }
-        for kind in KINDS.iter().copied() {
+        let others = self.records.keys().map(String::as_str).filter(|kind| !KINDS.contains(kind));
+        for kind in KINDS.iter().copied().chain(others) {
             let mut records = Vec::new();
             for template in self.records.get(kind).into_iter().flatten() {
                 records.extend(self.expand(template, time)?);
@@ -216,7 +214,8 @@ impl DemoOrganisation {
                 "campaigns" => by.add_campaigns(records).await?,
                 "campaign_contacts" => add_campaign_contacts(&by.table, records).await?,
                 "conversations" => by.converse(records, time).await?,
-                _ => deliver(&by.table, records).await?,
+                "deliveries" => deliver(&by.table, records).await?,
+                other => by.create(other, records).await?,
             }
         }
         by.store.add_api_key(&last.hash(), last_record).await.map_err(trouble)
@@ -280,6 +279,12 @@ struct CreateRequest {
 }
 
 impl CreateRequest {
+    /// A request with everything in its body that not every record has.
+    fn of_all(record: &Value) -> Self {
+        let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
+        Self { parameters: Vec::new(), body: body.map(|(name, value)| (name.clone(), value.clone())).collect() }
+    }
+
     /// What `route` is asked to make `record`; `None` where the record has what only the service sets.
     fn of<R: Declared>(route: &'static Route, record: &Map<String, Value>) -> Option<Self> {
         let roles: BTreeMap<&str, FieldRole> =
@@ -312,6 +317,23 @@ impl Loader<'_> {
         answered.map(drop).map_err(|answer| Trouble(format!("demo set: {} of {id} answers {answer}", route.name)))
     }
 
+    /// Has the plain operation that creates a record of this kind make all that its list does not have yet.
+    async fn create(&self, kind: &str, records: Vec<Value>) -> Result<(), Trouble> {
+        let singular = kind.trim_end_matches('s').replace('_', "-");
+        let route = |name: String| routes::ALL.iter().find(|route| route.name == name).copied();
+        let (create, list) = (route(format!("create-{singular}")), route(format!("list-{singular}s")));
+        let Some((create, list)) = create.zip(list) else {
+            return Err(Trouble(format!("demo set: no kind of record is called {kind}")));
+        };
+        let page = self.api.ask(self.organisation, list, &[], "", "").await;
+        let page = page.map_err(|answer| Trouble(format!("demo set: {} answers {answer}", list.name)))?;
+        let have = page["total"].as_u64().and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
+        for record in records.into_iter().skip(have) {
+            self.ask(create, id_of(&record)?, &CreateRequest::of_all(&record)).await?;
+        }
+        Ok(())
+    }
+
     /// Inserts the records that the list does not have yet, so that an interrupted load is continued: by `route`, or as rows.
     async fn insert<R: Listed>(
         &self,
@@ -323,8 +345,7 @@ impl Loader<'_> {
         let have = appended::<R>(table, of).await?;
         let (mut ids, mut rows) = (Vec::new(), Vec::new());
         for record in records.into_iter().skip(have) {
-            let id = record["id"].as_str().and_then(|id| id.parse::<Uuid>().ok());
-            let id = id.ok_or_else(|| Trouble(format!("demo set: {record} has no id")))?;
+            let id = id_of(&record)?;
             ids.push(id);
             let request = route.zip(record.as_object());
             match request.and_then(|(route, record)| Some((route, CreateRequest::of::<R>(route, record)?))) {
@@ -359,60 +380,6 @@ impl Loader<'_> {
         }
         Ok(())
     }
-
-    /// Inserts campaigns: those that are under way with their messages, which are stored beside them, and behind them those that begin later, with their
-    /// contacts.
-    async fn add_campaigns(&self, records: Vec<Value>) -> Result<(), Trouble> {
-        let (later, mut rows): (Vec<_>, Vec<_>) =
-            records.into_iter().partition(|record| record["contact_ids"].is_array());
-        for row in &mut rows {
-            self.table.stage_message(&record_of(row.clone())?).await.map_err(trouble)?;
-            row["message"] = Value::Null;
-        }
-        let first = rows.len();
-        self.insert::<Campaign>(None, (), rows).await?;
-        let have = appended::<Campaign>(&self.table, ()).await?;
-        for record in later.into_iter().skip(have - first) {
-            let Campaign { id, .. } = record_of(record.clone())?;
-            let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
-            let body = body.map(|(name, value)| (name.clone(), value.clone())).collect();
-            self.ask(&routes::CREATE_CAMPAIGN, id.0, &CreateRequest { parameters: Vec::new(), body }).await?;
-        }
-        self.table.remove_tokens::<Campaign>(()).await.map_err(trouble)
-    }
-
-    /// Opens the conversations, adds their messages, and closes those that are closed.
-    async fn converse(&self, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
-        let (table, mut moves, mut closed) = (&self.table, Vec::new(), Vec::new());
-        for (place, record) in records.into_iter().enumerate() {
-            let Spoken { conversation, messages } = record_of(record.clone())?;
-            // A stack without a stream has nobody else to do it.
-            let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
-            moves.push(Move { key, was: None, is, made_at: conversation.dated() });
-            if appended::<Conversation>(table, ()).await? > place {
-                continue;
-            }
-            let id = conversation.id;
-            let opened = ["assistant_id", "widget_id", "contact_id", "device_type"];
-            let body = opened.iter().filter_map(|name| Some(((*name).to_owned(), record.get(name)?.clone())));
-            let open = CreateRequest { parameters: Vec::new(), body: body.collect() };
-            self.ask(&routes::OPEN_CONVERSATION, id.0, &open).await?;
-            let of_it = vec![("conversation_id", id.to_string())];
-            for Message { id: message, sender_type, message_type, text, .. } in messages {
-                let said = json!({"sender_type": sender_type, "message_type": message_type, "text": text});
-                let body = said.as_object().cloned().unwrap_or_default();
-                self.ask(&routes::ADD_MESSAGE, message.0, &CreateRequest { parameters: of_it.clone(), body }).await?;
-            }
-            if !conversation.is_open() {
-                let close = CreateRequest { parameters: of_it, body: Map::new() };
-                self.ask(&routes::CLOSE_CONVERSATION, id.0, &close).await?;
-                closed.push(conversation);
-            }
-        }
-        table.forget_threads(closed.iter()).await.map_err(trouble)?;
-        table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
-        table.follow::<Conversation>(&moves, time).await.map_err(trouble)
-    }
 }
 
 /// How many rows a list has ever had.
@@ -430,51 +397,9 @@ async fn insert_rows<R: Listed>(table: &Table, of: R::Of, rows: &[(Uuid, R)]) ->
     Ok(())
 }
 
-/// Queues the contacts of campaigns, and has those fail that have failed.
-async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
-    let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
-    let queued: Vec<_> = contacts.iter().cloned().map(queue).collect();
-    table.stage_contacts(&queued, false).await.map_err(trouble)?;
-    for (contact, queued) in contacts.iter().zip(&queued) {
-        if let Some(error) = &contact.error {
-            let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
-            table.fail_contact(&campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
-        }
-    }
-    Ok(())
-}
-
-/// A conversation of the demo set, with its messages.
-#[derive(Debug, Deserialize)]
-struct Spoken {
-    #[serde(flatten)]
-    conversation: Conversation,
-    messages: Vec<Message>,
-}
-
-/// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.
-async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
-    #[derive(Debug, Deserialize)]
-    struct GivenUpDelivery {
-        webhook_id: WebhookId,
-        conversation_id: ConversationId,
-        error: String,
-    }
-    for record in records {
-        let GivenUpDelivery { webhook_id, conversation_id, error } = record_of(record)?;
-        let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
-        let new = NewDelivery::closed(&closed);
-        for id in
-            table.enqueue(webhook_id.into(), std::slice::from_ref(&new), closed.created_at).await.map_err(trouble)?
-        {
-            let was = Delivery::new(id, new.clone(), closed.created_at);
-            let is = was.clone().dead(&error, closed.created_at);
-            table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
-        }
-        table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;
-    }
-    Ok(())
+fn id_of(record: &Value) -> Result<Uuid, Trouble> {
+    let id = record["id"].as_str().and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Trouble(format!("demo set: {record} has no id")))
 }
 
 fn record_of<R: DeserializeOwned>(value: Value) -> Result<R, Trouble> {

@@ -1,4 +1,4 @@
-//! Every function, as its binary runs it. `UPDATE=1 cargo test` writes this file.
+//! Every function, as its binary runs it. `cargo generate` writes this file.
 
 use shared::mcp::Server;
 use shared::request::pipeline::{Description, Handler};

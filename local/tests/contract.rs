@@ -1,6 +1,9 @@
-//! One list per fact: what repeats the route table is generated from it or compared with it. `UPDATE=1 cargo test` writes what is generated.
+//! One list per fact: what repeats the route table is generated from it or compared with it. `cargo generate` writes what is generated.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,19 +16,26 @@ use shared::routes;
 
 use crate::fixture::{kind, root};
 
-/// Compares a file with what it should be, or makes it so where `UPDATE` is set.
+/// Compares a file with what it should be. Where `cargo generate` runs the tests, writes it.
 pub fn generated(path: &str, wanted: &str) {
-    let file = root().join(path);
-    let is = std::fs::read_to_string(&file).unwrap_or_default();
-    if is != wanted && updating() {
-        // Renamed, so that no test that reads it meanwhile sees half of it.
-        let whole = file.with_extension("new");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&whole, wanted).unwrap();
-        std::fs::rename(&whole, &file).unwrap();
+    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+    if is != wanted && generating() {
+        write(path, wanted);
     } else {
-        assert!(is == wanted, "{path} is not up to date: UPDATE=1 cargo test writes it\n{}", difference(&is, wanted));
+        assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
     }
+}
+
+/// Writes a file, and tells `cargo generate` of it.
+pub fn write(path: &str, text: &str) {
+    let file = root().join(path);
+    // Renamed, so that no test that reads it meanwhile sees half of it.
+    let whole = file.with_extension("new");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&whole, text).unwrap();
+    std::fs::rename(&whole, &file).unwrap();
+    let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
+    writeln!(list.unwrap(), "{path}").unwrap();
 }
 
 /// The same for the part of a file between two lines.
@@ -41,9 +51,15 @@ pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String
     (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
 }
 
+/// Whether `cargo generate` runs the tests.
+pub fn generating() -> bool {
+    list_of_written().is_some()
+}
+
+/// The file in which `cargo generate` wants to find what was written.
 #[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
-pub fn updating() -> bool {
-    std::env::var_os("UPDATE").is_some()
+fn list_of_written() -> Option<OsString> {
+    std::env::var_os("GENERATE")
 }
 
 fn difference(is: &str, wanted: &str) -> String {
@@ -197,7 +213,7 @@ fn the_packages_are_those_of_the_functions() {
         let of_package = || functions.iter().filter(|function| function.package == *package);
         let folder = format!("functions/{package}");
         let mut manifest = format!(
-            "# Written by `UPDATE=1 cargo test`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
+            "# Written by `cargo generate`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
              rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n\
              [lib]\ndoctest = false\ntest = false\n\n[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n"
         );
@@ -223,7 +239,7 @@ fn the_packages_are_those_of_the_functions() {
         let export = |module: &String| format!("pub use {module}::{};\n", camel_case(&module.replace('_', "-")));
         let (lines, exports): (String, String) =
             (modules.iter().map(line).collect(), modules.iter().map(export).collect());
-        let library = format!("//! {of_what} Written by `UPDATE=1 cargo test`.\n\n{lines}\n{exports}");
+        let library = format!("//! {of_what} Written by `cargo generate`.\n\n{lines}\n{exports}");
         generated(&format!("{folder}/src/lib.rs"), &library);
         for function in of_package() {
             let (name, handler) = (&function.name, function.handler());
@@ -246,7 +262,7 @@ fn the_packages_are_those_of_the_functions() {
                 _ => ("use shared::runtime::lambda;\nuse shared::runtime::schedule::Scheduled;", "run_scheduled"),
             };
             let main = format!(
-                "//! Runs `{name}` under Lambda. Written by `UPDATE=1 cargo test`.\n\n{uses}\n\n\
+                "//! Runs `{name}` under Lambda. Written by `cargo generate`.\n\n{uses}\n\n\
                  fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
             );
             generated(&format!("{folder}/src/bin/{name}.rs"), &main);
@@ -297,7 +313,7 @@ fn the_local_stack_has_every_function() {
     generated_between("Cargo.toml", ("    \"local\",", "]"), &members);
     let dependencies: String =
         packages.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
-    let marks = ("`UPDATE=1 cargo test` writes them.", "\n[dev-dependencies]");
+    let marks = ("`cargo generate` writes them.", "\n[dev-dependencies]");
     generated_between("local/Cargo.toml", marks, &dependencies);
     for (kind, list) in [
         ("Operation", "OPERATIONS: &[Handler]"),
@@ -411,7 +427,7 @@ fn tests_mirror_the_functions() {
         modules += &format!("mod {record} {{\n{lines}}}\n");
     }
     assert!(!modules.is_empty());
-    let marks = ("`UPDATE=1 cargo test` writes this list.", "// The end of that list.");
+    let marks = ("`cargo generate` writes this list.", "// The end of that list.");
     generated_between("local/tests/stack.rs", marks, &modules);
 }
 

@@ -126,7 +126,7 @@ impl Copy {
     }
 
     /// Whether cargo succeeds in the copy, and what it says.
-    fn cargo(&self, update: bool, arguments: &[&str]) -> (bool, String) {
+    fn cargo(&self, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(&self.0).args(arguments);
         // What this test's own cargo has set is of another package. Build scripts look at it: all that depends on them would be compiled once more.
@@ -137,10 +137,6 @@ impl Copy {
         // What is compiled here is run once, and nobody looks at a backtrace of it.
         command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
-        if update {
-            // All cases: what a new function calls is to be recorded.
-            command.env("UPDATE", "1").env("SWEEP", "all");
-        }
         let output = command.output().unwrap();
         let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         (output.status.success(), told)
@@ -159,18 +155,6 @@ fn add_record(copy: &Copy) {
         let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
     }
-    copy.insert("local/src/demo.rs", "    \"tags\",\n", "    \"notes\",\n");
-    copy.insert(
-        "local/src/demo.rs",
-        "                \"tags\" => by.insert",
-        "                \"notes\" => by.insert::<shared::records::note::Note>(Some(&routes::CREATE_NOTE), (), records).await?,\n",
-    );
-    copy.insert("local/tests/fixture.rs", "    pub const TAG: u8", "    pub const NOTE: u8 = 32;\n");
-    copy.insert(
-        "local/tests/fixture.rs",
-        "        \"tag_id\" => ",
-        "        \"note_id\" => id(organisation, kind::NOTE, 1),\n",
-    );
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
 }
 
@@ -198,25 +182,16 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
         add_operation(&copy, operation);
     }
     let tests = ["test", "--package", "local", "--test", "stack", "--"];
-    // The tests that write. The first run writes packages and binaries, the next ones what is measured of them.
-    let writing = [
-        "alarms::the_page",
-        "contract::",
-        "cost::the_table",
-        "events::every_event",
-        "operations::",
-        "permissions::",
-        "stored::",
-        "template::",
-    ];
-    let told: Vec<_> = (0..3).map(|_| copy.cargo(true, &[&tests[..], &writing].concat()).1).collect();
+    let generate = ["run", "--package", "local", "--bin", "generate", "--", "--quick"];
+    let (generated, told) = copy.cargo(&generate);
+    assert!(generated, "{told}");
     // Beside `local` the dependencies have the features with which they are compiled already.
     let binaries = OPERATIONS.iter().flat_map(|(_, name, ..)| ["--bin", name]);
     let build = ["build", "--profile", "test", "--package", "local", "--package", "note"].into_iter().chain(binaries);
-    let (builds, last) = copy.cargo(false, &build.collect::<Vec<_>>());
-    assert!(builds, "{last}\n{}", told.concat());
+    let (builds, last) = copy.cargo(&build.collect::<Vec<_>>());
+    assert!(builds, "{last}\n{told}");
     for name in OPERATIONS.map(|(_, name, ..)| name) {
-        assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {}", told.concat());
+        assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {told}");
         assert!(copy.target().join("debug").join(name).is_file(), "no binary of {name}");
     }
     // Figures are measured by a program of their own, which takes long.
@@ -232,6 +207,6 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
         "stored::",
     ];
     let skipped = ["--skip", "figures_of_every_function_are_kept"];
-    let (passes, told) = copy.cargo(false, &[&tests[..], &matrices, &skipped].concat());
+    let (passes, told) = copy.cargo(&[&tests[..], &matrices, &skipped].concat());
     assert!(passes, "{told}");
 }

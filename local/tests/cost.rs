@@ -27,7 +27,7 @@ use crate::sending::{World, events, id_of};
 const HEAD: &str = "\
 # What an operation costs
 
-Written by `UPDATE=1 cargo test`, measured on the local stack, compared on every run.
+Written by `cargo generate`, measured on the local stack, compared on every run.
 
 *Calls* are DynamoDB calls, retries aside. *Depth* is how many of them have to wait for one another: each takes about 3 ms in the same
 region, so depth is the latency budget. *Units* are capacity units as AWS bills them, for the demo set's small records; larger ones

@@ -1,4 +1,4 @@
-//! Every event in `events/`, replayed: the answers stand in `answers/`. `UPDATE=1 cargo test` records both anew.
+//! Every event in `events/`, replayed: the answers stand in `answers/`. `cargo generate` records both anew.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::routes;
 
-use crate::contract::{generated, names_in, updating};
+use crate::contract::{generated, generating, names_in};
 use crate::exercises::EXERCISES;
 use crate::fixture::{ACME, NOW, data, id, kind, portable, post, root, settings, stack, streaming, valid_call};
 
@@ -69,22 +69,23 @@ fn folder() -> PathBuf {
     root().join("target/recorded-events")
 }
 
-/// Moves what was recorded of `function`.
+/// Keeps what was recorded of `function`.
 fn keep(function: &str, name: &str) {
-    std::fs::rename(folder().join(format!("{function}.json")), root().join(format!("events/{name}.json"))).unwrap();
+    let recorded = std::fs::read_to_string(folder().join(format!("{function}.json"))).unwrap();
+    generated(&format!("events/{name}.json"), &recorded);
 }
 
 async fn record() {
-    // What an earlier run left there would not be replaced.
-    let _ = std::fs::remove_dir_all(folder());
     for (name, call) in requests() {
+        // What was recorded before would not be replaced.
+        let _ = std::fs::remove_dir_all(folder());
         let recording = Stack::start(Settings { record: Some(folder()), ..settings() }).await.unwrap();
         recording.answer(&with_headers(call)).await;
         keep(name.split('.').next().unwrap(), &name);
     }
     for (name, payload) in tasks() {
         let text = serde_json::to_string_pretty(&payload).unwrap() + "\n";
-        std::fs::write(root().join(format!("events/{name}.json")), text).unwrap();
+        generated(&format!("events/{name}.json"), &text);
     }
     record_events().await;
 }
@@ -142,7 +143,7 @@ async fn the_event_of_a_closed_conversation_makes_its_delivery_once() {
 
 #[tokio::test]
 async fn every_event_answers_as_it_did() {
-    if updating() {
+    if generating() {
         record().await;
     }
     let mut replayed = BTreeSet::new();

@@ -292,7 +292,6 @@ pub mod kind {
     pub const LINK: u8 = 13;
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
-    pub const BILLING_PLAN: u8 = 17;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
 }
@@ -309,26 +308,31 @@ pub fn post(path: &str, key: &str, body: impl Into<Vec<u8>>) -> Call {
 /// The id that the demo set has for a path parameter, in `organisation`.
 pub fn demo_id(organisation: char, parameter: &str) -> String {
     match parameter {
-        "tag_id" => id(organisation, kind::TAG, 1),
-        "intent_id" => id(organisation, kind::INTENT, 1),
-        "form_id" => id(organisation, kind::FORM, 1),
-        "datasource_id" => id(organisation, kind::DATASOURCE, 1),
         "datasourcefile_id" => id(organisation, kind::DATASOURCE_FILE, 1),
-        "assistant_id" => id(organisation, kind::ASSISTANT, 1),
-        "widget_id" => id(organisation, kind::WIDGET, 1),
         "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
-        "agency_id" => id(organisation, kind::AGENCY, 1),
         "campaign_id" => id(organisation, kind::CAMPAIGN, 0),
         "conversation_id" => id(organisation, kind::CONVERSATION, 1),
         // A delivery has the id of what it tells of, but for its place.
         "delivery_id" => id(organisation, kind::CONVERSATION, 0),
-        "webhook_id" => id(organisation, kind::WEBHOOK, 1),
-        "billing_plan_id" => id(organisation, kind::BILLING_PLAN, 1),
-        "contact_id" => id(organisation, kind::CONTACT, 1),
         "link_tag_entity_id" => id(organisation, kind::LINK, 1),
-        "user_id" => id(organisation, kind::USER, 1),
-        other => panic!("the demo set has no {other}: add one, and its id here"),
+        other => second_of_kind(organisation, other),
     }
+}
+
+/// The id of the second record of a kind in the demo set: of `notes` for the parameter `note_id`.
+fn second_of_kind(organisation: char, parameter: &str) -> String {
+    static SET: LazyLock<Value> = LazyLock::new(|| {
+        serde_yaml_ng::from_str(&std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap()).unwrap()
+    });
+    let name = parameter.strip_suffix("_id").unwrap();
+    let plural = name.strip_suffix('y').map_or_else(|| format!("{name}s"), |stem| format!("{stem}ies"));
+    let records = &SET["organisations"][usize::from(organisation == 'b')]["records"][&plural];
+    let first = |place: usize| records[place]["id"].as_str().map(|id| id.parse::<Uuid>().unwrap());
+    let id = match records[0]["repeat"].as_u64() {
+        Some(_) => first(0).map(|id| with_ordinal(id, 1)),
+        None => first(1),
+    };
+    id.unwrap_or_else(|| panic!("the demo set has no two {plural} of {organisation}")).to_string()
 }
 
 /// The path of `route`, its parameters filled in by `fill`.

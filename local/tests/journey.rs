@@ -1,5 +1,5 @@
 //! A journey through the whole API, over HTTP, by an organisation that has nothing but a key: from its first record to the deletion of its
-//! last one. `docs/JOURNEY.md` is what it asks and is answered; `UPDATE=1 cargo test` writes it. `.ci/journey` runs its commands.
+//! last one. `docs/JOURNEY.md` is what it asks and is answered; `cargo generate` writes it. `.ci/journey` runs its commands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use crate::contract::updating;
-use crate::fixture::{everything, portable, root, send};
+use crate::contract::generated;
+use crate::fixture::{everything, portable, send};
 use crate::sending::{Org, World};
 
 /// How long a request that was sent is waited for.
@@ -387,9 +387,5 @@ async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api(
     }
     assert_eq!(world.get(&org, "/api/v1/link_tag_entity/list").await["total"], 0);
 
-    let file = root().join("docs/JOURNEY.md");
-    if updating() {
-        std::fs::write(&file, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&file).unwrap_or_default(), page, "UPDATE=1 cargo test writes it");
+    generated("docs/JOURNEY.md", &page);
 }

@@ -13,7 +13,7 @@ use shared::records::widget::WidgetType;
 use shared::routes;
 
 use crate::campaigns::Sender;
-use crate::contract::{generated, names_in, updating};
+use crate::contract::{generated, generating, names_in};
 use crate::fixture::{call, root, stack};
 use crate::sending::{World, id_of};
 
@@ -63,7 +63,7 @@ fn escaped(text: &str) -> String {
 /// An answer is one of those that the document has for its request.
 pub fn documented(call: &Call, answer: &Answer) {
     // What is recorded anew may be an answer that the document does not have yet.
-    let Some(route) = routes::find(&call.method, &call.path).filter(|_| !updating()) else { return };
+    let Some(route) = routes::find(&call.method, &call.path).filter(|_| !generating()) else { return };
     if !routes::ALL.contains(&route) && !routes::SIGNED.contains(&route) {
         return;
     }

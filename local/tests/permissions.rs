@@ -25,7 +25,7 @@ use shared::values::limits::Limits;
 use uuid::Uuid;
 
 use crate::cascades::{OWNERS, owner};
-use crate::contract::{names_in, read, updating};
+use crate::contract::{generating, names_in, read};
 use crate::exercises::EXERCISES;
 use crate::fixture::{
     ACME, acme, call, data, die_in_every_list, id, json, kind, post, root, scratch, settings, stack, streaming,
@@ -275,7 +275,7 @@ async fn operations_are_allowed_what_they_call_after_a_campaign() {
 /// What each function's role allows, and in a run that writes also what the tests of the run before have called.
 pub fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     let mut allowed = Roles::of(&template(), None).unwrap().allowed().clone();
-    if updating() {
+    if generating() {
         for (function, permission) in recorded().calls {
             allowed.entry(function).or_default().insert(permission);
         }
@@ -305,10 +305,10 @@ pub fn permit(function: &str, permission: &str, allowed: bool) -> bool {
         let file = OpenOptions::new().create(true).write(true).append(!first).truncate(first).open(record());
         writeln!(file.unwrap(), "{}\t{function}\t{permission}\t{allowed}", run()).unwrap();
         if !allowed {
-            eprintln!("{function} may not call {permission}: UPDATE=1 cargo test writes the roles");
+            eprintln!("{function} may not call {permission}: cargo generate writes the roles");
         }
     }
-    allowed || updating()
+    allowed || generating()
 }
 
 /// Where the calls of the last run are kept.
@@ -350,7 +350,7 @@ fn recorded() -> Recorded {
     RECORDED.clone()
 }
 
-/// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `UPDATE=1` writes what it finds.
+/// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `cargo generate` writes what it finds.
 #[test]
 #[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
 fn roles_allow_what_the_tests_have_called_and_no_more() {
@@ -361,7 +361,7 @@ fn roles_allow_what_the_tests_have_called_and_no_more() {
         called.entry(function).or_default().insert(permission);
     }
     let called = simplified(called);
-    if updating() {
+    if generating() {
         crate::template::write_roles(&called);
         return;
     }

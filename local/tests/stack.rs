@@ -58,7 +58,7 @@ mod unique;
 mod updates;
 mod verify;
 
-// The tests of single operations, by record. `UPDATE=1 cargo test` writes this list.
+// The tests of single operations, by record. `cargo generate` writes this list.
 mod agency {
     mod check_payment_webhook;
     mod create_agency;

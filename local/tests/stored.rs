@@ -1,6 +1,6 @@
 //! Stored records stay readable: a sample of the stored form of each is kept in `stored/` for ever, and read by every version after it.
 //!
-//! `UPDATE=1 cargo test` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
+//! `cargo generate` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
 //! is a change that needs a migration.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use shared::routes;
 use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
 
-use crate::contract::{names_in, updating};
+use crate::contract::{generating, names_in, write};
 use crate::fixture::{
     ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, stack, valid_call,
 };
@@ -171,9 +171,12 @@ async fn what_was_stored_once_is_read_for_ever() {
     let folder = root().join("local/tests/stored");
     for (name, mark, reads) in records() {
         let file = folder.join(format!("{name}.v1.json"));
-        if !file.exists() && updating() {
+        if !file.exists() && generating() {
             let sample = sample(name, mark, reads, &full_table().await);
-            std::fs::write(&file, serde_json::to_string_pretty(&sample).unwrap() + "\n").unwrap();
+            write(
+                &format!("local/tests/stored/{name}.v1.json"),
+                &(serde_json::to_string_pretty(&sample).unwrap() + "\n"),
+            );
         }
     }
     for file in names_in("local/tests/stored") {
@@ -194,7 +197,7 @@ async fn what_was_stored_once_is_read_for_ever() {
     }
     let samples: BTreeSet<_> =
         names_in("local/tests/stored").iter().map(|file| file.split('.').next().unwrap().to_owned()).collect();
-    assert_eq!(samples, declared(), "each stored record has a sample: UPDATE=1 cargo test writes it");
+    assert_eq!(samples, declared(), "each stored record has a sample: cargo generate writes it");
 }
 
 /// The names of all stored records, as their declarations have them.

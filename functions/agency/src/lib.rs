@@ -1,4 +1,4 @@
-//! The operations of the record `agency`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `agency`. Written by `cargo generate`.
 
 mod check_payment_webhook;
 mod create_agency;

@@ -1,4 +1,4 @@
-//! The operations of the record `assistant`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `assistant`. Written by `cargo generate`.
 
 mod create_assistant;
 mod delete_assistant;

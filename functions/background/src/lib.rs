@@ -1,4 +1,4 @@
-//! What runs without a request. Written by `UPDATE=1 cargo test`.
+//! What runs without a request. Written by `cargo generate`.
 
 mod record_changed;
 mod redrive;

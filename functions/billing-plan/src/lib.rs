@@ -1,4 +1,4 @@
-//! The operations of the record `billing-plan`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `billing-plan`. Written by `cargo generate`.
 
 mod create_agency_billing_plan;
 mod delete_agency_billing_plan;

@@ -1,4 +1,4 @@
-//! The operations of the record `campaign-contact`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `campaign-contact`. Written by `cargo generate`.
 
 mod delete_campaign_contact;
 mod list_campaign_contacts;

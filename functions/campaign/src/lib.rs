@@ -1,4 +1,4 @@
-//! The operations of the record `campaign`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `campaign`. Written by `cargo generate`.
 
 mod add_campaign_contacts;
 mod call_contacts;

@@ -1,4 +1,4 @@
-//! The operations of the record `contact`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `contact`. Written by `cargo generate`.
 
 mod delete_contact;
 mod import_contacts;

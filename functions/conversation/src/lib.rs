@@ -1,4 +1,4 @@
-//! The operations of the record `conversation`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `conversation`. Written by `cargo generate`.
 
 mod add_message;
 mod close_conversation;

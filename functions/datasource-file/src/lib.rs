@@ -1,4 +1,4 @@
-//! The operations of the record `datasource-file`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `datasource-file`. Written by `cargo generate`.
 
 mod add_datasource_text_blob;
 mod create_datasource_file;

@@ -1,4 +1,4 @@
-//! The operations of the record `datasource`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `datasource`. Written by `cargo generate`.
 
 mod create_datasource;
 mod delete_datasource;

@@ -1,4 +1,4 @@
-//! The operations of the record `delivery`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `delivery`. Written by `cargo generate`.
 
 mod list_deliveries;
 mod redeliver;

@@ -1,4 +1,4 @@
-//! What anybody may read. Written by `UPDATE=1 cargo test`.
+//! What anybody may read. Written by `cargo generate`.
 
 mod read_docs;
 mod read_openapi;

@@ -1,4 +1,4 @@
-//! The operations of the record `form`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `form`. Written by `cargo generate`.
 
 mod create_form;
 mod delete_form;

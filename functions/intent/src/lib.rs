@@ -1,4 +1,4 @@
-//! The operations of the record `intent`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `intent`. Written by `cargo generate`.
 
 mod create_intent;
 mod delete_intent;

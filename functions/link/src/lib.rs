@@ -1,4 +1,4 @@
-//! The operations of the record `link`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `link`. Written by `cargo generate`.
 
 mod create_link_tag_entity;
 mod delete_link_tag_entity;

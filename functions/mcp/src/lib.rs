@@ -1,4 +1,4 @@
-//! What serves the operations to agents. Written by `UPDATE=1 cargo test`.
+//! What serves the operations to agents. Written by `cargo generate`.
 
 mod mcp;
 

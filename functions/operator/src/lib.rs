@@ -1,4 +1,4 @@
-//! What an operator invokes. Written by `UPDATE=1 cargo test`.
+//! What an operator invokes. Written by `cargo generate`.
 
 mod issue_api_key;
 mod list_api_keys;

@@ -1,4 +1,4 @@
-//! The operations of the record `tag`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `tag`. Written by `cargo generate`.
 
 mod create_tag;
 mod delete_tag;

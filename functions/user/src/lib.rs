@@ -1,4 +1,4 @@
-//! The operations of the record `user`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `user`. Written by `cargo generate`.
 
 mod create_user;
 mod delete_user;

@@ -1,4 +1,4 @@
-//! The operations of the record `webhook`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `webhook`. Written by `cargo generate`.
 
 mod create_webhook;
 mod delete_webhook;

@@ -1,4 +1,4 @@
-//! The operations of the record `widget`. Written by `UPDATE=1 cargo test`.
+//! The operations of the record `widget`. Written by `cargo generate`.
 
 mod create_widget;
 mod delete_widget;

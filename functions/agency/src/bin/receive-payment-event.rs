@@ -1,4 +1,4 @@
-//! Runs `receive-payment-event` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `receive-payment-event` under Lambda. Written by `cargo generate`.
 
 use shared::request::pipeline::Handler;
 use shared::routes;

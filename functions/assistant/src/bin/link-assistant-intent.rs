@@ -1,4 +1,4 @@
-//! Runs `link-assistant-intent` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `link-assistant-intent` under Lambda. Written by `cargo generate`.
 
 use shared::request::pipeline::Handler;
 use shared::routes;

@@ -1,4 +1,4 @@
-//! Runs `record-changed` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `record-changed` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::stream::Consumer;

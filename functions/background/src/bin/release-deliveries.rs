@@ -1,4 +1,4 @@
-//! Runs `release-deliveries` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `release-deliveries` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::schedule::Scheduled;

@@ -1,4 +1,4 @@
-//! Runs `remove-payment-webhooks` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `remove-payment-webhooks` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::schedule::Scheduled;

@@ -1,4 +1,4 @@
-//! Runs `send-delivery` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `send-delivery` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::stream::Consumer;

@@ -1,4 +1,4 @@
-//! Runs `read-openapi` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `read-openapi` under Lambda. Written by `cargo generate`.
 
 use shared::routes;
 use shared::runtime::document::Published;

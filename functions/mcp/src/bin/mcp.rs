@@ -1,4 +1,4 @@
-//! Runs `mcp` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `mcp` under Lambda. Written by `cargo generate`.
 
 use shared::mcp::Server;
 use shared::routes;

@@ -1,4 +1,4 @@
-//! Runs `list-api-keys` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `list-api-keys` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::operator::Task;

@@ -1,4 +1,4 @@
-//! Runs `revoke-api-key` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `revoke-api-key` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::operator::Task;

@@ -1,4 +1,4 @@
-//! Runs `update-api-key` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `update-api-key` under Lambda. Written by `cargo generate`.
 
 use shared::runtime::lambda;
 use shared::runtime::operator::Task;

@@ -1,4 +1,4 @@
-//! Runs `delete-tag` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `delete-tag` under Lambda. Written by `cargo generate`.
 
 use shared::request::pipeline::Handler;
 use shared::routes;

@@ -1,4 +1,4 @@
-//! Runs `update-webhook` under Lambda. Written by `UPDATE=1 cargo test`.
+//! Runs `update-webhook` under Lambda. Written by `cargo generate`.
 
 use shared::request::pipeline::Handler;
 use shared::routes;

@@ -1,0 +1,116 @@
+//! The records of the demo set that no single request makes: campaigns with their contacts, conversations with their messages, deliveries.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use shared::records::conversation::{Conversation, Message};
+use shared::records::delivery::{Delivery, NewDelivery};
+use shared::routes;
+use shared::table::Table;
+use shared::table::declaration::Declared as _;
+use shared::table::filters::Move;
+use shared::values::id::{ConversationId, WebhookId};
+use shared::values::time::Timestamp;
+
+use crate::Trouble;
+use crate::demo::{CreateRequest, Loader, appended, id_of, record_of, trouble};
+
+impl Loader<'_> {
+    /// Inserts campaigns: those that are under way with their messages, which are stored beside them, and behind them those that begin later, with their
+    /// contacts.
+    pub(super) async fn add_campaigns(&self, records: Vec<Value>) -> Result<(), Trouble> {
+        let (later, mut rows): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record["contact_ids"].is_array());
+        for row in &mut rows {
+            self.table.stage_message(&record_of(row.clone())?).await.map_err(trouble)?;
+            row["message"] = Value::Null;
+        }
+        let first = rows.len();
+        self.insert::<Campaign>(None, (), rows).await?;
+        let have = appended::<Campaign>(&self.table, ()).await?;
+        for record in later.into_iter().skip(have - first) {
+            self.ask(&routes::CREATE_CAMPAIGN, id_of(&record)?, &CreateRequest::of_all(&record)).await?;
+        }
+        self.table.remove_tokens::<Campaign>(()).await.map_err(trouble)
+    }
+
+    /// Opens the conversations, adds their messages, and closes those that are closed.
+    pub(super) async fn converse(&self, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
+        let (table, mut moves, mut closed) = (&self.table, Vec::new(), Vec::new());
+        for (place, record) in records.into_iter().enumerate() {
+            let Spoken { conversation, messages } = record_of(record.clone())?;
+            // A stack without a stream has nobody else to do it.
+            let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
+            moves.push(Move { key, was: None, is, made_at: conversation.dated() });
+            if appended::<Conversation>(table, ()).await? > place {
+                continue;
+            }
+            let id = conversation.id;
+            let opened = ["assistant_id", "widget_id", "contact_id", "device_type"];
+            let body = opened.iter().filter_map(|name| Some(((*name).to_owned(), record.get(name)?.clone())));
+            let open = CreateRequest { parameters: Vec::new(), body: body.collect() };
+            self.ask(&routes::OPEN_CONVERSATION, id.0, &open).await?;
+            let of_it = vec![("conversation_id", id.to_string())];
+            for Message { id: message, sender_type, message_type, text, .. } in messages {
+                let said = json!({"sender_type": sender_type, "message_type": message_type, "text": text});
+                let body = said.as_object().cloned().unwrap_or_default();
+                self.ask(&routes::ADD_MESSAGE, message.0, &CreateRequest { parameters: of_it.clone(), body }).await?;
+            }
+            if !conversation.is_open() {
+                let close = CreateRequest { parameters: of_it, body: Map::new() };
+                self.ask(&routes::CLOSE_CONVERSATION, id.0, &close).await?;
+                closed.push(conversation);
+            }
+        }
+        table.forget_threads(closed.iter()).await.map_err(trouble)?;
+        table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
+        table.follow::<Conversation>(&moves, time).await.map_err(trouble)
+    }
+}
+
+/// Queues the contacts of campaigns, and has those fail that have failed.
+pub(super) async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
+    let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
+    let queued: Vec<_> = contacts.iter().cloned().map(queue).collect();
+    table.stage_contacts(&queued, false).await.map_err(trouble)?;
+    for (contact, queued) in contacts.iter().zip(&queued) {
+        if let Some(error) = &contact.error {
+            let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
+            table.fail_contact(&campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
+        }
+    }
+    Ok(())
+}
+
+/// A conversation of the demo set, with its messages.
+#[derive(Debug, Deserialize)]
+struct Spoken {
+    #[serde(flatten)]
+    conversation: Conversation,
+    messages: Vec<Message>,
+}
+
+/// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.
+pub(super) async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    #[derive(Debug, Deserialize)]
+    struct GivenUpDelivery {
+        webhook_id: WebhookId,
+        conversation_id: ConversationId,
+        error: String,
+    }
+    for record in records {
+        let GivenUpDelivery { webhook_id, conversation_id, error } = record_of(record)?;
+        let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
+        let new = NewDelivery::closed(&closed);
+        for id in
+            table.enqueue(webhook_id.into(), std::slice::from_ref(&new), closed.created_at).await.map_err(trouble)?
+        {
+            let was = Delivery::new(id, new.clone(), closed.created_at);
+            let is = was.clone().dead(&error, closed.created_at);
+            table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
+        }
+        table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;
+    }
+    Ok(())
+}
