@@ -195,7 +195,6 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     ));
     let clock = world.let_time_pass(1);
     let days = acts::recover(&world, options).await?;
-    drop(clock);
     done(format!("{days:.1} days until nothing was left to do"));
     let (evidence, mut checks) = check::read(&world);
     let logs = check::logs(&world).await?;
@@ -203,6 +202,8 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.push(check::repeats(&world, &evidence, &logs));
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
+    // Until here units of partitions come back, second by second.
+    drop(clock);
     let requests = world.requests();
     world.go_right();
     checks.push(check::long_ticks(&world));
