@@ -53,6 +53,7 @@ mod stored;
 mod stream;
 mod sweep;
 mod template;
+mod tour;
 mod transactions;
 mod unique;
 mod updates;

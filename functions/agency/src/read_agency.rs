@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/{agency_id}`: an agency.
+//! `GET /api/v1/agency/{agency_id}`: one agency.
 
 use shared::prelude::*;
 

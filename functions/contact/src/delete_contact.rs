@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/contact/{contact_id}`: removes a contact.
+//! `DELETE /api/v1/contact/{contact_id}`: deletes a contact. Its conversations stay.
 
 use shared::prelude::*;
 

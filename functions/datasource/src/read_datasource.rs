@@ -1,4 +1,4 @@
-//! `GET /api/v1/datasource/{datasource_id}`: a data source.
+//! `GET /api/v1/datasource/{datasource_id}`: one data source.
 
 use shared::prelude::*;
 

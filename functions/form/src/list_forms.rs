@@ -1,4 +1,4 @@
-//! `GET /api/v1/form/list`: a page of the forms.
+//! `GET /api/v1/form/list`: a page of the organisation's forms, oldest first.
 
 use shared::prelude::*;
 

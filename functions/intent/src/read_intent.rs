@@ -1,4 +1,4 @@
-//! `GET /api/v1/intent/{intent_id}`: an intent.
+//! `GET /api/v1/intent/{intent_id}`: one intent.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/tag/{tag_id}`: a tag.
+//! `GET /api/v1/tag/{tag_id}`: one tag.
 
 use shared::prelude::*;
 

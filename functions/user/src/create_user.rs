@@ -1,4 +1,4 @@
-//! `POST /api/v1/user`: adds a user.
+//! `POST /api/v1/user`: creates a user of the organisation.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/user/{user_id}`: a user.
+//! `GET /api/v1/user/{user_id}`: one user.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/widget/{widget_id}`: a widget.
+//! `GET /api/v1/widget/{widget_id}`: one widget.
 
 use shared::prelude::*;
 
