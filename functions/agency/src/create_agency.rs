@@ -1,4 +1,4 @@
-//! `POST /api/v1/agency`: creates an agency: a reseller with its branding, domains and billing plans. To take payments, set up its webhook afterwards.
+//! `POST /api/v1/agency`: makes an agency.
 
 use shared::prelude::*;
 

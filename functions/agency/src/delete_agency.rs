@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/agency/{agency_id}`: deletes an agency, its billing plans, and its webhook at the payment provider.
+//! `DELETE /api/v1/agency/{agency_id}`: removes an agency.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency`: a page of the organisation's agencies, oldest first.
+//! `GET /api/v1/agency`: a page of the agencies.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/{agency_id}`: one agency.
+//! `GET /api/v1/agency/{agency_id}`: an agency.
 
 use shared::prelude::*;
 

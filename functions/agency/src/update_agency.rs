@@ -1,4 +1,4 @@
-//! `PUT /api/v1/agency/{agency_id}`: changes an agency. Absent objects stay as they are; each given object replaces the whole stored one.
+//! `PUT /api/v1/agency/{agency_id}`: changes an agency; absent objects stay, the others are replaced as wholes.
 
 use shared::prelude::*;
 

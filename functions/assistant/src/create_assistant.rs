@@ -1,4 +1,4 @@
-//! `POST /api/v1/assistant`: creates an assistant. Give it widgets, data sources and intents afterwards.
+//! `POST /api/v1/assistant`: makes an assistant.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/assistant/{assistant_id}`: deletes an assistant and its links to data sources, intents and tags.
+//! `DELETE /api/v1/assistant/{assistant_id}`: removes an assistant.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/assistant`: a page of the organisation's assistants, oldest first. `assistant_type` selects those of one type.
+//! `GET /api/v1/assistant`: a page of the assistants; the query can filter them by type.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/assistant/{assistant_id}`: one assistant.
+//! `GET /api/v1/assistant/{assistant_id}`: an assistant.
 
 use shared::prelude::*;
 

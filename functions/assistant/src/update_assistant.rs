@@ -1,4 +1,4 @@
-//! `PUT /api/v1/assistant/{assistant_id}`: changes an assistant. Absent fields keep their values.
+//! `PUT /api/v1/assistant/{assistant_id}`: changes an assistant; absent fields keep their values.
 
 use shared::prelude::*;
 

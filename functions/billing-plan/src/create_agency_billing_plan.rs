@@ -1,4 +1,4 @@
-//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: creates a billing plan that an agency offers.
+//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: makes a billing plan of an agency.
 
 use shared::prelude::*;
 

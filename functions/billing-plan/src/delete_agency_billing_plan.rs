@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}`: deletes a billing plan.
+//! `DELETE /api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}`: removes a billing plan.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/billing_plan/list`: a page of an agency's billing plans, oldest first.
+//! `GET /api/v1/agency/billing/{agency_id}/billing_plan/list`: a page of the billing plans of an agency.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}`: one billing plan of an agency.
+//! `GET /api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}`: a billing plan of an agency.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/contact/{contact_id}`: deletes a contact. Its conversations stay.
+//! `DELETE /api/v1/contact/{contact_id}`: removes a contact.
 
 use shared::prelude::*;
 

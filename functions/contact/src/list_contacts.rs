@@ -1,4 +1,4 @@
-//! `GET /api/v1/contact`: a page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.
+//! `GET /api/v1/contact`: a page of the contacts.
 
 use shared::prelude::*;
 

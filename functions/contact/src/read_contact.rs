@@ -1,4 +1,4 @@
-//! `GET /api/v1/contact/{contact_id}`: one contact.
+//! `GET /api/v1/contact/{contact_id}`: a contact.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/contact/{contact_id}`: changes a contact. Absent fields keep their values.
+//! `PUT /api/v1/contact/{contact_id}`: changes a contact; absent fields keep their values.
 
 use shared::prelude::*;
 

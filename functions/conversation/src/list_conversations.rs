@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation`: a page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id` and dates select some of them.
+//! `GET /api/v1/conversation`: a page of the conversations; the query can filter them by status and assistant.
 
 use shared::prelude::*;
 

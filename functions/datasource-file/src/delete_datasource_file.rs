@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: deletes a file of a data source, with its bytes.
+//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: removes a file of a data source.
 
 use shared::prelude::*;
 

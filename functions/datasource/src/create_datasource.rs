@@ -1,4 +1,4 @@
-//! `POST /api/v1/datasource`: creates an empty data source. Add files to it, and link it to assistants.
+//! `POST /api/v1/datasource`: makes a data source, which is empty.
 
 use shared::prelude::*;
 

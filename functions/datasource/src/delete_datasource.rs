@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/datasource/{datasource_id}`: deletes a data source with its files, and its links to assistants and tags.
+//! `DELETE /api/v1/datasource/{datasource_id}`: removes a data source.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/datasource`: a page of the organisation's data sources, oldest first. `ds_type` and `ds_status` select some of them.
+//! `GET /api/v1/datasource`: a page of the data sources; the query can filter them by type and status.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/datasource/{datasource_id}`: one data source.
+//! `GET /api/v1/datasource/{datasource_id}`: a data source.
 
 use shared::prelude::*;
 

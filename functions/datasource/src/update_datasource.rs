@@ -1,4 +1,4 @@
-//! `PUT /api/v1/datasource/{datasource_id}`: changes a data source. Absent fields keep their values.
+//! `PUT /api/v1/datasource/{datasource_id}`: changes a data source; absent fields keep their values.
 
 use shared::prelude::*;
 

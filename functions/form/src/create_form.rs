@@ -1,4 +1,4 @@
-//! `POST /api/v1/form`: creates a form that an assistant can offer.
+//! `POST /api/v1/form`: makes a form.
 
 use shared::prelude::*;
 

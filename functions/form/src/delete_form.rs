@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/form/{form_id}`: deletes a form and its links to tags.
+//! `DELETE /api/v1/form/{form_id}`: removes a form.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/form/list`: a page of the organisation's forms, oldest first.
+//! `GET /api/v1/form/list`: a page of the forms.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/form/{form_id}`: one form.
+//! `GET /api/v1/form/{form_id}`: a form.
 
 use shared::prelude::*;
 

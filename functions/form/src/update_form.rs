@@ -1,4 +1,4 @@
-//! `PUT /api/v1/form/{form_id}`: changes a form. Absent fields keep their values.
+//! `PUT /api/v1/form/{form_id}`: changes a form; absent fields keep their values.
 
 use shared::prelude::*;
 

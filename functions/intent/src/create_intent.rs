@@ -1,4 +1,4 @@
-//! `POST /api/v1/intent`: creates an intent. Link it to the assistants that are to look for it.
+//! `POST /api/v1/intent`: makes an intent.
 
 use shared::prelude::*;
 

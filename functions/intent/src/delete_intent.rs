@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/intent/{intent_id}`: deletes an intent and its links to assistants and tags.
+//! `DELETE /api/v1/intent/{intent_id}`: removes an intent.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/intent/list`: a page of the organisation's intents, oldest first.
+//! `GET /api/v1/intent/list`: a page of the intents.
 
 use shared::prelude::*;
 

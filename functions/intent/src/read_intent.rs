@@ -1,4 +1,4 @@
-//! `GET /api/v1/intent/{intent_id}`: one intent.
+//! `GET /api/v1/intent/{intent_id}`: an intent.
 
 use shared::prelude::*;
 

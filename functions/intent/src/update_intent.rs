@@ -1,4 +1,4 @@
-//! `PUT /api/v1/intent/{intent_id}`: changes an intent. Absent fields keep their values.
+//! `PUT /api/v1/intent/{intent_id}`: changes an intent; absent fields keep their values.
 
 use shared::prelude::*;
 

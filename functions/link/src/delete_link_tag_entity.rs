@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/link_tag_entity/{link_tag_entity_id}`: deletes the link between a tag and a record. Both stay.
+//! `DELETE /api/v1/link_tag_entity/{link_tag_entity_id}`: removes a link between a tag and an entity.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/tag`: creates a tag. Put it on records with `create-link-tag-entity`.
+//! `POST /api/v1/tag`: makes a tag.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/tag/{tag_id}`: deletes a tag and its links.
+//! `DELETE /api/v1/tag/{tag_id}`: removes a tag.
 
 use shared::prelude::*;
 

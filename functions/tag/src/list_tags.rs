@@ -1,4 +1,4 @@
-//! `GET /api/v1/tag/list`: a page of the organisation's tags, oldest first.
+//! `GET /api/v1/tag/list`: a page of the tags.
 
 use shared::prelude::*;
 

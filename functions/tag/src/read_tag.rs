@@ -1,4 +1,4 @@
-//! `GET /api/v1/tag/{tag_id}`: one tag.
+//! `GET /api/v1/tag/{tag_id}`: a tag.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/tag/{tag_id}`: changes a tag. Absent fields keep their values.
+//! `PUT /api/v1/tag/{tag_id}`: changes a tag; absent fields keep their values.
 
 use shared::prelude::*;
 

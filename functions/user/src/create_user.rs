@@ -1,4 +1,4 @@
-//! `POST /api/v1/user`: creates a user of the organisation.
+//! `POST /api/v1/user`: adds a user.
 
 use shared::prelude::*;
 

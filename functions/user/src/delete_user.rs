@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/user/{user_id}`: deletes a user, and what is known of its customer at the payment provider.
+//! `DELETE /api/v1/user/{user_id}`: removes a user.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/user/{user_id}`: one user.
+//! `GET /api/v1/user/{user_id}`: a user.
 
 use shared::prelude::*;
 

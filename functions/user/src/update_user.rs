@@ -1,4 +1,4 @@
-//! `PUT /api/v1/user/{user_id}`: changes a user. Absent fields keep their values.
+//! `PUT /api/v1/user/{user_id}`: changes a user; absent fields keep their values.
 
 use shared::prelude::*;
 

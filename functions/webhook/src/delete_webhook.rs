@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: deletes a webhook with its deliveries. What is not delivered yet is never sent.
+//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: removes a webhook; its unfinished deliveries are given up.
 
 use shared::prelude::*;
 

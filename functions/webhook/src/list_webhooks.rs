@@ -1,4 +1,4 @@
-//! `GET /api/v1/outbound_webhook/list`: a page of the organisation's webhooks, oldest first.
+//! `GET /api/v1/outbound_webhook/list`: a page of the organisation's webhooks.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/outbound_webhook/{webhook_id}`: one webhook, without its secret.
+//! `GET /api/v1/outbound_webhook/{webhook_id}`: a webhook, without its secret.
 
 use shared::prelude::*;
 

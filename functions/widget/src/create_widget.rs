@@ -1,4 +1,4 @@
-//! `POST /api/v1/widget`: creates a widget: a channel through which an assistant talks to contacts. Messages and calls need its `connector_url`.
+//! `POST /api/v1/widget`: makes a widget.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/widget/{widget_id}`: deletes a widget. Deliveries to its connector that are not sent yet are given up.
+//! `DELETE /api/v1/widget/{widget_id}`: removes a widget.
 
 use shared::prelude::*;
 

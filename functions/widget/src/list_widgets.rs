@@ -1,4 +1,4 @@
-//! `GET /api/v1/widget`: a page of the organisation's widgets, oldest first. `assistant_id` and `widget_type` select some of them.
+//! `GET /api/v1/widget`: a page of the widgets; the query can filter them by assistant and channel.
 
 use shared::prelude::*;
 

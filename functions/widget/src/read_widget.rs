@@ -1,4 +1,4 @@
-//! `GET /api/v1/widget/{widget_id}`: one widget.
+//! `GET /api/v1/widget/{widget_id}`: a widget.
 
 use shared::prelude::*;
 

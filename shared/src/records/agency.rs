@@ -12,15 +12,15 @@ use crate::values::tenant::Tenant;
 crate::record! {
     /// An agency.
     pub struct Agency(AgencyId): listed("AGENCY", pointers Agency::pointer) {
-        /// The organisation that owns the agency. A body may leave it out; if it names one, it must be that of the API key.
+        /// The organisation. If the body names one, it must be the caller's.
         org org_id: OrgId,
-        /// The agency's branding, such as logo and colours. The service stores it and does not read it.
+        /// Free-form.
         input branding: JsonObject = JsonObject::default(),
-        /// The agency's domains. The service stores them and does not read them.
+        /// Free-form.
         input domain: JsonObject = JsonObject::default(),
         /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered as its first 7 and last 4 characters.
         input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
-        /// How the agency's users sign in. The service stores it and does not read it.
+        /// Free-form.
         input user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, after it was set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
@@ -45,37 +45,37 @@ impl Agency {
 crate::record! {
     /// A billing plan of an agency.
     pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency) {
-        /// Name of the plan, shown to customers.
+        /// What people read.
         input name: String,
-        /// What the plan offers, shown to customers.
+        /// What it is for.
         input description: String,
-        /// Quota: how many bots a customer of this plan may have.
+        /// Quota of bots.
         input bots_count: Count,
-        /// Quota: how many queries a customer of this plan may make.
+        /// Quota of queries.
         input queries_count: Count,
-        /// Quota: how many words a customer of this plan may use.
+        /// Quota of words.
         input words_count: Count,
-        /// Quota: how many seconds of voice a customer of this plan may use.
+        /// Quota of voice, in seconds.
         input voice_seconds: Count,
-        /// True if customers of this plan get premium support.
+        /// Whether support is premium.
         input premium_support: bool,
-        /// True if new customers get this plan.
+        /// Whether it is the plan for new customers.
         input default_plan: bool = false,
-        /// True if the brand of the service is hidden from customers of this plan.
+        /// Whether our brand is hidden.
         input remove_branding: bool = false,
-        /// True if the plan includes advanced intents.
+        /// Whether advanced intents are in it.
         input advanced_intents: bool = false,
-        /// True if the plan includes automatic intents.
+        /// Whether automatic intents are in it.
         input auto_intents: bool = false,
-        /// Name of a group of plans. A customer has at most one plan of a group.
+        /// Plans of one group exclude each other.
         input billing_plan_group: Option<String> = None,
-        /// The credits that the plan gives. The service stores them and does not read them.
+        /// Free-form.
         input credits: JsonObject = JsonObject::default(),
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// The agency that offers the plan.
+        /// The agency.
         parent agency_id: AgencyId,
-        /// Lookup key of the plan's price at the payment provider. A subscription to this price puts the customer on this plan.
+        /// Key of the plan at the payment provider.
         input plan_lookup_key: Option<String> = None,
     }
 }
@@ -91,13 +91,13 @@ crate::choice! {
 crate::object! {
     /// An agency's webhook at the payment provider, without its secret.
     pub struct PaymentWebhook {
-        /// The agency that offers the plan.
+        /// The agency.
         pub agency_id: AgencyId,
-        /// Identifier of the webhook endpoint at the payment provider.
+        /// The provider's id of the endpoint.
         pub payment_webhook_id: String,
-        /// Address to which the payment provider sends its events.
+        /// Where the provider sends its events.
         pub url: String,
-        /// Types of events that the payment provider sends.
+        /// The events it sends.
         pub enabled_events: Vec<String>,
         /// Whether it was created or updated.
         pub status: SetupStatus,
@@ -108,13 +108,13 @@ crate::object! {
     /// An agency's webhook at the payment provider, as the provider says now.
     #[derive(Default)]
     pub struct PaymentWebhookState {
-        /// True if the payment provider has the webhook.
+        /// Whether the provider has it.
         pub configured: bool,
-        /// Identifier of the webhook endpoint at the payment provider.
+        /// The provider's id of the endpoint.
         pub payment_webhook_id: Option<String>,
-        /// Address to which the payment provider sends its events.
+        /// Where the provider sends its events.
         pub url: Option<String>,
-        /// Types of events that the payment provider sends.
+        /// The events it sends.
         pub enabled_events: Vec<String>,
         /// What the provider says of it, such as `enabled`.
         pub status: Option<String>,
@@ -149,7 +149,7 @@ pub fn payment_webhooks(agency: AgencyId) -> String {
 /// What is stored of an agency's webhook at the payment provider. It is never answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredPaymentWebhook {
-    /// Identifier of the webhook endpoint at the payment provider.
+    /// The provider's id of the endpoint.
     pub payment_webhook_id: String,
     /// The secret that the provider signs its events with. The provider answers it only once.
     pub secret: Secret,
@@ -178,7 +178,7 @@ crate::choice! {
 crate::object! {
     /// The answer to an event of the payment provider.
     pub struct PaymentEventReceipt {
-        /// What the service did with the event.
+        /// What became of the event.
         pub outcome: PaymentEventOutcome,
     }
 }

@@ -75,37 +75,37 @@ impl Schema for Locale {
 crate::record! {
     /// An assistant.
     pub struct Assistant(AssistantId): listed("ASSISTANT") {
-        /// Name of the assistant, for those who manage it.
+        /// What people read.
         input name: Option<String> = None,
-        /// What the assistant is for.
+        /// What it is for.
         input description: Option<String> = None,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// System prompt that the language model gets.
+        /// The system prompt of the language model.
         input system_prompt: String = String::new(),
-        /// True if the assistant uses voice.
+        /// Whether it speaks.
         input voice: bool = false,
-        /// True if the assistant speaks with a voice of the customer's own.
+        /// Whether it uses the customer's own voice.
         input custom_voice: bool = false,
-        /// Languages that the assistant speaks, as locales such as `en-US`.
+        /// Locales it speaks.
         input voice_languages: Vec<Locale> = Vec::new(),
-        /// The organisation that owns the assistant. A body may leave it out; if it names one, it must be that of the API key.
+        /// The organisation. If the body names one, it must be the caller's.
         org org_id: OrgId,
-        /// True if the assistant may show images in its answers.
+        /// Whether it shows images.
         input show_images: bool = false,
-        /// True if the assistant does not show its data sources.
+        /// Whether it hides its data sources.
         input hide_ds: bool = false,
-        /// Webhook that gets the assistant's events, such as `conversation.closed`; null for none.
+        /// Webhook for its events.
         input webhook_id: Option<WebhookId> = None => Webhook,
-        /// True if a person can take over a conversation.
+        /// Whether a person can take over.
         input has_human_agent: bool = false,
-        /// True if the language model may call tools.
+        /// Whether it may use tools.
         input use_tools: bool = false,
-        /// Conversation flow that the assistant follows; null for none.
+        /// Conversation flow.
         input conversation_flow_id: Option<ConversationFlowId> = None,
-        /// Kind of assistant.
+        /// What kind it is.
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
-        /// Language model that answers.
+        /// Language model.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }
 }

@@ -136,13 +136,13 @@ crate::object! {
     /// How many of a campaign's contacts are in each state.
     #[derive(Default, Copy)]
     pub struct Counts {
-        /// Contacts that are not sent yet.
+        /// Not sent yet.
         pub queued: u64,
-        /// Contacts that were sent the message or the call.
+        /// Sent.
         pub sent: u64,
-        /// Contacts for which sending was given up.
+        /// Given up.
         pub failed: u64,
-        /// Contacts that were cancelled before they were sent.
+        /// Stopped before it was sent.
         pub cancelled: u64,
     }
 }
@@ -150,7 +150,7 @@ crate::object! {
 /// What became of a campaign's contacts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// Contacts that were sent the message or the call.
+    /// Sent.
     pub sent: u64,
     /// Given up in the current round.
     pub failed: u64,
@@ -168,41 +168,41 @@ impl Counts {
 crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
-        /// Name of the campaign, for those who manage it.
+        /// What people read.
         input name: Option<String> = None,
         /// What its contacts get.
         input r#type: Option<CampaignType> = None,
-        /// Widget through which the campaign is sent. A campaign without one cannot be enabled.
+        /// The widget it runs through. Without one it cannot be enabled.
         input(filter) widget_id: Option<WidgetId> = None,
-        /// Assistant of the widget, which answers the contacts.
+        /// The widget's assistant.
         own assistant_id: Option<AssistantId> = None,
-        /// Text that each contact gets; null for calls.
+        /// The message; null for calls. It is stored beside the campaign, which changes often.
         input message: Option<String> = None,
-        /// True to begin a new conversation with each contact; false to continue an open one, if there is one.
+        /// Whether a new thread begins.
         input start_new_conversation: bool = false,
         /// The status.
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
-        /// Number of contacts in each status.
+        /// Its contacts by state. What is stored is how many places it has, as queued: see [`Campaign::counted`].
         own counts: Counts = Counts::default(),
-        /// Time of the first execution; null for a campaign that was run at once. A time without an offset is local to `time_zone`.
+        /// The first execution; null where it was run at once. Without an offset it is in `time_zone`.
         input start_time: Option<ZonedTime> = None,
-        /// Minutes from one execution to the next; null for a single execution. An interval of whole days keeps the local hour.
+        /// Minutes from one execution to the next; null where there is only one. Whole days keep the local hour.
         input interval: Option<Minutes> = None,
-        /// Weekdays on which the campaign is sent, from 1 for Monday to 7 (or 0) for Sunday; empty for every day.
+        /// The days on which it is sent, from 1 for Monday to 7 or 0 for Sunday; empty for every day.
         input execution_weekdays: Weekdays = Weekdays::default(),
-        /// Local time of day at which the window for sending opens, as `HH:MM`; null for midnight.
+        /// The local time from which on it is sent, as `HH:MM`; null for the beginning of the day.
         input time_window_start: Option<TimeOfDay> = None,
-        /// Local time of day at which the window for sending closes, as `HH:MM`; null for midnight. If it is before the start, the window closes on the next day.
+        /// The local time until which it is sent, as `HH:MM`, perhaps on the next day; null for the end of the day.
         input time_window_end: Option<TimeOfDay> = None,
-        /// Time zone of the window, the weekdays and local times, by its name in the IANA database.
+        /// The time zone of the window and the weekdays, by its name in the IANA database.
         input time_zone: ZoneName = ZoneName::utc(),
-        /// True to send the campaign at its time; false to keep it without sending.
+        /// Whether it is sent when its time comes.
         input enabled: bool = false,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// Time of the next execution, or the time at which the window opens for the rest of the current one; null if nothing is left to send.
+        /// When it is sent next: its next execution, or the moment in which the window opens for the rest of the last one.
         own next_run_at: Option<Timestamp> = None,
-        /// Time at which the last execution ended; null if none has ended.
+        /// When its last execution ended.
         own last_run_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,
@@ -380,9 +380,9 @@ crate::object! {
         pub contact_id: ContactId,
         /// The status.
         pub status: ContactStatus,
-        /// Conversation with the contact; null until the contact is dispatched.
+        /// The conversation with the contact, after it was dispatched.
         pub conversation_id: Option<ConversationId>,
-        /// Why sending failed; null otherwise.
+        /// Why it failed.
         pub error: Option<String>,
         /// When it was made.
         pub created_at: Timestamp,

@@ -14,17 +14,17 @@ use crate::values::time::Timestamp;
 crate::record! {
     /// A contact.
     pub struct Contact(ContactId): listed("CONTACT" spread) {
-        /// First name of the contact.
+        /// First name.
         input first_name: Option<String> = None,
-        /// Last name of the contact.
+        /// Last name.
         input last_name: Option<String> = None,
-        /// E-mail address. No two contacts of an organisation have the same one; upper and lower case make no difference.
+        /// E-mail address.
         input(unique filter) email: Option<Email> = None,
-        /// Telephone number with its country code, answered as `+` and digits. No two contacts of an organisation have the same one.
+        /// Telephone number.
         input(unique filter) phone_number: Option<PhoneNumber> = None,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// The organisation that owns the contact. A body may leave it out; if it names one, it must be that of the API key.
+        /// The organisation.
         org org_id: OrgId,
         /// When it was made.
         created created_at: Timestamp,

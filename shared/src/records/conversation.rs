@@ -55,26 +55,26 @@ crate::choice! {
 crate::record! {
     /// A conversation.
     pub struct Conversation(ConversationId): listed("CONVERSATION" spread, pointers Conversation::thread) {
-        /// Status. Only an open conversation takes messages.
+        /// Whether it is open: only then it accepts messages.
         own(filter) status: ConversationStatus = ConversationStatus::Open,
-        /// Number of messages.
+        /// How many messages it has.
         own chat_count: u64 = 0,
-        /// Time at which the conversation was closed; null while it is open.
+        /// When it was closed.
         own closed_at: Option<Timestamp> = None,
-        /// Time at which the conversation was opened.
+        /// When it was opened.
         created(dates) created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// Assistant that takes part.
+        /// The assistant that speaks.
         fixed(filter) assistant_id: AssistantId => Assistant,
-        /// Widget through which the conversation takes place; null for none.
+        /// The widget it speaks through.
         fixed(filter) widget_id: Option<WidgetId> = None => Widget,
-        /// Contact that takes part; null if it is not known.
+        /// The contact on the other side.
         fixed(sparse filter) contact_id: Option<ContactId> = None => Contact,
         /// The kind of device on the other side: `mobile`, `native`, `desktop`, `tablet` or `phone` where it is known. Any other text is kept as it was
         /// sent.
         fixed device_type: Option<String> = None,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         fixed attributes: JsonObject = JsonObject::default(),
         /// Bytes of all that was said.
         hidden text_bytes: u64 = 0,
@@ -185,11 +185,11 @@ crate::input! {
     /// The input of add-message.
     #[derive(Clone)]
     pub struct NewMessage {
-        /// Who says it.
+        /// The side that speaks.
         pub sender_type: SenderType,
-        /// Medium of the message.
+        /// The medium of the message.
         pub message_type: MessageType = MessageType::Text,
-        /// Text of the message.
+        /// The text.
         pub text: String,
     }
 }
@@ -201,15 +201,15 @@ crate::object! {
         pub id: MessageId,
         /// The conversation.
         pub conversation_id: ConversationId,
-        /// Who says it.
+        /// The side that speaks.
         pub sender_type: SenderType,
-        /// Medium of the message.
+        /// The medium of the message.
         pub message_type: MessageType,
-        /// Text of the message.
+        /// The text.
         pub text: String,
         /// Its length in characters.
         pub char_count: u64,
-        /// Time at which the message was said.
+        /// When it was said.
         pub created_at: Timestamp,
         /// When it last changed.
         pub updated_at: Timestamp,

@@ -38,15 +38,15 @@ crate::choice! {
 crate::record! {
     /// A data source.
     pub struct Datasource(DatasourceId): listed("DATASOURCE") {
-        /// Name of the data source, for those who manage it.
+        /// What people read.
         input name: Option<String> = None,
-        /// What the content is about.
+        /// What is in it.
         input description: Option<String> = None,
-        /// Type of the content.
+        /// The kind of its content.
         input(filter) ds_type: DatasourceType,
-        /// State of the import. The program that imports the content sets it by `update-datasource`.
+        /// The state of the import of its content.
         later(filter) ds_status: DatasourceStatus = DatasourceStatus::Empty,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,
@@ -62,15 +62,15 @@ crate::record! {
     pub struct DatasourceFile(DatasourceFileId): listed("DATASOURCE_FILE" within DatasourceId => Datasource) {
         /// The data source.
         parent datasource_id: DatasourceId,
-        /// Name of the file.
+        /// File name.
         input name: Option<String> = None,
-        /// What the content is about.
+        /// What is in it.
         input description: Option<String> = None,
-        /// Type of the content.
+        /// The kind of its content.
         input ds_type: DatasourceType = DatasourceType::Doc,
-        /// Size in bytes.
+        /// Bytes.
         fixed size_bytes: i64,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,

@@ -102,13 +102,13 @@ impl Schema for EventId {
 crate::object! {
     /// An attempt to deliver.
     pub struct Attempt {
-        /// Time at which the attempt began.
+        /// When it began.
         pub at: Timestamp,
-        /// HTTP status of the answer; null if there was no answer.
+        /// The HTTP status; `None` without an answer.
         pub status: Option<u64>,
-        /// How many milliseconds the attempt took.
+        /// How long it took.
         pub milliseconds: u64,
-        /// Why there was no answer; null if there was one.
+        /// Why there was no answer.
         pub error: Option<String>,
         /// The beginning of the answer, at most 1 KB.
         pub answer: Option<String>,
@@ -135,27 +135,27 @@ crate::choice! {
 crate::record! {
     /// One event that is sent to one endpoint, with its attempts.
     pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId spread, due Delivery::partition) {
-        /// Identifier of the event: the header `webhook-id` of every attempt.
+        /// The event's id, which is the `webhook-id` of every attempt.
         own event_id: EventId,
-        /// Type of the event.
+        /// What happened.
         own event: EventKind,
-        /// State of the delivery.
+        /// The state.
         own state: DeliveryState,
-        /// Number of attempts so far.
+        /// The number of attempts.
         own attempts: u64 = 0,
-        /// HTTP status of the last attempt; null if there was no answer.
+        /// The last attempt's HTTP status.
         own status: Option<u64> = None,
-        /// How many milliseconds the last attempt took; null if there was none.
+        /// How long the last attempt took.
         own milliseconds: Option<u64> = None,
-        /// Why the last attempt had no answer, or why there was no attempt; null otherwise.
+        /// Why the last attempt had no answer, or why there was no attempt.
         own error: Option<String> = None,
-        /// Time of the next attempt; null if there will be none.
+        /// The time of the next attempt.
         own next_attempt_at: Option<Timestamp> = None,
-        /// The latest attempts, oldest first.
+        /// The latest attempts, the oldest first.
         own log: Vec<Attempt> = Vec::new(),
-        /// Conversation that the event is about; null for none.
+        /// The conversation it is about.
         own conversation_id: Option<ConversationId> = None,
-        /// Contact of a campaign that the event is for; null for none.
+        /// The campaign's contact that it is for.
         own campaign_contact_id: Option<CampaignContactId> = None,
         /// When the event happened.
         created created_at: Timestamp,
@@ -206,13 +206,13 @@ impl Delivery {
 /// What a new delivery is made from.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
-    /// Identifier of the event: the header `webhook-id` of every attempt.
+    /// The event's id.
     pub event_id: EventId,
-    /// Type of the event.
+    /// What happened.
     pub event: EventKind,
-    /// Conversation that the event is about; null for none.
+    /// The conversation it is about.
     pub conversation_id: Option<ConversationId>,
-    /// Contact of a campaign that the event is for; null for none.
+    /// The campaign's contact that it is for.
     pub campaign_contact_id: Option<CampaignContactId>,
     /// The campaign of that contact.
     pub campaign_id: Option<CampaignId>,
@@ -226,7 +226,7 @@ pub struct NewDelivery {
     pub contact_id: Option<ContactId>,
     /// The telephone number that a single message or call is for.
     pub to: Option<PhoneNumber>,
-    /// Time of the event.
+    /// When it happened.
     pub at: Timestamp,
 }
 

@@ -16,19 +16,19 @@ crate::choice! {
 crate::record! {
     /// A form.
     pub struct Form(FormId): listed("FORM") {
-        /// Name of the form.
+        /// What people read.
         input name: String,
-        /// When the assistant is to offer the form, in words.
+        /// When the assistant offers it.
         input trigger_instructions: Option<String> = None,
-        /// How the form is filled in.
+        /// How it is filled in.
         input form_type: FormType,
         /// The organisation.
         org org_id: OrgId,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// Fields of the form, in their order. The service stores them and does not read them.
+        /// Free-form fields, in their order.
         input fields: JsonArray = JsonArray::default(),
-        /// Webhook that is to get filled-in forms; null for none.
+        /// The address that a filled-in form is sent to.
         input webhook_id: Option<WebhookId> = None => Webhook,
         /// When it was made.
         created created_at: Timestamp,

@@ -12,15 +12,15 @@ use uuid::Uuid;
 crate::record! {
     /// An intent.
     pub struct Intent(IntentId): listed("INTENT") {
-        /// Name of the intent.
+        /// What people read.
         input name: String,
-        /// What a user says or wants when the intent applies.
+        /// What it recognises.
         input description: Option<String> = None,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
-        /// True if assistants look for the intent.
+        /// Whether the assistant looks for it.
         input is_active: bool = true,
-        /// Type of the intent: `user`, or a word of your own.
+        /// `user`, or another word that the caller chose.
         input intent_type: String = "user".to_owned(),
         /// When it was made.
         created created_at: Timestamp,

@@ -8,21 +8,21 @@ use crate::values::time::Timestamp;
 crate::record! {
     /// A user.
     pub struct User(UserId): listed("USER") {
-        /// First name of the user.
+        /// First name.
         input first_name: String,
-        /// Last name of the user.
+        /// Last name.
         input last_name: String,
-        /// E-mail address. No two users of an organisation have the same one; upper and lower case make no difference.
+        /// E-mail address.
         input(unique) email: Email,
-        /// True if the user may sign in.
+        /// Whether the user may sign in.
         input is_active: bool = true,
-        /// True if the user may do everything. No operation sets it.
+        /// Whether the user may do everything.
         own is_superuser: bool = false,
         /// Date of birth.
         input birthdate: Option<Timestamp> = None,
-        /// True if the user belongs to an enterprise.
+        /// Whether the user is of an enterprise.
         input is_enterprise: bool = false,
-        /// Role of the user; null for none.
+        /// Role.
         input role_id: Option<RoleId> = None,
         /// Telephone number.
         input phone: Option<String> = None,
@@ -32,37 +32,37 @@ crate::record! {
         input country: Option<String> = None,
         /// Postal address.
         input address: Option<String> = None,
-        /// Billing plan that is in force; null for none. Events of the payment provider set it.
+        /// The plan in force, one of an agency.
         own active_billing_plan_id: Option<BillingPlanId> = None,
-        /// Billing plan that follows; null for none.
+        /// The plan that follows.
         own next_billing_plan_id: Option<BillingPlanId> = None,
-        /// Identifier of the customer at the payment provider. Events of the payment provider set it.
+        /// Customer at the payment provider.
         own payment_customer_id: Option<String> = None,
-        /// Identifier of the subscription at the payment provider. Events of the payment provider set it.
+        /// Subscription at the payment provider.
         own payment_subscription_id: Option<String> = None,
-        /// Status of the subscription, in the words of the payment provider.
+        /// State of that subscription.
         own payment_subscription_status: Option<String> = None,
         /// The place of the newest checkout of the user, also where that customer is another user's.
         hidden payment_linked_by: Option<EventOrder> = None,
-        /// True if the payment provider has a means of payment.
+        /// Whether the payment provider can charge.
         own payment_has_payment_method: bool = false,
-        /// True if the subscription is in its trial period.
+        /// Whether the user is on trial.
         own is_trial: bool = false,
-        /// True if the user has had a trial period.
+        /// Whether the user has had a trial.
         own used_trial: bool = false,
-        /// True if the subscription is paid.
+        /// Whether the user pays.
         own is_paying: bool = false,
-        /// Time of the last payment; null if there was none.
+        /// Last payment.
         own payment_last_payment_date: Option<Timestamp> = None,
-        /// Time at which the billing last changed; null if it has not.
+        /// Last change of the billing.
         own billing_updated_at: Option<Timestamp> = None,
-        /// Time at which credits were last given; null if never.
+        /// Last time credits were given.
         own last_credits_refresh: Option<Timestamp> = None,
-        /// Time at which credits are given next; null if never.
+        /// Next time credits are given.
         own next_credits_refresh: Option<Timestamp> = None,
-        /// Number of users who follow this one.
+        /// How many follow the user.
         own follower_count: i64 = 0,
-        /// Number of users whom this one follows.
+        /// How many the user follows.
         own following_count: i64 = 0,
         /// When it was made; users that were stored without this have the beginning of 1970.
         created created_at: Timestamp = Timestamp::from_unix_millis(0),

@@ -28,15 +28,15 @@ crate::choice! {
 crate::record! {
     /// A webhook: an address that an organisation's events are sent to.
     pub struct Webhook(WebhookId): listed("WEBHOOK") {
-        /// HTTPS address of the server that gets the events.
+        /// Address that events are sent to.
         input(address) endpoint: String,
-        /// Name of the webhook, for those who manage it.
+        /// Name.
         input name: Option<String> = None,
-        /// True to send events. Setting it clears `disabled_reason`.
+        /// Whether events are sent. Setting it clears `disabled_reason`.
         input enabled: bool = true,
-        /// Why the service disabled the webhook; null if it did not.
+        /// Why the service has disabled it; null where its owner has.
         own disabled_reason: Option<DisabledReason> = None,
-        /// Time at which the service disabled the webhook; null if it did not.
+        /// When the service has disabled it.
         own disabled_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,

@@ -56,31 +56,31 @@ impl WidgetType {
 crate::record! {
     /// A widget.
     pub struct Widget(WidgetId): listed("WIDGET") {
-        /// Name of the widget, for those who manage it.
+        /// What people read.
         input name: Option<String> = None,
-        /// What the widget is for.
+        /// What it is for.
         input description: Option<String> = None,
-        /// Name that is shown to those who use the widget.
+        /// The name that its users read.
         input display_name: Option<String> = None,
-        /// Assistant that answers through the widget; null for none.
+        /// The assistant that speaks through it.
         input(filter) assistant_id: Option<AssistantId> = None => Assistant,
-        /// Channel of the widget.
+        /// The channel.
         input(filter) widget_type: WidgetType,
-        /// Text that is shown before a chat begins.
+        /// What its users read before a chat begins.
         input intro_message: Option<String> = None,
-        /// First message of a conversation, if the campaign has no message of its own.
+        /// The first message of a chat, if a campaign has no message.
         input opening_message: Option<String> = None,
-        /// Opening messages. The first one is sent if `opening_message` is null.
+        /// Messages of which the first is the opening message, if there is no other.
         input user_opening_messages: Vec<String> = Vec::new(),
-        /// Buttons of the widget, in their order. The service stores them and does not read them.
+        /// Free-form buttons, in their order.
         input action_buttons: JsonObjects = JsonObjects::default(),
-        /// How the widget looks. The service stores it and does not read it.
+        /// Free-form.
         input style_params: JsonObject = JsonObject::default(),
-        /// True if the brand of the service is hidden.
+        /// Whether our brand is hidden.
         input remove_branding: bool = false,
-        /// Connector: HTTPS address of the server that gets the widget's messages and calls as events, and delivers them.
+        /// The connector: the address that messages and calls are sent to.
         input(address) connector_url: Option<String> = None,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,

@@ -30,12 +30,12 @@ impl Dates {
             member::<DateOrTime>(
                 "date_from",
                 false,
-                "Only records that were made at this time or later. A date means 00:00 UTC of that day.",
+                "Those made at this time or later only; a date means its beginning, in UTC.",
             ),
             member::<DateOrTime>(
                 "date_to",
                 false,
-                "Only records that were made before this time. A date means 00:00 UTC of that day.",
+                "Those made before this time only; a date means its beginning, in UTC.",
             ),
         ]
     }

@@ -244,7 +244,7 @@ impl<R: Declared> Input for Changes<R> {
         titled(
             object(members.collect()),
             &format!("{}Changes", R::NAME),
-            "Fields to change. An absent field keeps its value.",
+            "What changes. An absent field stays as it is.",
         )
     }
 }

@@ -13,11 +13,11 @@ use crate::values::id::{ContactId, WidgetId};
 crate::input! {
     /// The input of run-campaign.
     pub struct NewCampaign {
-        /// Contacts that get the message or the call. A contact that is named twice gets it once.
+        /// The contacts that receive it.
         pub contact_ids: ContactIds,
-        /// Text that each contact gets. Without one, the opening message of the widget is sent. Calls ignore it.
+        /// The message; a call ignores it.
         pub message: Option<String> = None,
-        /// True to begin a new conversation with each contact; false to continue an open one, if there is one. A call always begins a new one.
+        /// Whether a new thread begins; a call always begins one.
         pub start_new_conversation: bool = false,
     }
 }

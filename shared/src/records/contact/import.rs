@@ -34,7 +34,7 @@ pub struct Import(Vec<Result<ContactFields, Issues>>);
 crate::input! {
     /// The body of an import.
     pub struct NewContacts {
-        /// Contacts to create or to change, each as in `upsert-contact`.
+        /// The contacts, each as in an upsert.
         pub contacts: Import,
     }
 }
@@ -84,20 +84,20 @@ crate::choice! {
 /// What an import did with one contact.
 #[derive(Debug, Serialize)]
 pub struct ImportedContact {
-    /// Position of the contact in the request, from 0.
+    /// Its place in the request, from 0.
     pub index: u64,
-    /// Identifier of the contact; null if it failed.
+    /// Its identifier; null where it failed.
     pub id: Option<ContactId>,
-    /// What the service did with the contact.
+    /// What was done.
     pub outcome: ImportOutcome,
-    /// Why the contact failed; empty otherwise.
+    /// What is wrong with it.
     pub issues: Issues,
 }
 
 /// What an import did.
 #[derive(Debug, Serialize)]
 pub struct ImportedContacts {
-    /// One result for each contact, in the order of the request.
+    /// One for each contact, in their order.
     pub items: Vec<ImportedContact>,
 }
 

@@ -32,19 +32,19 @@ pub const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 crate::input! {
     /// The body of create-datasource-file.
     pub struct NewFile {
-        /// Name of the file.
+        /// File name.
         pub name: String,
-        /// Exact size in bytes. The address for the upload takes no other.
+        /// Bytes.
         pub size_bytes: Between<1, { LARGEST_FILE }>,
-        /// Media type of the file. The address for the upload takes no other.
+        /// The type of the bytes.
         pub content_type: ContentType = ContentType::default(),
-        /// What the content is about.
+        /// What is in it.
         pub description: Option<String> = None,
-        /// Type of the content.
+        /// The kind of its content.
         pub ds_type: DatasourceType = DatasourceType::Doc,
-        /// Any JSON object of your own. The service stores it and does not read it.
+        /// Free-form.
         pub attributes: JsonObject = JsonObject::default(),
-        /// The organisation of the API key. It may be left out.
+        /// The organisation.
         pub org_id: Option<OrgId> = None,
     }
 }
@@ -52,7 +52,7 @@ crate::input! {
 crate::input! {
     /// The body of add-datasource-text-blob.
     pub struct TextBlob {
-        /// Text of the file: 1 to 1,048,576 bytes of UTF-8.
+        /// The text: 1 to 1,048,576 bytes of UTF-8.
         pub content: FileText,
     }
 }
@@ -60,13 +60,13 @@ crate::input! {
 crate::input! {
     /// The query of add-datasource-text-blob.
     pub struct TextBlobQuery {
-        /// Type of the content.
+        /// The kind of its content.
         pub ds_type: DatasourceType = DatasourceType::TextBlob,
-        /// Name of the file.
+        /// File name.
         pub name: Option<String> = None,
-        /// What the content is about.
+        /// What is in it.
         pub description: Option<String> = None,
-        /// The organisation of the API key. It may be left out.
+        /// The organisation.
         pub org_id: Option<OrgId> = None,
     }
 }
@@ -229,7 +229,7 @@ pub struct FileToUpload {
     /// The file.
     #[serde(flatten)]
     pub file: DatasourceFile,
-    /// The one request that uploads the file's bytes.
+    /// The request that uploads its bytes.
     pub upload: Upload,
 }
 
@@ -269,7 +269,7 @@ pub struct FileToDownload {
     pub file: DatasourceFile,
     /// Whether its bytes are there.
     pub uploaded: bool,
-    /// Address from which the bytes can be downloaded for fifteen minutes; null if they are not there.
+    /// Where to download them.
     pub download_url: Option<SignedUrl>,
 }
 

@@ -340,7 +340,7 @@ macro_rules! record {
     (@filter_member (filter) $Type:ty, $field:ident) => {
         Some($crate::table::filters::Term::member::<$Type>(
             stringify!($field),
-            concat!("Only records with this `", stringify!($field), "`."),
+            concat!("Those with this `", stringify!($field), "` only."),
         ))
     };
     (@filter_member (unique filter) $Type:ty, $field:ident) => {
