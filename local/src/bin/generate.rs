@@ -25,7 +25,7 @@ const WRITERS: &[&str] = &[
     "template::",
 ];
 /// The test that takes out of the roles what no test calls. It needs a run of all tests before.
-const ROLES: &[&str] = &["--ignored", "roles_allow"];
+const ROLES: [&str; 2] = ["--ignored", "roles_allow"];
 /// The most rounds: a new record takes three.
 const ROUNDS: usize = 6;
 
@@ -36,11 +36,16 @@ struct Arguments {
     /// Run the tests that write, and no others: the roles get what these call, and nothing is taken out of them
     #[arg(long)]
     quick: bool,
+    /// Of the tests that write, run those with these names only
+    #[arg(requires = "quick")]
+    tests: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    let generator = Generator { root: Path::new(env!("CARGO_MANIFEST_DIR")).join("..") };
-    match generator.generate(Arguments::parse().quick) {
+    let Arguments { quick, tests } = Arguments::parse();
+    let writers = if tests.is_empty() { WRITERS.iter().map(|test| (*test).to_owned()).collect() } else { tests };
+    let generator = Generator { root: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), writers };
+    match generator.generate(quick) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => {
             eprintln!("generate: {trouble}");
@@ -59,6 +64,8 @@ struct Run {
 struct Generator {
     /// The checkout.
     root: PathBuf,
+    /// The tests that write.
+    writers: Vec<String>,
 }
 
 impl Generator {
@@ -68,7 +75,7 @@ impl Generator {
             return Ok(());
         }
         let all = self.test(&[])?;
-        let roles = self.test(ROLES)?;
+        let roles = self.test(&ROLES.map(str::to_owned))?;
         if !all.written.is_empty() || !roles.written.is_empty() {
             return self.until_nothing_is_written();
         }
@@ -81,18 +88,20 @@ impl Generator {
 
     fn until_nothing_is_written(&self) -> Result<(), Trouble> {
         for _ in 0..ROUNDS {
-            let Run { passed, written } = self.test(WRITERS)?;
-            match (written.is_empty(), passed) {
-                (true, true) => return Ok(()),
-                (true, false) => return Err(Trouble("a test fails, and nothing is left to write".into())),
-                (false, _) => written.iter().for_each(|file| println!("wrote {file}")),
+            let Run { passed, written } = self.test(&self.writers)?;
+            if written.is_empty() {
+                if !passed {
+                    println!("nothing is left to write; what a test still misses has to be written by hand, or measured");
+                }
+                return Ok(());
             }
+            written.iter().for_each(|file| println!("wrote {file}"));
         }
         Err(Trouble(format!("after {ROUNDS} rounds there is still something to write")))
     }
 
     /// Runs these tests, which write.
-    fn test(&self, tests: &[&str]) -> Result<Run, Trouble> {
+    fn test(&self, tests: &[String]) -> Result<Run, Trouble> {
         let failed = |error: std::io::Error| Trouble(format!("cargo test: {error}"));
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
