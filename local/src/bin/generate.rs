@@ -91,11 +91,15 @@ impl Generator {
             let Run { passed, written } = self.test(&self.writers)?;
             if written.is_empty() {
                 if !passed {
-                    println!("nothing is left to write; what a test still misses has to be written by hand, or measured");
+                    println!(
+                        "nothing is left to write; what a test still misses has to be written by hand, or measured"
+                    );
                 }
                 return Ok(());
             }
-            written.iter().for_each(|file| println!("wrote {file}"));
+            for file in written {
+                println!("wrote {file}");
+            }
         }
         Err(Trouble(format!("after {ROUNDS} rounds there is still something to write")))
     }
