@@ -13,7 +13,7 @@ fn the_tour_names_what_is_there() {
         assert!(file.exists(), "{label}: there is no {target}");
         let Some(name) = label.strip_prefix('`').and_then(|label| label.strip_suffix('`')) else { continue };
         seen += 1;
-        if target.ends_with(name) {
+        if target.ends_with(name) || file.is_dir() {
             continue;
         }
         let name = name.rsplit("::").next().unwrap().trim_end_matches('!');
