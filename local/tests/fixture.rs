@@ -327,10 +327,10 @@ fn second_of_kind(organisation: char, parameter: &str) -> String {
     let name = parameter.strip_suffix("_id").unwrap();
     let plural = name.strip_suffix('y').map_or_else(|| format!("{name}s"), |stem| format!("{stem}ies"));
     let records = &SET["organisations"][usize::from(organisation == 'b')]["records"][&plural];
-    let first = |place: usize| records[place]["id"].as_str().map(|id| id.parse::<Uuid>().unwrap());
+    let id_at = |place: usize| records[place]["id"].as_str().map(|id| id.parse::<Uuid>().unwrap());
     let id = match records[0]["repeat"].as_u64() {
-        Some(_) => first(0).map(|id| with_ordinal(id, 1)),
-        None => first(1),
+        Some(_) => id_at(0).map(|id| with_ordinal(id, 1)),
+        None => id_at(1),
     };
     id.unwrap_or_else(|| panic!("the demo set has no two {plural} of {organisation}")).to_string()
 }

@@ -39,7 +39,7 @@ impl Loader<'_> {
         let (table, mut moves, mut closed) = (&self.table, Vec::new(), Vec::new());
         for (place, record) in records.into_iter().enumerate() {
             let Spoken { conversation, messages } = record_of(record.clone())?;
-            // A stack without a stream has nobody else to do it.
+            // Where the stack has no stream, no function writes the filters: the loader does.
             let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
             moves.push(Move { key, was: None, is, made_at: conversation.dated() });
             if appended::<Conversation>(table, ()).await? > place {

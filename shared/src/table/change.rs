@@ -1,4 +1,4 @@
-//! A change of an item, as the stream of the table tells it.
+//! A change of an item: a record of the table's stream.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

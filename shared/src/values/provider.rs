@@ -13,7 +13,7 @@ impl ProviderId {
         &self.0
     }
 
-    /// What stands for it in a key of the table.
+    /// Its SHA-256, which a key of the table has in its place.
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hash = [0; 32];
         hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());

@@ -27,7 +27,7 @@ use crate::values::time::Timestamp;
 
 /// Rows of a block that one query reads, which lie in the same partition: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
 const PART: u64 = NEIGHBOURS;
-/// Parts that are read at the same time: those of two blocks.
+/// How many parts are read at the same time: all parts of two blocks.
 const CONCURRENT_PARTS: usize = 16;
 
 impl Dates {
