@@ -137,7 +137,9 @@ impl Copy {
         // What is compiled here is run once, and nobody looks at a backtrace of it.
         command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
+        let begun = std::time::Instant::now();
         let output = command.output().unwrap();
+        println!("{} s: cargo {}", begun.elapsed().as_secs(), arguments.join(" "));
         let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         (output.status.success(), told)
     }

@@ -37,6 +37,7 @@ pub mod stored;
 pub(crate) mod tokens;
 pub mod transaction;
 pub mod unique;
+pub mod version;
 pub mod wire;
 
 pub use error::TableError;

@@ -118,6 +118,7 @@ impl Generator {
         written.sort();
         written.dedup();
         std::fs::remove_file(&list).map_err(failed)?;
+        println!("ROUND {:?} {:?}", std::time::SystemTime::now(), written);
         Ok(Run { passed, written })
     }
 }

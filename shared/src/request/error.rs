@@ -232,6 +232,29 @@ pub trait OnMissing<T> {
     fn on_missing_in_body(self, name: &'static str) -> Result<T>;
 }
 
+/// What decides about a change may refuse it with an answer of its own.
+impl<T, E: Into<Error>> OnMissing<T> for Result<T, NotChanged<E>> {
+    fn on_missing(self, name: &'static str) -> Result<T> {
+        unless_refused(self)?.on_missing(name)
+    }
+
+    fn on_missing_in_path(self, name: &'static str) -> Result<T> {
+        unless_refused(self)?.on_missing_in_path(name)
+    }
+
+    fn on_missing_in_body(self, name: &'static str) -> Result<T> {
+        unless_refused(self)?.on_missing_in_body(name)
+    }
+}
+
+fn unless_refused<T, E: Into<Error>>(changed: Result<T, NotChanged<E>>) -> Result<Result<T, TableError>> {
+    match changed {
+        Ok(row) => Ok(Ok(row)),
+        Err(NotChanged::Failed(error)) => Ok(Err(error)),
+        Err(NotChanged::Refused(refused)) => Err(refused.into()),
+    }
+}
+
 impl<T> OnMissing<T> for Result<T, TableError> {
     fn on_missing(self, name: &'static str) -> Result<T> {
         self.map_err(|error| match error {

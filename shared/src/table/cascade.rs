@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::table::declaration::Reference;
-use crate::table::error::{Cancelled, TableError};
+use crate::table::error::{TableError, was_done};
 use crate::table::item::{Item, from_item, has_id, key_of, made_id, number, readable, text, values};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -206,11 +206,8 @@ impl Table {
             let values = values([(":seen", seen), (":one", number(1))]);
             self.store.update(&key, "ADD step :one", Some(condition), &values).await.map(drop)
         };
-        match written {
-            // Another one has continued it.
-            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        // Or another one has continued it.
+        was_done(written).map(drop)
     }
 
     async fn step(&self, steps: &[Step], id: Uuid, now: Timestamp) -> Result<bool, TableError> {
@@ -317,12 +314,8 @@ impl Table {
         // Neighbours share the items that count their holes.
         rows.sort_by(|a, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
         for transaction in self.removing(&rows) {
-            match self.store.transact(&transaction.writes).await {
-                Ok(()) => {}
-                // Another one has removed one of them: what is left is for the next step.
-                Err(Cancelled::Condition(..)) => all = false,
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+            // Where another one has removed one of them, what is left is for the next step.
+            all &= was_done(transaction.commit().await)?;
         }
         Ok(all && !more)
     }
@@ -335,11 +328,7 @@ impl Table {
             values: values([(":id", text(row.id))]),
         };
         let removals: Vec<Write> = row.pointers.into_iter().map(removal).collect();
-        match self.store.transact(&removals).await {
-            Ok(()) => Ok(true),
-            Err(Cancelled::Condition(..)) => Ok(false),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        was_done(self.store.transact(&removals).await)
     }
 
     /// The transactions that remove these rows, with what leads to them, as many as fit into each.
@@ -348,7 +337,7 @@ impl Table {
         let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u64>>::new());
         for LinkedRow { id, key, list, pointers } in rows {
             // At most one block and one section more.
-            if transaction.writes.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
+            if transaction.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
                 transactions.push(std::mem::replace(&mut transaction, Transaction::new(self)).with_holes(&holes));
                 holes.clear();
             }

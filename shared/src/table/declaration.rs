@@ -71,6 +71,7 @@ use crate::table::filters::Term;
 use crate::table::item::Item;
 use crate::table::keys::Key;
 use crate::table::unique::UniqueValue;
+use crate::table::version::Version;
 use crate::values::id::{Id, OrgId};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
@@ -87,6 +88,12 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
 
     /// Its id.
     fn uuid(&self) -> Uuid;
+
+    /// How often it has changed.
+    fn version(&self) -> Version;
+
+    /// Says how often it has changed.
+    fn set_version(&mut self, version: Version);
 
     /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
     fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;

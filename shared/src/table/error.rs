@@ -1,5 +1,7 @@
 //! Why a call of the table, or one of its writes, did nothing.
 
+use std::convert::Infallible;
+
 use crate::table::item::Item;
 use crate::values::cause::chain;
 
@@ -28,19 +30,55 @@ pub enum TableError {
     Broken(String),
 }
 
-/// Why a write did nothing, as far as the answer to its last attempt tells.
+/// Why a write did nothing, as far as the answer to its last attempt tells. `M` says what it means that a condition did not hold.
 #[derive(Debug)]
-pub enum Cancelled {
-    /// The condition of the action at this index did not hold; the item as it was, where there was one.
-    Condition(usize, Option<Item>),
+pub enum Cancelled<M = ()> {
+    /// A condition did not hold: what that means, and the item as it was, where there was one.
+    Condition(M, Option<Item>),
     /// It met another write of the same item, or was throttled: it may succeed a moment later.
     Conflict(String),
     /// Anything else.
     Failed(TableError),
 }
 
-impl From<Cancelled> for TableError {
-    fn from(cancelled: Cancelled) -> Self {
+/// Why a row was not changed, or not removed.
+#[derive(Debug)]
+pub enum NotChanged<E> {
+    /// What decides refuses.
+    Refused(E),
+    /// The table failed.
+    Failed(TableError),
+}
+
+impl<E> From<TableError> for NotChanged<E> {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NotChanged<Infallible>> for TableError {
+    fn from(error: NotChanged<Infallible>) -> Self {
+        match error {
+            NotChanged::Refused(never) => match never {},
+            NotChanged::Failed(error) => error,
+        }
+    }
+}
+
+/// Whether a write was done. It was not where its condition did not hold.
+///
+/// # Errors
+/// [`TableError`] where it failed for another reason.
+pub(crate) fn was_done<T, M>(written: Result<T, Cancelled<M>>) -> Result<bool, TableError> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(Cancelled::Condition(..)) => Ok(false),
+        Err(cancelled) => Err(cancelled.into()),
+    }
+}
+
+impl<M> From<Cancelled<M>> for TableError {
+    fn from(cancelled: Cancelled<M>) -> Self {
         match cancelled {
             Cancelled::Condition(..) => Self::Missing,
             Cancelled::Conflict(told) => Self::Unavailable(told),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use crate::table::error::{Cancelled, TableError};
+use crate::table::error::TableError;
 use crate::table::filters::Term;
 use crate::table::item::{made_id, readable, text, values};
 use crate::table::keys::{Key, list_row};
@@ -15,7 +15,6 @@ use crate::table::page::{ListQuery, Page};
 use crate::table::part::Table;
 use crate::table::stored::Listed;
 use crate::table::transaction::{Transaction, Write};
-use crate::table::unique::UniqueValue;
 use crate::values::id::ordinal;
 use crate::values::tenant::Tenant;
 
@@ -28,7 +27,7 @@ fn holder(tenant: &Tenant, list: &str, term: &Term) -> Key {
 
 const FREE: &str = "attribute_not_exists(pk) OR id = :id";
 
-impl Transaction<'_> {
+impl<M> Transaction<'_, M> {
     /// Has the row hold the unique values that it has now and did not have before, and let go of the others.
     pub(super) fn hold<R: Listed>(&mut self, id: R::Id, was: Option<&R>, is: Option<&R>) {
         let (list, uuid) = (R::list_of(id), R::proof(id).unwrap_or_default());
@@ -41,17 +40,9 @@ impl Transaction<'_> {
         for value in after.into_iter().filter(|value| !before.contains(value)) {
             let mut item = holder(self.tenant(), &list, &value.term).attributes();
             item.insert("id".to_owned(), text(uuid));
-            let place = self.write(Write::Put { item, condition: Some(FREE), values: values([(":id", text(uuid))]) });
-            self.held.push((place, value));
+            self.take(value, Write::Put { item, condition: Some(FREE), values: values([(":id", text(uuid))]) });
         }
     }
-}
-
-/// Why a transaction was cancelled that was to hold these values, where another row has one of them.
-pub(super) fn taken(held: &[(usize, UniqueValue)], cancelled: &Cancelled) -> Option<TableError> {
-    let Cancelled::Condition(at, _) = cancelled else { return None };
-    let (_, value) = held.iter().find(|(place, _)| place == at)?;
-    Some(TableError::Taken { field: value.term.field(), kind: value.taken })
 }
 
 impl Table {

@@ -9,7 +9,7 @@ use crate::table::page::{Page, PageQuery};
 use crate::table::part::Table;
 use crate::table::rows::{NewRow, Required};
 use crate::table::stored::{Listed, Stored};
-use crate::table::transaction::{Transaction, Write};
+use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::values::id::ordinal;
 
 impl Table {
@@ -32,21 +32,18 @@ impl Table {
         let pointer = pointer.ok_or_else(|| TableError::Broken("a row that is there once without a pointer".into()))?;
         let named = sample.references(&self.tenant).into_iter().chain(also).collect();
         let required = Required::all(R::parent(&self.tenant, of), named);
-        let mut round = self.store.backoff();
-        loop {
+        let insert = async || {
             // Not `try_join!`: the cost of a request must not depend on what is there.
             let (there, known) = futures_util::join!(self.require(&required), self.pointed::<R>(of, &pointer));
             there?;
             if let Some(known) = known? {
-                return Ok(known);
+                return Ok(Some(known));
             }
             let reserved = self.reserve::<R>(of, 1).await?;
             let at = R::id_at(of, id, reserved.first());
             let row = make(at);
-            let mut transaction = Transaction::new(self);
-            if let Some(origin) = origin {
-                transaction.made_by(origin, row.uuid(), now);
-            }
+            let mut transaction = Transaction::of_request(self);
+            transaction.once(origin, row.uuid(), now);
             transaction.write(Write::put(self.item(at, &row)?));
             let mut item = pointer.attributes();
             item.insert("id".to_owned(), text(row.uuid()));
@@ -54,19 +51,17 @@ impl Table {
             for pointer in &pointers {
                 transaction.point(pointer, row.uuid());
             }
-            match self.commit(transaction, [reserved]).await {
-                Ok(()) => return Ok(row),
-                Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
-                    return Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))));
+            match transaction.commit_reserved([reserved]).await {
+                Ok(()) => Ok(Some(row)),
+                Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
+                    Ok(Some(make(R::id_at(of, id, ordinal(made_id(&marker)?)))))
                 }
                 // Another request was faster, and its row is the one.
-                Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept making and removing the same row".into()));
-                }
-                Err(cancelled) => return Err(cancelled.into()),
+                Err(Cancelled::Condition(..)) => Ok(None),
+                Err(cancelled) => Err(cancelled.into()),
             }
-        }
+        };
+        self.store.retrying("the row", insert).await
     }
 
     /// The row that a pointer leads to, if there is one.

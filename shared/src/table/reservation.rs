@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::table::error::{Cancelled, TableError};
+use crate::table::error::{Cancelled, TableError, was_done};
 use crate::table::item::{number, values};
 use crate::table::keys::{Key, list_head};
 use crate::table::ordinals::{NEXT, Ordinals, SPREAD_FROM};
 use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
 use crate::table::stored::Listed;
-use crate::table::transaction::{Transaction, Write};
+use crate::table::transaction::Transaction;
 use crate::values::id::SPREAD;
 pub(crate) use token::Token;
 
@@ -78,6 +78,43 @@ fn removal<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     if names.is_empty() { names } else { format!(" REMOVE {names}") }
 }
 
+impl<M> Transaction<'_, M> {
+    /// Commits what writes the reserved rows, and all that it is to do besides. Where nothing was written, the ordinals are given back.
+    ///
+    /// # Errors
+    /// As of [`Transaction::commit`].
+    pub(crate) async fn commit_reserved(
+        self,
+        reserved: impl IntoIterator<Item = Reservation> + Send,
+    ) -> Result<(), Cancelled<M>> {
+        let (table, lost) = (self.table(), LostAnswer::default());
+        let reserved: Vec<Reservation> = reserved.into_iter().collect();
+        if reserved.iter().any(|reservation| reservation.begun.elapsed() > WRITABLE) {
+            table.give_back(reserved).await;
+            return Err(Cancelled::Failed(TableError::Unavailable("a reserved row came too late".into())));
+        }
+        let tidy =
+            join_all(reserved.iter().map(async |Reservation { head, list, others, is_to_be_spread, .. }| {
+                table.tidy(head, list, others).await;
+                if *is_to_be_spread {
+                    table.spread(head).await;
+                }
+            }));
+        let (written, _) = futures_util::join!(self.commit_noting(&lost), tidy);
+        // Where an answer was lost, it may be done, or may yet be.
+        if written.is_ok() || (lost.happened() && table.are_written(&reserved).await) {
+            for Reservation { head, token, .. } in &reserved {
+                table.store.recent.settle(head, [token.name.clone()]);
+            }
+            return Ok(());
+        }
+        if !lost.happened() {
+            table.give_back(reserved).await;
+        }
+        written
+    }
+}
+
 impl Table {
     /// Reserves the next `count` ordinals of `R`'s list.
     ///
@@ -108,56 +145,13 @@ impl Table {
         Ok(Reservation { head, list, token, others, begun, is_to_be_spread })
     }
 
-    /// Carries out `transaction`, which writes the reserved rows, and all that it is to do besides. Where nothing was written, the ordinals
-    /// are given back.
-    ///
-    /// # Errors
-    /// [`Cancelled`].
-    pub(crate) async fn commit(
-        &self,
-        transaction: Transaction<'_>,
-        reserved: impl IntoIterator<Item = Reservation> + Send,
-    ) -> Result<(), Cancelled> {
-        let (reserved, lost): (Vec<Reservation>, _) = (reserved.into_iter().collect(), LostAnswer::default());
-        if reserved.iter().any(|reservation| reservation.begun.elapsed() > WRITABLE) {
-            self.give_back(reserved).await;
-            return Err(Cancelled::Failed(TableError::Unavailable("a reserved row came too late".into())));
-        }
-        let write = async {
-            match &transaction.writes[..] {
-                [Write::Put { item, condition: None, .. }] => self.store.put_noting(item, &lost).await,
-                writes => self.store.transact_noting(writes, &lost).await,
-            }
-        };
-        let tidy =
-            join_all(reserved.iter().map(async |Reservation { head, list, others, is_to_be_spread, .. }| {
-                self.tidy(head, list, others).await;
-                if *is_to_be_spread {
-                    self.spread(head).await;
-                }
-            }));
-        let (written, _) = futures_util::join!(write, tidy);
-        // Where an answer was lost, it may be done, or may yet be.
-        if written.is_ok() || (lost.happened() && self.are_written(&reserved).await) {
-            for Reservation { head, token, .. } in &reserved {
-                self.store.recent.settle(head, [token.name.clone()]);
-            }
-            return Ok(());
-        }
-        if !lost.happened() {
-            self.give_back(reserved).await;
-        }
-        written
-    }
-
     /// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
     async fn spread(&self, head: &Key) {
         let values = values([(":spread", number(SPREAD))]);
         let (expression, condition) =
             (format!("SET {SPREAD_FROM} = {NEXT}, {NEXT} = :spread"), format!("{NEXT} < :spread"));
-        match self.store.update(head, &expression, Some(&condition), &values).await {
-            Ok(_) | Err(Cancelled::Condition(..)) => {}
-            Err(cancelled) => tracing::warn!(error = %TableError::from(cancelled), "a list is not spread yet"),
+        if let Err(error) = was_done(self.store.update(head, &expression, Some(&condition), &values).await) {
+            tracing::warn!(%error, "a list is not spread yet");
         }
     }
 

@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 
 use crate::table::error::TableError;
+use crate::table::store::Store;
 use crate::values::cause::chain;
 
 /// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
@@ -78,6 +79,28 @@ impl Backoff {
         self.most = PAUSES.1.min(self.most * 2);
         tokio::time::sleep(wait).await;
         true
+    }
+}
+
+impl Store {
+    /// Makes `attempt` until it has a result, with a backoff in between. It has none where others have changed `what` since it was read.
+    ///
+    /// # Errors
+    /// Those of `attempt`, and [`TableError::Unavailable`] where no time is left.
+    pub(crate) async fn retrying<T, E: From<TableError>>(
+        &self,
+        what: &str,
+        mut attempt: impl AsyncFnMut() -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        let mut round = self.backoff();
+        loop {
+            if let Some(result) = attempt().await? {
+                return Ok(result);
+            }
+            if !round.wait().await {
+                return Err(TableError::Unavailable(format!("others kept changing {what}")).into());
+            }
+        }
     }
 }
 

@@ -7,8 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::table::declaration::Reference;
-use crate::table::error::{Cancelled, TableError};
-use crate::table::holders::taken;
+use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
 use crate::table::item::{Item, from_item, has_id, made_id, number, text, values};
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -16,17 +15,12 @@ use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::stored::{Listed, is_proven};
-use crate::table::transaction::{Transaction, Write};
+use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::values::id::ordinal;
 use crate::values::time::Timestamp;
 
 /// The most rows that one call inserts, each with two pointers or unique values.
 pub const INSERT_LIMIT: usize = TRANSACTION_LIMIT / 3;
-
-/// How often a row has changed; an item that never did lacks it.
-const VERSION: &str = "version";
-/// The request that last changed a row, which is how its repeat knows that it has.
-const CHANGED_BY: &str = "changed_by";
 
 /// Where a new row goes, and what it is made of.
 #[derive(Debug, Clone, Copy)]
@@ -89,17 +83,14 @@ impl Table {
         };
         let at = R::id_at(of, id, reserved.first());
         let row = make(at);
-        let mut transaction = Transaction::new(self);
-        if let Some(origin) = origin {
-            transaction.made_by(origin, row.uuid(), now);
-        }
+        let mut transaction = Transaction::of_request(self);
+        transaction.once(origin, row.uuid(), now);
         transaction.insert(at, &row)?;
-        let held = transaction.held.clone();
-        match self.commit(transaction, [reserved]).await {
-            Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
+        match transaction.commit_reserved([reserved]).await {
+            Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))))
             }
-            Err(cancelled) => Err(taken(&held, &cancelled).unwrap_or_else(|| cancelled.into())),
+            Err(cancelled) => Err(cancelled.into()),
             Ok(()) => Ok(row),
         }
     }
@@ -123,11 +114,8 @@ impl Table {
             transaction.insert(at, &row)?;
             rows.push(row);
         }
-        let held = transaction.held.clone();
-        match self.commit(transaction, [reserved]).await {
-            Ok(()) => Ok(rows),
-            Err(cancelled) => Err(taken(&held, &cancelled).unwrap_or_else(|| cancelled.into())),
-        }
+        transaction.commit_reserved([reserved]).await?;
+        Ok(rows)
     }
 
     /// Requires records, by one strongly consistent read. A condition in a transaction would make every two appends that name the same
@@ -171,19 +159,19 @@ impl Table {
             change(row);
             Ok::<_, Infallible>(())
         };
-        self.try_change(id, by, change).await?.map_err(|never| match never {})
+        Ok(self.try_change(id, by, change).await?)
     }
 
     /// The same, unless `change` refuses.
     ///
     /// # Errors
-    /// As of [`Table::change`]; inside, what `change` refused.
+    /// As of [`Table::change`], and what `change` refused.
     pub async fn try_change<R: Listed, E>(
         &self,
         id: R::Id,
         by: Uuid,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
-    ) -> Result<Result<R, E>, TableError> {
+    ) -> Result<R, NotChanged<E>> {
         self.try_change_with(id, by, change, |_, _| None).await
     }
 
@@ -197,82 +185,56 @@ impl Table {
         by: Uuid,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
         with: impl Fn(&R, &R) -> Option<Write> + Sync,
-    ) -> Result<Result<R, E>, TableError> {
-        let item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
-        self.try_change_item(item, id, by, change, with).await
+    ) -> Result<R, NotChanged<E>> {
+        let row: R = self.get(id).await?;
+        self.change_read(row, id, Some(by), change, with).await
     }
 
-    /// The same of the row `id` whose item was read.
-    pub(crate) async fn try_change_item<R: Listed, E>(
+    /// The same of the row `id` that was read. Where no request makes the change, it is made again whenever it is asked for.
+    pub(crate) async fn change_read<R: Listed, E>(
         &self,
-        mut item: Item,
+        mut was: R,
         id: R::Id,
-        by: Uuid,
+        by: Option<Uuid>,
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
         with: impl Fn(&R, &R) -> Option<Write> + Sync,
-    ) -> Result<Result<R, E>, TableError> {
+    ) -> Result<R, NotChanged<E>> {
         let mut round = self.store.backoff();
         loop {
-            let (version, is_done) = (version(&item), was_changed_by(&item, by));
-            let was: R = from_item(item)?;
-            if is_done {
-                return Ok(Ok(was));
+            if by.is_some_and(|by| was.version().is_by(by)) {
+                return Ok(was);
             }
             let mut is = was.clone();
-            if let Err(refused) = change(&mut is) {
-                return Ok(Err(refused));
-            }
+            change(&mut is).map_err(NotChanged::Refused)?;
             // Two ids may end in the same ordinal, and so lead to the same key: the whole id tells whether it is the same record.
             let (known, mut named) = (was.references(&self.tenant), is.references(&self.tenant));
             named.retain(|new| !known.iter().any(|old| (&old.key, old.proof) == (&new.key, new.proof)));
             self.require(&Required::all(None, named)).await?;
-            let mut transaction = self.replacing(id, (&was, &is), version, by)?;
-            transaction.writes.extend(with(&was, &is));
-            let committed = match &transaction.writes[..] {
-                [Write::Put { item, condition: Some(condition), values }] => {
-                    self.store.put_if(item, condition, values).await
+            let mut transaction = Transaction::new(self);
+            let is = transaction.replace(id, &was, is, by)?;
+            transaction.write_all(with(&was, &is));
+            match transaction.commit().await {
+                Ok(()) => return Ok(is),
+                Err(Cancelled::Condition((), stands)) => {
+                    let stands = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
+                    was = from_item(stands)?;
                 }
-                writes => self.store.transact(writes).await,
-            };
-            match committed {
-                Ok(()) => return Ok(Ok(is)),
-                Err(Cancelled::Condition(1.., _)) => {
-                    let taken = committed.err().and_then(|cancelled| taken(&transaction.held, &cancelled));
-                    return Err(taken.unwrap_or(TableError::Missing));
-                }
-                Err(Cancelled::Condition(0, stands)) => {
-                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
-                }
-                Err(cancelled) => return Err(cancelled.into()),
+                Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
             if !round.wait().await {
-                return Err(TableError::Unavailable("others kept changing the record".into()));
+                return Err(NotChanged::Failed(kept_changing()));
             }
         }
     }
 
-    /// The writes that replace a row which has this version: its own first, then what leads to it.
-    pub(crate) fn replacing<R: Listed>(
-        &self,
-        id: R::Id,
-        (was, is): (&R, &R),
-        version: u64,
-        by: Uuid,
-    ) -> Result<Transaction<'_>, TableError> {
+    /// Replaces the row `id`, unless it has changed since it `was` read. Returns whether it was replaced.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn replace<R: Listed>(&self, id: R::Id, was: &R, is: R) -> Result<bool, TableError> {
         let mut transaction = Transaction::new(self);
-        let uuid = R::proof(id).unwrap_or_default();
-        let mut item = self.item(id, is)?;
-        item.insert(VERSION.to_owned(), number(version + 1));
-        item.insert(CHANGED_BY.to_owned(), text(by));
-        let (condition, values) = unchanged(uuid, version);
-        transaction.write(Write::Put { item, condition: Some(condition), values });
-        let (before, after) = (was.pointers(&self.tenant), is.pointers(&self.tenant));
-        for key in before.iter().filter(|key| !after.contains(key)) {
-            transaction.write(Write::delete(key));
-        }
-        after.iter().filter(|key| !before.contains(key)).for_each(|key| transaction.point(key, uuid));
-        transaction.hold(id, Some(was), Some(is));
-        Ok(transaction)
+        transaction.replace(id, was, is, None)?;
+        was_done(transaction.commit().await)
     }
 
     /// Removes the row `id` with all that goes with it, and returns what it was. It is read first: what cannot be answered is not
@@ -281,62 +243,83 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where there is none.
     pub async fn remove<R: Listed>(&self, id: R::Id) -> Result<R, TableError> {
-        self.remove_if(id, |_| Ok::<_, Infallible>(())).await?.map_err(|never| match never {})
+        Ok(self.remove_if(id, |_| Ok::<_, Infallible>(())).await?)
     }
 
     /// The same, unless `check` refuses.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where nobody can tell who has removed it; inside, what
+    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where nobody can tell who has removed it, and what
     /// `check` refused.
     pub async fn remove_if<R: Listed, E>(
         &self,
         id: R::Id,
         check: impl Fn(&R) -> Result<(), E> + Sync,
-    ) -> Result<Result<R, E>, TableError> {
-        let mut item = self.find_item::<R>(id).await?.ok_or(TableError::Missing)?;
+    ) -> Result<R, NotChanged<E>> {
+        let mut row: R = self.get(id).await?;
         let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
         loop {
-            let version = version(&item);
-            let row: R = from_item(item)?;
-            if let Err(refused) = check(&row) {
-                return Ok(Err(refused));
-            }
+            check(&row).map_err(NotChanged::Refused)?;
             let uuid = R::proof(id).unwrap_or_default();
             let mut transaction = Transaction::new(self);
-            let (condition, values) = unchanged(uuid, version);
+            let (condition, values) = row.version().unchanged(uuid);
             transaction.write(Write::Delete { key: self.key::<R>(id), condition: Some(condition), values });
-            for key in &row.pointers(&self.tenant) {
-                transaction.write(Write::delete(key));
-            }
+            transaction.write_all(row.pointers(&self.tenant).iter().map(Write::delete));
             transaction.hold(id, Some(&row), None);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
-            match self.store.transact_noting(&transaction.writes, &lost).await {
-                Ok(()) => return Ok(Ok(row)),
-                Err(Cancelled::Condition(_, stands)) => {
-                    item = stands.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
+            match transaction.commit_noting(&lost).await {
+                Ok(()) => return Ok(row),
+                Err(Cancelled::Condition((), stands)) => {
+                    let stands = stands.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
+                    row = from_item(stands)?;
                 }
-                Err(cancelled) => return Err(cancelled.into()),
+                Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
             if !round.wait().await {
-                return Err(TableError::Unavailable("others kept changing the record".into()));
+                return Err(NotChanged::Failed(kept_changing()));
             }
         }
     }
 }
 
-impl Transaction<'_> {
+fn kept_changing() -> TableError {
+    TableError::Unavailable("others kept changing the record".into())
+}
+
+impl<M> Transaction<'_, M> {
     /// Puts the row `id`, whose ordinal was reserved, with what leads to it.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
     pub fn insert<R: Listed>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
-        self.write(Write::put(self.table.item(id, row)?));
-        for pointer in row.pointers(&self.table.tenant) {
+        self.write(Write::put(self.table().item(id, row)?));
+        for pointer in row.pointers(self.tenant()) {
             self.point(&pointer, row.uuid());
         }
         self.hold(id, None, Some(row));
         Ok(())
+    }
+
+    /// Replaces the row `id`, on condition that it has not changed since it `was` read, and what leads to it. Returns the row as it is then.
+    ///
+    /// # Errors
+    /// [`TableError::Broken`] where it cannot be an item.
+    pub(crate) fn replace<R: Listed>(
+        &mut self,
+        id: R::Id,
+        was: &R,
+        mut is: R,
+        by: Option<Uuid>,
+    ) -> Result<R, TableError> {
+        let (uuid, tenant) = (R::proof(id).unwrap_or_default(), self.tenant());
+        is.set_version(was.version().next(by));
+        let (condition, values) = was.version().unchanged(uuid);
+        self.write(Write::Put { item: self.table().item(id, &is)?, condition: Some(condition), values });
+        let (before, after) = (was.pointers(tenant), is.pointers(tenant));
+        self.write_all(before.iter().filter(|key| !after.contains(key)).map(Write::delete));
+        after.iter().filter(|key| !before.contains(key)).for_each(|key| self.point(key, uuid));
+        self.hold(id, Some(was), Some(&is));
+        Ok(is)
     }
 
     /// Puts an item that leads to the row `id`.
@@ -389,22 +372,5 @@ impl Transaction<'_> {
                 values,
             });
         }
-    }
-}
-
-/// Whether the request `by` was the last to change the row in an item.
-pub(crate) fn was_changed_by(item: &Item, by: Uuid) -> bool {
-    item.get(CHANGED_BY) == Some(&text(by))
-}
-
-pub(crate) fn version(item: &Item) -> u64 {
-    item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).unwrap_or_default()
-}
-
-/// The condition that the row `id` has not changed since it had `version`.
-fn unchanged(id: Uuid, version: u64) -> (&'static str, Item) {
-    match version {
-        0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
-        _ => ("id = :id AND version = :version", values([(":id", text(id)), (":version", number(version))])),
     }
 }

@@ -130,15 +130,7 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn put(&self, item: Item) -> Result<(), TableError> {
-        Ok(self.put_noting(&item, &LostAnswer::default()).await?)
-    }
-
-    /// The same, and notes in `lost` whether an attempt got no answer: then the item may be there where this fails.
-    ///
-    /// # Errors
-    /// [`Cancelled`].
-    pub(super) async fn put_noting(&self, item: &Item, lost: &LostAnswer) -> Result<(), Cancelled> {
-        self.put_where(item, None, &Item::new(), lost).await
+        Ok(self.put_where(&item, None, &Item::new(), &LostAnswer::default()).await?)
     }
 
     /// Puts `item` where `condition` holds of what was there before.
@@ -149,7 +141,8 @@ impl Store {
         self.put_where(item, Some(condition), values, &LostAnswer::default()).await
     }
 
-    async fn put_where(
+    /// Puts `item`, on a condition where there is one.
+    pub(super) async fn put_where(
         &self,
         item: &Item,
         condition: Option<&'static str>,
@@ -176,7 +169,7 @@ impl Store {
             };
             let refused = match error.as_service_error() {
                 Some(PutItemError::ConditionalCheckFailedException(exception)) => {
-                    Some(Cancelled::Condition(0, exception.item.clone()))
+                    Some(Cancelled::Condition((), exception.item.clone()))
                 }
                 _ => None,
             };
@@ -245,7 +238,7 @@ impl Store {
             };
             let refused = match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(exception)) => {
-                    Some(Cancelled::Condition(0, exception.item.clone()))
+                    Some(Cancelled::Condition((), exception.item.clone()))
                 }
                 _ => None,
             };

@@ -1,6 +1,7 @@
 //! Transactions: several writes, all or none.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -86,43 +87,164 @@ impl Write {
     }
 }
 
-/// A transaction in the making.
+/// What it means that the condition of an action does not hold.
 #[derive(Debug)]
-pub struct Transaction<'a> {
-    pub(crate) table: &'a Table,
-    pub(crate) writes: Vec<Write>,
-    /// The unique values that its rows are to hold, with the places of these actions.
-    pub(super) held: Vec<(usize, UniqueValue)>,
+enum Meaning<M> {
+    /// Another row has the unique value that this action takes.
+    Taken(UniqueValue),
+    /// What the action says.
+    Told(M),
+}
+
+/// Which condition of a request's writes did not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmet {
+    /// That no earlier execution of the request has done them.
+    Repeated,
+    /// That nobody has changed what was read before.
+    Changed,
+}
+
+/// A transaction in the making. Its actions may say what it means that their conditions do not hold; of the others it is `otherwise`.
+#[derive(Debug)]
+pub struct Transaction<'a, M = ()> {
+    table: &'a Table,
+    writes: Vec<Write>,
+    /// By the places of the actions.
+    meanings: BTreeMap<usize, Meaning<M>>,
+    otherwise: M,
+}
+
+/// An action that was added to a transaction.
+#[derive(Debug)]
+pub struct Added<'t, M> {
+    place: usize,
+    meanings: &'t mut BTreeMap<usize, Meaning<M>>,
+}
+
+impl<M> Added<'_, M> {
+    /// Says what it means that its condition does not hold.
+    pub fn or(self, means: M) {
+        self.meanings.insert(self.place, Meaning::Told(means));
+    }
 }
 
 impl<'a> Transaction<'a> {
-    /// A transaction without a write yet.
+    /// A transaction without an action yet.
     pub(crate) const fn new(table: &'a Table) -> Self {
-        Self { table, writes: Vec::new(), held: Vec::new() }
+        Self { table, writes: Vec::new(), meanings: BTreeMap::new(), otherwise: () }
     }
 
+    /// The same, of whose actions a condition that does not hold means `otherwise`, unless they say something else.
+    pub(crate) fn otherwise<M>(self, otherwise: M) -> Transaction<'a, M> {
+        Transaction { table: self.table, writes: self.writes, meanings: BTreeMap::new(), otherwise }
+    }
+}
+
+impl<'a, M> Transaction<'a, M> {
     /// Whose part of the table it is about.
-    pub const fn tenant(&self) -> &Tenant {
+    pub const fn tenant(&self) -> &'a Tenant {
         &self.table.tenant
     }
 
-    /// Adds an action, and returns its place.
-    pub fn write(&mut self, write: Write) -> usize {
-        self.writes.push(write);
-        self.writes.len() - 1
+    /// The table.
+    pub(super) const fn table(&self) -> &'a Table {
+        self.table
     }
 
-    /// Notes that `origin` has made the record `id`, on condition that it has made none; returns the action's place.
-    pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> usize {
+    /// How many actions it has.
+    pub(super) const fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Adds an action.
+    pub fn write(&mut self, write: Write) -> Added<'_, M> {
+        self.writes.push(write);
+        Added { place: self.writes.len() - 1, meanings: &mut self.meanings }
+    }
+
+    /// Adds actions.
+    pub(crate) fn write_all(&mut self, writes: impl IntoIterator<Item = Write>) {
+        self.writes.extend(writes);
+    }
+
+    /// Adds an action that takes a unique value, on condition that no other row has it.
+    pub(super) fn take(&mut self, value: UniqueValue, write: Write) {
+        self.meanings.insert(self.writes.len(), Meaning::Taken(value));
+        self.writes.push(write);
+    }
+
+    /// Notes that `origin` has made the record `id`, on condition that it has made none.
+    pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> Added<'_, M> {
         self.made_by_until(origin, id, now.plus_seconds(REMEMBERED))
     }
 
     /// The same, which is remembered until `until`.
-    pub fn made_by_until(&mut self, origin: Uuid, id: Uuid, until: Timestamp) -> usize {
-        let mut marker = made_by(&self.table.tenant, origin).attributes();
+    pub fn made_by_until(&mut self, origin: Uuid, id: Uuid, until: Timestamp) -> Added<'_, M> {
+        let mut marker = made_by(self.tenant(), origin).attributes();
         marker.insert("id".to_owned(), text(id));
         marker.insert(TTL.to_owned(), number(until.unix_seconds()));
         self.write(Write::create(marker))
+    }
+
+    /// Commits all of it, or nothing. Meeting another transaction, it tries again. A single put is no transaction, which would cost twice as much.
+    ///
+    /// # Errors
+    /// [`Cancelled`]; [`TableError::Taken`] where another row has a unique value.
+    pub(crate) async fn commit(self) -> Result<(), Cancelled<M>> {
+        self.commit_noting(&LostAnswer::default()).await
+    }
+
+    /// The same, and notes in `lost` whether an attempt got no answer: then it may be done where this fails, or may yet be.
+    ///
+    /// # Errors
+    /// As of [`Transaction::commit`].
+    pub(crate) async fn commit_noting(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
+        let store = &self.table.store;
+        if let [Write::Put { item, condition, values }] = &self.writes[..] {
+            let put = store.put_where(item, *condition, values, lost).await;
+            return put.map_err(|cancelled| self.explained(cancelled, |()| 0));
+        }
+        let committed = store.attempts(&self.writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await;
+        committed.map_err(|cancelled| self.explained(cancelled, |place| place))
+    }
+
+    /// The same, without trying again where it meets another transaction: for conditions that are likely not to hold any more by then.
+    ///
+    /// # Errors
+    /// As of [`Transaction::commit`].
+    pub(crate) async fn commit_once(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
+        let committed = self.table.store.attempts(&self.writes, lost, |_| false).await;
+        committed.map_err(|cancelled| self.explained(cancelled, |place| place))
+    }
+
+    /// Says what a failure means, where `place` gives that of the action.
+    fn explained<P>(mut self, cancelled: Cancelled<P>, place: impl FnOnce(P) -> usize) -> Cancelled<M> {
+        match cancelled {
+            Cancelled::Condition(at, stands) => match self.meanings.remove(&place(at)) {
+                Some(Meaning::Taken(UniqueValue { term, taken })) => {
+                    Cancelled::Failed(TableError::Taken { field: term.field(), kind: taken })
+                }
+                Some(Meaning::Told(means)) => Cancelled::Condition(means, stands),
+                None => Cancelled::Condition(self.otherwise, stands),
+            },
+            Cancelled::Conflict(told) => Cancelled::Conflict(told),
+            Cancelled::Failed(error) => Cancelled::Failed(error),
+        }
+    }
+}
+
+impl<'a> Transaction<'a, Unmet> {
+    /// The writes of a request, which may be executed more than once.
+    pub(crate) fn of_request(table: &'a Table) -> Self {
+        Transaction::new(table).otherwise(Unmet::Changed)
+    }
+
+    /// Notes that the request has made the record `id`, where it may be repeated; its repeat is known by `origin`.
+    pub(crate) fn once(&mut self, origin: Option<Uuid>, id: Uuid, now: Timestamp) {
+        if let Some(origin) = origin {
+            self.made_by(origin, id, now).or(Unmet::Repeated);
+        }
     }
 }
 
@@ -130,25 +252,14 @@ impl Store {
     /// Does all of `writes`, at most a hundred, or none. Meeting another transaction, it tries again.
     ///
     /// # Errors
-    /// [`Cancelled`] says whose condition failed.
+    /// [`Cancelled`], whosever condition failed.
     pub(crate) async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
-        self.transact_noting(writes, &LostAnswer::default()).await
-    }
-
-    /// The same, and notes in `lost` whether an attempt got no answer: then `writes` may be done where this fails, or may yet be.
-    ///
-    /// # Errors
-    /// [`Cancelled`].
-    pub(crate) async fn transact_noting(&self, writes: &[Write], lost: &LostAnswer) -> Result<(), Cancelled> {
-        self.attempts(writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await
-    }
-
-    /// The same, without trying again where it meets another transaction: for conditions that are likely not to hold any more by then.
-    ///
-    /// # Errors
-    /// [`Cancelled`].
-    pub(crate) async fn transact_once(&self, writes: &[Write], lost: &LostAnswer) -> Result<(), Cancelled> {
-        self.attempts(writes, lost, |_| false).await
+        let again = |cancelled: &Cancelled<usize>| matches!(cancelled, Cancelled::Conflict(_));
+        self.attempts(writes, &LostAnswer::default(), again).await.map_err(|cancelled| match cancelled {
+            Cancelled::Condition(_, stands) => Cancelled::Condition((), stands),
+            Cancelled::Conflict(told) => Cancelled::Conflict(told),
+            Cancelled::Failed(error) => Cancelled::Failed(error),
+        })
     }
 
     /// Attempts a transaction until it has an answer that is not to be tried `again`.
@@ -156,8 +267,8 @@ impl Store {
         &self,
         writes: &[Write],
         lost: &LostAnswer,
-        again: impl Fn(&Cancelled) -> bool + Send,
-    ) -> Result<(), Cancelled> {
+        again: impl Fn(&Cancelled<usize>) -> bool + Send,
+    ) -> Result<(), Cancelled<usize>> {
         let actions = writes.iter().map(|write| self.action(write)).collect::<Result<Vec<_>, _>>();
         let actions = actions.map_err(Cancelled::Failed)?;
         let (mut token, mut round) = (request_token(), self.backoff());
@@ -249,8 +360,8 @@ fn request_token() -> String {
 const PASSING: [&str; 4] =
     ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "InternalServerError"];
 
-/// Why a transaction was cancelled. A condition that does not hold is told first: nothing else matters then.
-fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled {
+/// Why a transaction was cancelled, with the place of the action whose condition failed. A condition that does not hold is told first: nothing else matters then.
+fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled<usize> {
     let Some(reasons) = reasons(error) else { return Cancelled::Failed(failure(error)) };
     let failed = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
     if let Some(index) = failed {

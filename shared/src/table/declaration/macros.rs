@@ -18,6 +18,8 @@ macro_rules! record {
             /// Identifier.
             pub id: $Id,
             $($(#[doc = $field_doc])* pub $field: $Type,)*
+            /// How often it has changed; never answered.
+            pub version: $crate::table::version::Version,
         }
 
         impl ::serde::Serialize for $Name {
@@ -46,12 +48,20 @@ macro_rules! record {
             struct Attributes {
                 id: $Id,
                 $(#[serde(default)] $field: Attribute<$Type>,)*
+                #[serde(default)]
+                version: Option<u64>,
+                #[serde(default)]
+                changed_by: Option<::uuid::Uuid>,
             }
 
             impl<'de> ::serde::Deserialize<'de> for $Name {
                 fn deserialize<D: ::serde::Deserializer<'de>>(json: D) -> ::core::result::Result<Self, D::Error> {
                     let stored = Attributes::deserialize(json)?;
-                    Ok(Self { id: stored.id, $($field: $crate::record!(@stored D, stored.$field, $field $(, $default)?),)* })
+                    Ok(Self {
+                        id: stored.id,
+                        $($field: $crate::record!(@stored D, stored.$field, $field $(, $default)?),)*
+                        version: $crate::table::version::Version::stored(stored.version, stored.changed_by),
+                    })
                 }
             }
 
@@ -75,6 +85,14 @@ macro_rules! record {
                     self.id.into()
                 }
 
+                fn version(&self) -> $crate::table::version::Version {
+                    self.version
+                }
+
+                fn set_version(&mut self, version: $crate::table::version::Version) {
+                    self.version = version;
+                }
+
                 fn read(
                     source: &$crate::input::Source<'_>,
                     issues: &mut $crate::input::Issues,
@@ -82,7 +100,7 @@ macro_rules! record {
                 ) -> Option<Self> {
                     let _ = (source, &issues, &named);
                     $(let $field: Option<$Type> = $crate::record!(@read $role source, issues, named, $field: $Type $(, $default)?);)*
-                    Some(Self { id: ::uuid::Uuid::nil().into(), $($field: $field?,)* })
+                    Some(Self { id: ::uuid::Uuid::nil().into(), $($field: $field?,)* version: Default::default() })
                 }
 
                 fn begun(
@@ -93,7 +111,7 @@ macro_rules! record {
                     now: $crate::values::time::Timestamp,
                 ) -> Self {
                     let _ = (org, parent, now);
-                    Self { id: id.into(), $($field: $crate::record!(@begun $role self.$field, org, parent, now),)* }
+                    Self { id: id.into(), $($field: $crate::record!(@begun $role self.$field, org, parent, now),)* version: self.version }
                 }
 
                 fn read_changes(
@@ -184,8 +202,8 @@ macro_rules! record {
                 }
 
                 fn hide(&self, item: &mut $crate::table::item::Item) -> ::core::result::Result<(), $crate::table::TableError> {
-                    let _ = &item;
                     $($crate::record!(@hide $role [$($($mark)*)?] item, self.$field, $field);)*
+                    self.version.hide(item);
                     Ok(())
                 }
             }

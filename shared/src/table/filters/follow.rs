@@ -7,12 +7,12 @@ use futures_util::stream::{self, StreamExt as _};
 use super::block::{Block, BlockChange, EMPTY};
 use super::{Term, sets};
 use crate::table::dates::Span;
-use crate::table::error::{Cancelled, TableError};
+use crate::table::error::{Cancelled, TableError, was_done};
 use crate::table::item::{Item, key_of, number, readable, values};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, filter_section_of_volume, filter_volume, row_of};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
-use crate::table::rows::version;
+use crate::table::version::version;
 use crate::table::stored::Listed;
 use crate::values::id::SPREAD;
 use crate::values::time::Timestamp;
@@ -267,10 +267,7 @@ impl Table {
             None => format!("attribute_not_exists(v{block})"),
         });
         let condition = unchanged.collect::<Vec<_>>().join(" AND ");
-        match self.store.update(section, &format!("SET #{TTL} = :ttl"), Some(&condition), &values).await {
-            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        was_done(self.store.update(section, &format!("SET #{TTL} = :ttl"), Some(&condition), &values).await).map(drop)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{REMOVED_AT_ONCE, Token, removal};
-use crate::table::error::{Cancelled, TableError};
+use crate::table::error::{TableError, was_done};
 use crate::table::item::{Item, number, values};
 use crate::table::keys::{Key, list_block, list_head, list_row};
 use crate::table::list::holes_of;
@@ -121,11 +121,7 @@ impl Table {
     ) -> Result<bool, TableError> {
         let mut transaction = Transaction::new(self);
         transaction.new_holes(list, ordinals);
-        match self.store.transact(&transaction.writes).await {
-            Ok(()) => Ok(true),
-            Err(Cancelled::Condition(..)) => Ok(false),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        was_done(transaction.commit().await)
     }
 
     async fn remove_settled(&self, head: &Key, tokens: Vec<String>) -> Result<(), TableError> {
@@ -150,11 +146,8 @@ impl Table {
             let expression = format!("SET #{} = :first{}", merged.name, removal(gone));
             let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
             let values = values([(":first", number(merged.first))]);
-            match self.store.update(head, &expression, Some(&there.join(" AND ")), &values).await {
-                // Where one is gone, the next append looks again.
-                Ok(_) | Err(Cancelled::Condition(..)) => {}
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+            // Where one is gone, the next append looks again.
+            was_done(self.store.update(head, &expression, Some(&there.join(" AND ")), &values).await)?;
         }
         Ok(())
     }

@@ -1,0 +1,57 @@
+//! Versions: how often a row has changed. Each write that replaces a row has the condition that it is still the version that was read.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use crate::table::item::{Item, number, text, values};
+
+/// The attribute that counts the changes; an item that never changed lacks it.
+const VERSION: &str = "version";
+/// The attribute that names the request which changed the row last.
+const CHANGED_BY: &str = "changed_by";
+
+/// How often a row has changed, and which request changed it last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Version {
+    number: u64,
+    by: Option<Uuid>,
+}
+
+impl Version {
+    /// What is stored.
+    pub const fn stored(number: Option<u64>, by: Option<Uuid>) -> Self {
+        Self { number: if let Some(number) = number { number } else { 0 }, by }
+    }
+
+    /// Whether the request `by` was the last one to change the row.
+    pub fn is_by(self, by: Uuid) -> bool {
+        self.by == Some(by)
+    }
+
+    /// The next version, which `by` makes. What no request makes leaves the last one known, so that its repeat is still recognised.
+    #[must_use]
+    pub fn next(self, by: Option<Uuid>) -> Self {
+        Self { number: self.number + 1, by: by.or(self.by) }
+    }
+
+    /// Adds its attributes.
+    pub fn hide(self, item: &mut Item) {
+        if self.number > 0 {
+            item.insert(VERSION.to_owned(), number(self.number));
+        }
+        item.extend(self.by.map(|by| (CHANGED_BY.to_owned(), text(by))));
+    }
+
+    /// The condition that the row `id` is still this version, and the values in it.
+    pub(crate) fn unchanged(self, id: Uuid) -> (&'static str, Item) {
+        match self.number {
+            0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
+            seen => ("id = :id AND version = :version", values([(":id", text(id)), (":version", number(seen))])),
+        }
+    }
+}
+
+/// The number of an item's version.
+pub(crate) fn version(item: &Item) -> u64 {
+    item.get(VERSION).and_then(|version: &AttributeValue| version.as_n().ok()?.parse().ok()).unwrap_or_default()
+}
