@@ -1,5 +1,7 @@
 //! Campaigns being sent: every contact gets its conversation and its message once, at the rate of the widget, and its outcome is told.
 
+use shared::records::conversation;
+use shared::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use shared::records::contact_point::PhoneNumber;
 use shared::records::conversation::Message;
 use shared::records::widget::{Widget, WidgetType};
 use shared::table::rows::INSERT_LIMIT;
+use shared::table::version::Version;
 use shared::values::id::{AssistantId, ContactId, ConversationId, WidgetId};
 use shared::values::json::JsonObject;
 use shared::values::time::{Clock, Timestamp};
@@ -66,6 +69,7 @@ impl Sender {
             org_id: org.id,
             created_at: now,
             updated_at: now,
+            version: Version::default(),
         };
         let fresh = |count: usize| -> Vec<Uuid> { (0..count).map(|_| service.ids.fresh(now)).collect() };
         let widget = org.table.insert_all((), &fresh(1), |_, id: WidgetId| widget(id)).await.unwrap().remove(0);
@@ -206,7 +210,9 @@ impl Sender {
     }
 
     pub async fn transcript(&self, conversation: &Value) -> Vec<Message> {
-        self.org.table.transcript(ConversationId(conversation.as_str().unwrap().parse().unwrap())).await.unwrap()
+        conversation::transcript(&self.org.table, ConversationId(conversation.as_str().unwrap().parse().unwrap()))
+            .await
+            .unwrap()
     }
 }
 
@@ -376,7 +382,7 @@ async fn what_never_arrives_has_failed_and_says_why() {
         assert_eq!(webhook["enabled"], true, "it is the connector that fails");
         if behaviour == Behaviour::Answer(500) {
             // Nothing is left to send, and the circuit stays open.
-            let health = sender.org.table.endpoint_health(sender.widget.id.into()).await.unwrap();
+            let health = delivery::health::of(&sender.org.table, sender.widget.id.into()).await.unwrap();
             assert!(health.connector && health.circuit_is_open(), "what is known of it was forgotten: {health:?}");
         }
     }

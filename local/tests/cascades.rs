@@ -1,5 +1,6 @@
 //! What belongs to a removed record goes with it, whatever befalls the functions on the stream meanwhile.
 
+use shared::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use shared::records::webhook::Webhook;
 use shared::table::cascade::Owner as _;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::stored::{Listed, Stored};
+use shared::table::version::Version;
 use shared::values::id::{
     AgencyId, AssistantId, BillingPlanId, DatasourceFileId, DatasourceId, EndpointId, Id, IntentId, LinkId, TagId,
     WebhookId,
@@ -103,6 +105,7 @@ fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> Dataso
         // So old that nothing can be uploaded any more.
         created_at: time().plus_seconds(-7 * 86_400),
         updated_at: time(),
+        version: Version::default(),
     }
 }
 
@@ -119,6 +122,7 @@ fn link(
         created_at: time(),
         updated_at: time(),
         created_by_id: None,
+        version: Version::default(),
     }
 }
 
@@ -136,6 +140,7 @@ fn datasource_link(
         datasource_id: DatasourceId(datasource(number)),
         assistant_id,
         created_at: time(),
+        version: Version::default(),
     }
 }
 
@@ -145,6 +150,7 @@ fn intent_link(intent: impl Fn(u32) -> Uuid + Sync) -> impl Fn(u32, <IntentLink 
         intent_id: IntentId(intent(number)),
         assistant_id,
         created_at: time(),
+        version: Version::default(),
     }
 }
 
@@ -238,7 +244,7 @@ pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
 async fn deliver(stack: &Stack, endpoint: EndpointId, count: u32) {
     let event = |number: u32| EventId(Uuid::from_u128(endpoint.0.as_u128() ^ u128::from(number) << 64));
     let new: Vec<NewDelivery> = (0..count).map(|number| NewDelivery::test(event(number), time())).collect();
-    acme(stack).enqueue(endpoint, &new, time()).await.unwrap();
+    delivery::enqueue(&acme(stack), endpoint, &new, time()).await.unwrap();
 }
 
 /// The ids of `count` new contacts.
@@ -455,7 +461,7 @@ async fn a_delivery_that_is_made_while_its_endpoint_is_deleted_goes_too() {
         data(&stack.answer(&call("DELETE", &path, ACME)).await);
         stack.settle().await.unwrap();
         let late = NewDelivery { event, ..NewDelivery::test(EventId(Uuid::now_v7()), time()) };
-        acme(&stack).enqueue(EndpointId(id), &[late], time()).await.unwrap();
+        delivery::enqueue(&acme(&stack), EndpointId(id), &[late], time()).await.unwrap();
         let list = Delivery::list(EndpointId(id));
         let left = async || {
             let items = everything(&stack).await.into_iter();
@@ -494,7 +500,7 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     let webhook = world.webhook(&org, "/webhook").await;
     let (id, now): (Uuid, _) = (id_of(&webhook).parse().unwrap(), world.clock.now());
     let new: Vec<_> = (0..ROWS).map(|_| NewDelivery::test(EventId(Uuid::now_v7()), now)).collect();
-    org.table.enqueue(id.into(), &new, now).await.unwrap();
+    delivery::enqueue(&org.table, id.into(), &new, now).await.unwrap();
     assert_eq!(world.outbox(&org, &webhook).await.len(), ROWS);
     let list = Delivery::list(id.into());
     let left = async || {

@@ -160,7 +160,7 @@ async fn compare(counted: Counted) {
             table.remove::<Conversation>(plain.remove(place).id).await.unwrap();
         } else if !plain[place].closed {
             let close = |open: &mut Conversation| open.close(now);
-            table.try_change(plain[place].id, Uuid::from_u128(random.u128(..)), close).await.unwrap().unwrap();
+            table.try_change(plain[place].id, Uuid::from_u128(random.u128(..)), close).await.unwrap();
             plain[place].closed = true;
         }
     }

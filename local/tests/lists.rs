@@ -21,6 +21,7 @@ use shared::table::page::{Page, PageQuery};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::table::stored::Listed as _;
+use shared::table::version::Version;
 use shared::table::{Table, TableError};
 use shared::values::id::{LinkId, OrgId, SPREAD, TagId, ordinal, uuid_v7, with_ordinal};
 use shared::values::tenant::Tenant;
@@ -76,6 +77,7 @@ fn link(number: u64) -> impl Fn(u64) -> Link + Sync {
             created_at: now(),
             updated_at: now(),
             created_by_id: None,
+            version: Version::default(),
         }
     }
 }

@@ -20,7 +20,7 @@ use shared::delivery::outbox::Outbox;
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
 use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
-use shared::records::delivery::{Delivery, DeliveryState, Observed};
+use shared::records::delivery::{self, Delivery, DeliveryState, EndpointHealth, Observed};
 use shared::request::event::EventContext;
 use shared::runtime::lambda::tracing::Level;
 use shared::runtime::stream::StreamEvent;
@@ -656,7 +656,7 @@ async fn a_tick_sends_one_suspect_also_where_other_deliveries_take_its_whole_tim
     // The circuit is open: the tick sends all deliveries. The first one ends it.
     let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     let id = id_of(&customer.webhook).parse::<Uuid>().unwrap().into();
-    customer.org.table.keep_endpoint_health((id, false), &failed, now, now).await.unwrap();
+    delivery::health::keep(&customer.org.table, &EndpointHealth::healthy(id), &failed, now, now).await.unwrap();
     customer.tell().await;
     world.pass(60);
     assert!(world.stack.tick("send-delivery").await.is_err());
@@ -736,7 +736,7 @@ async fn a_410_of_a_former_address_disables_nothing() {
     let ((), webhook) = tokio::join!(customer.world.settle(), moved);
     assert_eq!(customer.delivery().await.status, Some(410));
     let endpoint = EndpointId(id_of(&customer.webhook).parse().unwrap());
-    let health = customer.org.table.endpoint_health(endpoint).await.unwrap();
+    let health = delivery::health::of(&customer.org.table, endpoint).await.unwrap();
     assert_eq!((health.failures, health.failing_since, health.slow), (0, None, false));
     let now = customer.change("GET", "", Value::Null).await;
     assert_eq!(
@@ -923,12 +923,13 @@ async fn a_failure_counts_once_also_where_the_answer_of_the_database_is_lost() {
     let endpoint = EndpointId(Uuid::from_u128(7));
     let failed = Observed { failures: 1, failing_since: Some(now), ..Observed::default() };
     faults.plan(|_, number| if number == 0 { Fault::BreakAnswer } else { Fault::None });
-    let health = table.keep_endpoint_health((endpoint, false), &failed, now, now).await.unwrap();
-    assert_eq!((health.failures, faults.requests()), (1, vec!["UpdateItem".to_owned(); 2]));
+    let healthy = EndpointHealth::healthy(endpoint);
+    let health = delivery::health::keep(&table, &healthy, &failed, now, now).await.unwrap();
+    assert_eq!((health.failures, faults.requests()), (1, vec!["PutItem".to_owned(); 2]));
     faults.end();
-    assert_eq!(table.endpoint_health(endpoint).await.unwrap(), health);
+    assert_eq!(delivery::health::of(&table, endpoint).await.unwrap(), health);
     // The next one counts too.
-    let health = table.keep_endpoint_health((endpoint, false), &failed, now, now).await.unwrap();
+    let health = delivery::health::keep(&table, &healthy, &failed, now, now).await.unwrap();
     assert_eq!(health.failures, 2);
 }
 

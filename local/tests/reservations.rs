@@ -15,6 +15,7 @@ use shared::table::page::{Page, PageQuery};
 use shared::table::reservation::Reservation;
 use shared::table::store::Store;
 use shared::table::stored::Listed;
+use shared::table::version::Version;
 use shared::table::{Table, TableError};
 use shared::values::id::{IntentId, LinkId, TagId};
 use shared::values::time::Timestamp;
@@ -73,6 +74,7 @@ async fn append_link(process: &Store) -> Result<Link, TableError> {
         created_at: now,
         updated_at: now,
         created_by_id: None,
+        version: Version::default(),
     };
     of_request(process).0.insert_all((), &[Uuid::now_v7()], made).await.map(|mut made| made.remove(0))
 }

@@ -3,6 +3,8 @@
 //! `cargo generate` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
 //! is a change that needs a migration.
 
+use shared::payments::retired_webhook;
+use shared::records::delivery::{self, EndpointHealth};
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -137,7 +139,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
     let table = acme(&stack);
     let now = stack.gateway.service.clock.now();
-    table.keep_endpoint_health((webhook.into(), false), &failed, now, now).await.unwrap();
+    delivery::health::keep(&table, &EndpointHealth::healthy(webhook.into()), &failed, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();
     let webhook = StoredPaymentWebhook {
         payment_webhook_id: "we_local_0001".into(),
@@ -145,7 +147,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         has_pointer: true,
     };
     let agency = Agency { payment_webhook: Some(webhook), ..agency };
-    table.retire_webhook(&agency.retired_webhook(now).unwrap()).await.unwrap();
+    retired_webhook::retire(&table, &agency.retired_webhook(now).unwrap()).await.unwrap();
     everything(&stack).await
 }
 

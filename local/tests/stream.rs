@@ -13,6 +13,7 @@ use shared::records::tag::{EntityType, Link};
 use shared::request::event::EventContext;
 use shared::runtime::stream::StreamEvent;
 use shared::table::change::Change;
+use shared::table::version::Version;
 use shared::values::id::{LinkId, TagId};
 use shared::values::time::Timestamp;
 use shared::{reactions, routes};
@@ -39,6 +40,7 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
         created_at: Timestamp::from_unix_millis(NOW),
         updated_at: Timestamp::from_unix_millis(NOW),
         created_by_id: None,
+        version: Version::default(),
     };
     // No operation links a tag to what is not there.
     acme(stack).insert_all((), &[new], link).await.unwrap()

@@ -47,12 +47,19 @@ pub mod prelude {
     pub use crate::operations::{Create, Delete, List, Read, Update, update};
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
-    pub use crate::records::campaign::*;
-    pub use crate::records::contact::*;
-    pub use crate::records::conversation::*;
+    pub use crate::records::campaign::{
+        self, AddedContacts, Campaign, CampaignChanges, CampaignContact, CampaignRun, Command, MoreContacts,
+        NewCampaign, NewScheduledCampaign, RunMarker,
+    };
+    pub use crate::records::contact::{
+        self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
+    };
+    pub use crate::records::conversation::{
+        self, CallToNumber, Changed, Conversation, Message, MessageToNumber, NewMessage, Requested, Transcribed,
+    };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::delivery::*;
+    pub use crate::records::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::tag::*;

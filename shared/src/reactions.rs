@@ -7,6 +7,11 @@ mod filters;
 
 pub use filters::filters;
 
+use crate::payments::receive;
+use crate::payments::retired_webhook;
+use crate::records::campaign;
+use crate::records::conversation;
+use crate::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -219,7 +224,7 @@ impl React for RetirePaymentWebhook {
     async fn react(cx: &Reacting<'_>, agencies: &[RowChange<Agency>]) -> Result<()> {
         let removed = agencies.iter().filter_map(|changed| changed.was.as_ref());
         for webhook in removed.filter_map(|agency| agency.retired_webhook(cx.now)) {
-            cx.table.retire_webhook(&webhook).await?;
+            retired_webhook::retire(&cx.table, &webhook).await?;
         }
         Ok(())
     }
@@ -236,7 +241,7 @@ impl React for ForgetPaymentCustomer {
 
     async fn react(cx: &Reacting<'_>, users: &[RowChange<User>]) -> Result<()> {
         let removed = users.iter().filter_map(|changed| changed.was.as_ref());
-        Ok(try_join_all(removed.map(|user| cx.table.forget_customer(user))).await.map(drop)?)
+        Ok(try_join_all(removed.map(|user| receive::forget_customer(&cx.table, user))).await.map(drop)?)
     }
 }
 
@@ -254,7 +259,7 @@ impl React for AnnounceClosedConversation {
 
     async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
         let closed: Vec<Conversation> = conversations.iter().filter_map(|changed| changed.is.clone()).collect();
-        Ok(cx.table.announce_closed(&closed, cx.now).await?)
+        Ok(delivery::announce_closed(&cx.table, &closed, cx.now).await?)
     }
 }
 
@@ -268,7 +273,8 @@ impl React for ForgetThread {
     type Record = Conversation;
 
     async fn react(cx: &Reacting<'_>, conversations: &[RowChange<Conversation>]) -> Result<()> {
-        Ok(cx.table.forget_threads(conversations.iter().filter_map(|changed| changed.is.as_ref())).await?)
+        Ok(conversation::forget_threads(&cx.table, conversations.iter().filter_map(|changed| changed.is.as_ref()))
+            .await?)
     }
 }
 
@@ -283,7 +289,7 @@ impl React for CompleteDispatchedCampaign {
 
     async fn react(cx: &Reacting<'_>, campaigns: &[RowChange<Campaign>]) -> Result<()> {
         let dispatched = campaigns.iter().filter_map(|changed| changed.is.as_ref()).filter(|is| is.is_dispatched());
-        complete(&cx.table, dispatched.map(|campaign| campaign.id).collect()).await
+        complete(cx, dispatched.map(|campaign| campaign.id).collect()).await
     }
 }
 
@@ -298,13 +304,13 @@ impl React for CompleteDeliveredCampaign {
 
     async fn react(cx: &Reacting<'_>, deliveries: &[RowChange<Delivery>]) -> Result<()> {
         let ended = deliveries.iter().filter_map(|changed| changed.is.as_ref());
-        complete(&cx.table, ended.filter_map(|delivery| delivery.campaign_id).collect()).await
+        complete(cx, ended.filter_map(|delivery| delivery.campaign_id).collect()).await
     }
 }
 
-async fn complete(table: &Table, campaigns: BTreeSet<CampaignId>) -> Result<()> {
+async fn complete(cx: &Reacting<'_>, campaigns: BTreeSet<CampaignId>) -> Result<()> {
     for campaign in campaigns {
-        table.complete_campaign(campaign).await?;
+        campaign::complete(&cx.table, campaign, cx.now).await?;
     }
     Ok(())
 }

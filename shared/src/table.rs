@@ -32,6 +32,7 @@ mod recent;
 pub mod reservation;
 pub mod retry;
 pub mod rows;
+pub mod single;
 pub mod store;
 pub mod stored;
 pub(crate) mod tokens;

@@ -1,5 +1,6 @@
 //! `POST /api/v1/agency/webhook/payment/{agency_id}`: receives an event of the payment provider, which signs it with the secret of the agency's webhook.
 
+use shared::payments::receive;
 use shared::payments::{event, signature};
 use shared::prelude::signed::*;
 
@@ -25,7 +26,7 @@ impl SignedOperation for ReceivePaymentEvent {
     }
 
     async fn handle(cx: &Context<'_>, agency: Agency, body: &[u8]) -> Result<Self::Reply> {
-        let outcome = cx.table.receive_payment_event(agency.id, body, (cx.new_id(), cx.now())).await?;
+        let outcome = receive::receive(&cx.table, agency.id, body, (cx.new_id(), cx.now())).await?;
         Ok(Updated(PaymentEventReceipt { outcome }))
     }
 }

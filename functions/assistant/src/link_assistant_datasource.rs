@@ -12,7 +12,7 @@ impl Operation for LinkAssistantDatasource {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let ((assistant_id, datasource_id), created_at) = (request.path, cx.now());
-        let link = |(_, id)| DatasourceLink { id, datasource_id, assistant_id, created_at };
+        let link = |(_, id)| DatasourceLink::new(id, datasource_id, assistant_id, created_at);
         let link = cx.table.insert_once(cx.new_row(assistant_id), Vec::new(), link).await;
         Ok(Created(link.on_missing_in_path("assistant_id")?.into()))
     }

@@ -12,7 +12,7 @@ impl Operation for LinkAssistantIntent {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let ((assistant_id, intent_id), created_at) = (request.path, cx.now());
-        let link = |(_, id)| IntentLink { id, intent_id, assistant_id, created_at };
+        let link = |(_, id)| IntentLink::new(id, intent_id, assistant_id, created_at);
         let link = cx.table.insert_once(cx.new_row(assistant_id), Vec::new(), link).await;
         Ok(Created(link.on_missing_in_path("assistant_id")?.into()))
     }

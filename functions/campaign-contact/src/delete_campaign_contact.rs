@@ -12,7 +12,7 @@ impl Operation for DeleteCampaignContact {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let id = request.path;
-        let removed = cx.table.remove_campaign_contact(id).await.on_missing("campaign_contact_id")?;
+        let removed = campaign::remove_contact(&cx.table, id).await.on_missing("campaign_contact_id")?;
         Ok(Deleted(removed))
     }
 }

@@ -11,6 +11,6 @@ impl Operation for ListCampaignContacts {
     type Reply = Page<CampaignContact>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        cx.table.campaign_contacts(request.path, &request.query).await.on_missing("campaign_id")
+        campaign::list_contacts(&cx.table, request.path, &request.query).await.on_missing("campaign_id")
     }
 }

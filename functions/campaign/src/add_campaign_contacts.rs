@@ -11,6 +11,6 @@ impl Operation for AddCampaignContacts {
     type Reply = Created<AddedContacts>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.add(cx, request.path).await?))
+        campaign::add_contacts(cx, request.path, request.body).await.map(Created)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for CallContacts {
     type Reply = Created<CampaignRun>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.run(cx, request.path, Widget::require_calls).await?))
+        campaign::run(cx, request.path, request.body, Widget::require_calls).await.map(Created)
     }
 }

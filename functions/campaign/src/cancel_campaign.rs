@@ -11,7 +11,6 @@ impl Operation for CancelCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let changed = cx.table.control_campaign(request.path, Campaign::cancel, cx.new_id(), cx.now()).await;
-        changed.on_missing("campaign_id")?.map(Updated)
+        campaign::control(cx, request.path, Command::Cancel).await.map(Updated)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for CreateCampaign {
     type Reply = Created<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.create(cx).await?))
+        campaign::create(cx, request.body).await.map(Created)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for DeleteCampaign {
     type Reply = Deleted<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        cx.table.remove_campaign(request.path).await.on_missing("campaign_id")?.map(Deleted)
+        campaign::remove(cx, request.path).await.map(Deleted)
     }
 }

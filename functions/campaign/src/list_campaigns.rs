@@ -11,6 +11,6 @@ impl Operation for ListCampaigns {
     type Reply = Page<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(cx.table.campaigns(&request.query).await?)
+        Ok(campaign::list(&cx.table, &request.query).await?)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for MessageContacts {
     type Reply = Created<CampaignRun>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.run(cx, request.path, Widget::require_messages).await?))
+        campaign::run(cx, request.path, request.body, Widget::require_messages).await.map(Created)
     }
 }

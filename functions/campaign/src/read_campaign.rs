@@ -11,6 +11,6 @@ impl Operation for ReadCampaign {
     type Reply = Retrieved<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Retrieved(cx.table.campaign(request.path).await.on_missing("campaign_id")?))
+        Ok(Retrieved(campaign::read(&cx.table, request.path).await.on_missing("campaign_id")?))
     }
 }

@@ -11,7 +11,6 @@ impl Operation for ResumeCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let changed = cx.table.control_campaign(request.path, Campaign::resume, cx.new_id(), cx.now()).await;
-        changed.on_missing("campaign_id")?.map(Updated)
+        campaign::control(cx, request.path, Command::Resume).await.map(Updated)
     }
 }

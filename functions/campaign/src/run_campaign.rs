@@ -11,6 +11,6 @@ impl Operation for RunCampaign {
     type Reply = Created<CampaignRun>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.run(cx, request.path, |_| Ok(())).await?))
+        campaign::run(cx, request.path, request.body, |_| Ok(())).await.map(Created)
     }
 }

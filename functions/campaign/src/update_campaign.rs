@@ -11,6 +11,6 @@ impl Operation for UpdateCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Updated(request.body.make(cx, request.path).await?))
+        campaign::update(cx, request.path, request.body).await.map(Updated)
     }
 }

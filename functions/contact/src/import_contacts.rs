@@ -11,6 +11,6 @@ impl Operation for ImportContacts {
     type Reply = Created<ImportedContacts>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(cx.table.import_contacts(request.body, cx).await?))
+        contact::import(cx, request.body).await.map(Created)
     }
 }

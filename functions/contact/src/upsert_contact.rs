@@ -12,6 +12,6 @@ impl Operation for UpsertContact {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let fields = request.query.with(request.body.0).checked(cx.tenant.org())?;
-        cx.table.upsert_contact(&fields, &Upsert::of(cx)).await
+        contact::upsert(&cx.table, &fields, &Upsert::of(cx)).await
     }
 }

@@ -14,6 +14,6 @@ impl Operation for CloseConversation {
         let now = cx.now();
         let close = |conversation: &mut Conversation| conversation.close(now);
         let closed = cx.table.try_change(request.path, cx.new_id(), close).await.on_missing("conversation_id")?;
-        closed.map(Updated)
+        Ok(Updated(closed))
     }
 }

@@ -12,6 +12,6 @@ impl Operation for DeleteConversation {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let removed = cx.table.remove_if(request.path, Conversation::require_closed).await;
-        removed.on_missing("conversation_id")?.map(Deleted)
+        removed.on_missing("conversation_id").map(Deleted)
     }
 }

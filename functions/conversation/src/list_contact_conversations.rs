@@ -11,6 +11,6 @@ impl Operation for ListContactConversations {
     type Reply = Page<Conversation>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        cx.table.conversations_with(request.path, request.query).await.on_missing("contact_id")
+        conversation::with_contact(&cx.table, request.path, request.query).await.on_missing("contact_id")
     }
 }

@@ -11,7 +11,7 @@ impl Operation for ReadConversation {
     type Reply = Retrieved<Transcribed>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let found = cx.table.transcribed(request.path, &request.query).await;
+        let found = conversation::transcribed(&cx.table, request.path, &request.query).await;
         Ok(Retrieved(found.on_missing("conversation_id")?))
     }
 }

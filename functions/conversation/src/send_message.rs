@@ -11,6 +11,6 @@ impl Operation for SendMessage {
     type Reply = Created<Requested>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.send(cx, request.path).await?))
+        conversation::send_message(cx, request.path, request.body).await.map(Created)
     }
 }

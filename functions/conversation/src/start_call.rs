@@ -11,6 +11,6 @@ impl Operation for StartCall {
     type Reply = Created<Requested>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Created(request.body.start(cx, request.path).await?))
+        conversation::start_call(cx, request.path, request.body).await.map(Created)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for ListDeliveries {
     type Reply = Page<Delivery>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        cx.table.deliveries_of(request.path, &request.query).await.on_missing("webhook_id")
+        delivery::of_webhook(&cx.table, request.path, &request.query).await.on_missing("webhook_id")
     }
 }

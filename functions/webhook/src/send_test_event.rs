@@ -14,7 +14,7 @@ impl Operation for SendTestEvent {
         let (id, now) = (request.path, cx.now());
         cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
         let test = NewDelivery::test(EventId(cx.new_id()), now);
-        let made = cx.table.enqueue(id.into(), std::slice::from_ref(&test), now).await?;
+        let made = delivery::enqueue(&cx.table, id.into(), std::slice::from_ref(&test), now).await?;
         let delivery = made.first().map(|id| Delivery::new(*id, test, now));
         Ok(Created(delivery.ok_or_else(|| Error::Internal("a test event without a delivery".into()))?))
     }

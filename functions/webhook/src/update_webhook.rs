@@ -18,13 +18,13 @@ impl Operation for UpdateWebhook {
         }
         let change = |webhook: &mut Webhook| {
             webhook.update(&changes, now);
-            Ok(())
+            Ok::<_, Error>(())
         };
         // Its owner enables it because it works again, or gives it another address: its circuit closes, and it has not failed yet.
         let reset = |was: &Webhook, is: &Webhook| {
             let works = is.enabled && (is.endpoint != was.endpoint || changes.enabled != Patch::Absent);
-            works.then(|| cx.table.resetting_endpoint_health((id.into(), false), now))
+            works.then(|| delivery::health::resetting(&cx.table, (id.into(), false), now))
         };
-        cx.table.try_change_with(id, cx.new_id(), change, reset).await.on_missing("webhook_id")?.map(Updated)
+        cx.table.try_change_with(id, cx.new_id(), change, reset).await.on_missing("webhook_id").map(Updated)
     }
 }

@@ -14,7 +14,7 @@ impl Operation for UpdateWidget {
         let (id, Changes(changes), now) = (request.path, request.body, cx.now());
         // The circuit of the old address tells nothing of the new one.
         let reset = |was: &Widget, is: &Widget| {
-            is.has_moved_from(was).then(|| cx.table.resetting_endpoint_health((id.into(), true), now))
+            is.has_moved_from(was).then(|| delivery::health::resetting(&cx.table, (id.into(), true), now))
         };
         update(cx, id, &changes, reset).await.map(Updated)
     }

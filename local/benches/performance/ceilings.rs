@@ -10,6 +10,7 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
 use shared::records::conversation::Conversation;
+use shared::records::delivery;
 use shared::records::delivery::{Delivery, EventId, NewDelivery};
 use shared::table::keys::{NEIGHBOURS, ROWS, SHARDS, list_head};
 use shared::table::stored::Listed as _;
@@ -194,7 +195,7 @@ impl Counted {
             let new: Vec<_> = (first..OPERATIONS.min(first + WAVE))
                 .map(|_| NewDelivery::test(EventId(Uuid::now_v7()), now))
                 .collect();
-            self.organisation.table.enqueue(webhook, &new, now).await?;
+            delivery::enqueue(&self.organisation.table, webhook, &new, now).await?;
             self.stack.settle().await?;
         }
         self.received("/hook", OPERATIONS)?;

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use shared::input::Between;
 use shared::records::assistant::Assistant;
 use shared::records::conversation::Conversation;
-use shared::records::delivery::{Delivery, DeliveryState, EventId, NewDelivery, Observed};
+use shared::records::delivery::{
+    self, Delivery, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed, Outcome,
+};
 use shared::records::widget::Widget;
 use shared::table::Table;
 use shared::table::page::PageQuery;
@@ -297,7 +299,7 @@ impl Customer {
     async fn enqueue(&self, webhook: EndpointId, count: usize) -> Result<()> {
         let new = |_| NewDelivery::test(EventId(Uuid::now_v7()), Clock::System.now());
         let new: Vec<NewDelivery> = (0..count).map(new).collect();
-        self.organisation.table.enqueue(webhook, &new, Clock::System.now()).await?;
+        delivery::enqueue(&self.organisation.table, webhook, &new, Clock::System.now()).await?;
         Ok(())
     }
 
@@ -309,11 +311,13 @@ impl Customer {
             NewDelivery { event_id: EventId(Uuid::now_v7()), ..about }
         };
         let new: Vec<NewDelivery> = (0..count).map(new).collect();
-        self.organisation.table.enqueue(webhook, &new, now).await?;
+        delivery::enqueue(&self.organisation.table, webhook, &new, now).await?;
         let deferral = Observed { deferred_at: Some(now), ..Observed::default() };
-        self.organisation.table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
+        let healthy = EndpointHealth::healthy(webhook);
+        delivery::health::keep(&self.organisation.table, &healthy, &deferral, now, now).await?;
         for was in outbox_of(&self.organisation.table, webhook).await? {
-            self.organisation.table.replace_delivery(webhook, &was, &was.clone().deferred(now)).await?;
+            let is = was.clone().decide(Outcome::Deferred, now);
+            self.organisation.table.replace((webhook, was.id), &was, is).await?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::receiver::Receiver;
 use serde_json::{Value, json};
-use shared::records::delivery::{DeliveryState, EventId, NewDelivery, Observed};
+use shared::records::delivery::{self, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed, Outcome};
 use shared::records::widget::Widget;
 use shared::values::id::{EndpointId, WidgetId};
 use shared::values::time::Clock;
@@ -87,13 +87,14 @@ async fn deferred(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let table = &organisation.table;
     let new: Vec<_> = (0..DEFERRED).map(|_| NewDelivery::test(EventId(Uuid::now_v7()), now)).collect();
     for some in new.chunks(100) {
-        table.enqueue(webhook, some, now).await?;
+        delivery::enqueue(table, webhook, some, now).await?;
     }
     let deferral = Observed { deferred_at: Some(now), ..Observed::default() };
-    table.keep_endpoint_health((webhook, false), &deferral, now, now).await?;
+    delivery::health::keep(table, &EndpointHealth::healthy(webhook), &deferral, now, now).await?;
     let all = outbox_of(table, webhook).await?;
-    let defers = all.iter().map(async |was| table.replace_delivery(webhook, was, &was.clone().deferred(now)).await);
-    stream::iter(defers.collect::<Vec<_>>()).buffer_unordered(32).try_collect::<Vec<bool>>().await?;
+    let defers =
+        all.iter().map(|was| table.replace((webhook, was.id), was, was.clone().decide(Outcome::Deferred, now)));
+    stream::iter(defers.collect::<Vec<_>>()).buffer_unordered(32).try_collect::<Vec<_>>().await?;
     let each = tick(&mut bench.program("sender", &stack).start().await?, DEFERRED).await?;
     let all = outbox_of(table, webhook).await?;
     if all.len() != DEFERRED || all.iter().any(|delivery| delivery.state == DeliveryState::Waiting) {

@@ -1,5 +1,6 @@
 //! Webhooks with their health, and the deliveries of each with every attempt: what was sent, what its signature proves, what was answered.
 
+use shared::records::delivery;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -49,7 +50,7 @@ impl Console {
         #[expect(clippy::disallowed_methods, reason = "the user of the stack is its operator")]
         let table = Table::new(self.store.clone(), Tenant::operator(organisation.id));
         let id = webhook.parse().map(EndpointId).map_err(|_| format!("no webhook {webhook}"))?;
-        table.endpoint_health(id).await.map_err(|error| error.to_string())
+        delivery::health::of(&table, id).await.map_err(|error| error.to_string())
     }
 }
 

@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use shared::records::campaign;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use shared::records::conversation;
 use shared::records::conversation::{Conversation, Message};
+use shared::records::delivery::{self, Outcome};
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::routes;
 use shared::table::Table;
@@ -22,7 +25,7 @@ impl Loader<'_> {
         let (later, mut rows): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record["contact_ids"].is_array());
         for row in &mut rows {
-            self.table.stage_message(&record_of(row.clone())?).await.map_err(trouble)?;
+            campaign::stage_message(&self.table, &record_of(row.clone())?).await.map_err(trouble)?;
             row["message"] = Value::Null;
         }
         let first = rows.len();
@@ -62,7 +65,7 @@ impl Loader<'_> {
                 closed.push(conversation);
             }
         }
-        table.forget_threads(closed.iter()).await.map_err(trouble)?;
+        conversation::forget_threads(table, closed.iter()).await.map_err(trouble)?;
         table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
         table.follow::<Conversation>(&moves, time).await.map_err(trouble)
     }
@@ -73,11 +76,11 @@ pub(super) async fn add_campaign_contacts(table: &Table, records: Vec<Value>) ->
     let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
     let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
     let queued: Vec<_> = contacts.iter().cloned().map(queue).collect();
-    table.stage_contacts(&queued, false).await.map_err(trouble)?;
+    campaign::stage_contacts(table, &queued, false).await.map_err(trouble)?;
     for (contact, queued) in contacts.iter().zip(&queued) {
         if let Some(error) = &contact.error {
             let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
-            table.fail_contact(&campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
+            campaign::fail_contact(table, &campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
         }
     }
     Ok(())
@@ -103,12 +106,13 @@ pub(super) async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Tr
         let GivenUpDelivery { webhook_id, conversation_id, error } = record_of(record)?;
         let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
         let new = NewDelivery::closed(&closed);
-        for id in
-            table.enqueue(webhook_id.into(), std::slice::from_ref(&new), closed.created_at).await.map_err(trouble)?
+        for id in delivery::enqueue(table, webhook_id.into(), std::slice::from_ref(&new), closed.created_at)
+            .await
+            .map_err(trouble)?
         {
             let was = Delivery::new(id, new.clone(), closed.created_at);
-            let is = was.clone().dead(&error, closed.created_at);
-            table.replace_delivery(webhook_id.into(), &was, &is).await.map_err(trouble)?;
+            let is = was.clone().decide(Outcome::GivenUp { reason: error.clone() }, closed.created_at);
+            table.replace((webhook_id.into(), id), &was, is).await.map_err(trouble)?;
         }
         table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;
     }

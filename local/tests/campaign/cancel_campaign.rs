@@ -1,5 +1,6 @@
 //! `POST /api/v1/campaign/{campaign_id}/cancel`: stops what has not been sent of a campaign.
 
+use shared::records::campaign;
 use std::collections::BTreeMap;
 
 use local::Stack;
@@ -170,7 +171,7 @@ async fn counts_always_add_up_to_the_contacts() {
         let id = CampaignId(campaign.parse().unwrap());
         let as_it_is = async || {
             let seen: Campaign = table.get(id).await.unwrap();
-            let contacts = table.contacts_at(&seen, 0..CONTACTS).await.unwrap();
+            let contacts = campaign::contacts_at(&table, &seen, 0..CONTACTS).await.unwrap();
             (seen, contacts)
         };
         // Whoever sends a campaign may have read it, and its contacts, long ago.
@@ -205,10 +206,10 @@ async fn counts_always_add_up_to_the_contacts() {
                             message: None,
                             connector: None,
                         }];
-                        let places = table.places_for(&dispatch).await.unwrap();
-                        table.dispatch(&seen, &dispatch, places, now).await.unwrap();
+                        let places = campaign::places_for(&table, &dispatch).await.unwrap();
+                        campaign::dispatch_together(&table, &seen, &dispatch, places, now).await.unwrap();
                     } else {
-                        table.fail_contact(&seen, was, "it is a test", now).await.unwrap();
+                        campaign::fail_contact(&table, &seen, was, "it is a test", now).await.unwrap();
                     }
                     let stale = retried && !just_now;
                     let status = plain.get_mut(id).filter(|status| *status == "queued" && !paused && !stale);

@@ -1,5 +1,6 @@
 //! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
 
+use shared::records::campaign;
 use std::collections::{BTreeMap, BTreeSet};
 
 use local::gateway::Call;
@@ -449,11 +450,11 @@ async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
     let id = sender.run(json!({"message": "First"})).await;
     let (table, now) = (&sender.org.table, sender.world.clock.now());
     let campaign = CampaignId(id.parse().unwrap());
-    let lease = table.lease_campaign(&table.key::<Campaign>(campaign), now).await.unwrap().unwrap();
+    let lease = campaign::Lease::take(table, &table.key::<Campaign>(campaign), now).await.unwrap().unwrap();
     assert_eq!(sender.control(&id, "pause").await.0, 200);
     sender.update_text(&id, "Second").await;
     assert_eq!(sender.control(&id, "resume").await.0, 200);
-    let contact = table.contacts_at(&lease.campaign, [0]).await.unwrap().remove(0);
+    let contact = campaign::contacts_at(table, &lease.campaign, [0]).await.unwrap().remove(0);
     let (ids, assistant) = (&sender.world.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
     let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
     let stale = [Dispatch {
@@ -463,8 +464,11 @@ async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
         message: Some((MessageId(ids.fresh(now)), NewMessage { sender_type, message_type, text: "First".into() })),
         connector: None,
     }];
-    let places = table.places_for(&stale).await.unwrap();
-    assert_eq!(table.dispatch(&lease.campaign, &stale, places, now).await.unwrap(), Dispatched::Stopped);
+    let places = campaign::places_for(table, &stale).await.unwrap();
+    assert_eq!(
+        campaign::dispatch_together(table, &lease.campaign, &stale, places, now).await.unwrap(),
+        Dispatched::Stopped
+    );
     sender.until_the_end(&id).await;
     assert!(sender.transcripts().await.values().eq([&vec![("Second".to_owned(), 6)]]));
 }

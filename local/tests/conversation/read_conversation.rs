@@ -1,6 +1,7 @@
 //! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
 
 use serde_json::{Value, json};
+use shared::records::conversation;
 use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType};
 use shared::values::id::{ConversationId, MessageId};
 use shared::values::time::Timestamp;
@@ -53,7 +54,8 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_their_order() {
         let new =
             NewMessage { sender_type: SenderType::User, message_type: MessageType::Text, text: texts[number].clone() };
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
-        let said = table.add_message(conversation, MessageId(Uuid::nil()), &new, None, now).await.unwrap();
+        let said =
+            conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now).await.unwrap();
         assert!(matches!(said, Changed::Done(_)));
     }
     for size in [1, 7, 50, 100] {

@@ -51,7 +51,7 @@ async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
         (410, "dead", Value::Null),
     ];
     for (number, (status, state, next)) in (1..).zip(attempts) {
-        redeliver::make(&stack, |was| was.after(redeliver::attempt(status), None, SentBy::Stream, 0.0, now)).await;
+        redeliver::make(&stack, |was| was.decide(redeliver::attempted(status, SentBy::Stream), now)).await;
         for (name, value) in [
             ("state", json!(state)),
             ("attempts", json!(number)),

@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{Attempt, Delivery, SentBy};
+use shared::records::delivery::{self, Attempt, Delivery, Outcome, SentBy};
 use shared::values::id::{DeliveryId, EndpointId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -34,13 +34,13 @@ pub async fn make(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> D
     let was = stored(stack).await;
     let is = change(was.clone());
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
-    assert!(acme(stack).replace_delivery(webhook, &was, &is).await.unwrap());
-    is
+    acme(stack).replace((webhook, was.id), &was, is).await.unwrap().unwrap()
 }
 
-pub fn attempt(status: u64) -> Attempt {
+pub fn attempted(status: u64, retried_by: SentBy) -> Outcome {
     let at = Timestamp::from_unix_millis(NOW - 60_000);
-    Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) }
+    let attempt = Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) };
+    Outcome::Attempted { attempt, retry_after: None, retried_by, jitter: 0.0 }
 }
 
 #[tokio::test]
@@ -61,21 +61,21 @@ async fn what_was_given_up_is_ready_once_more() {
     assert_eq!(data(&stack.answer(&logs).await)["items"], json!([delivery]));
 }
 
-type Change = fn(Delivery, Timestamp) -> Delivery;
-
 #[tokio::test]
 async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
     let earlier = Timestamp::from_unix_millis(NOW - 60_000);
-    let states: [(&str, Change); 5] = [
-        ("dead", |was, now| was.dead("no", now)),
-        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Stream, 0.0, now)),
-        ("waiting", |was, now| was.ready(now).after(attempt(500), None, SentBy::Tick, 0.0, now).deferred(now)),
-        ("delivered", |was, now| was.ready(now).after(attempt(204), None, SentBy::Stream, 0.0, now)),
-        ("dead", |was, now| was.ready(now).after(attempt(410), None, SentBy::Stream, 0.0, now)),
+    let ready = || Outcome::AskedAgain { by: Uuid::max() };
+    let states = [
+        ("dead", vec![Outcome::GivenUp { reason: "no".into() }]),
+        ("waiting", vec![ready(), attempted(500, SentBy::Stream)]),
+        ("waiting", vec![ready(), attempted(500, SentBy::Tick), Outcome::Deferred]),
+        ("delivered", vec![ready(), attempted(204, SentBy::Stream)]),
+        ("dead", vec![ready(), attempted(410, SentBy::Stream)]),
     ];
-    for (state, change) in states {
+    for (state, outcomes) in states {
         let stack = stack().await;
-        let was = make(&stack, |was| change(was, earlier)).await;
+        let decide = |was| outcomes.into_iter().fold(was, |was: Delivery, outcome| was.decide(outcome, earlier));
+        let was = make(&stack, decide).await;
         assert_eq!(was.state.as_str(), state);
         let answered = data(&redeliver(&stack).await);
         let is = stored(&stack).await;
@@ -96,10 +96,10 @@ async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
     let ask = async || {
         let delivery = stored(&stack).await.id;
-        acme(&stack).redeliver(webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
+        delivery::redeliver(&acme(&stack), webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
     };
     assert_eq!(ask().await.state.as_str(), "ready");
-    let sent = make(&stack, |was| was.after(attempt(204), None, SentBy::Stream, 0.0, now)).await;
+    let sent = make(&stack, |was| was.decide(attempted(204, SentBy::Stream), now)).await;
     // As it comes again where its first answer was lost.
     assert_eq!(ask().await, sent);
     assert_eq!(stored(&stack).await, sent);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
-use crate::records::delivery::{Attempt, Delivery, EndpointHealth, Observed, SentBy};
+use crate::records::delivery::{self, Attempt, Delivery, EndpointHealth, Observed, SentBy, health};
 use crate::records::webhook::{DisabledReason, Webhook};
 use crate::records::widget::Widget;
 use crate::table::declaration::Declared as _;
@@ -53,13 +53,13 @@ impl Endpoint {
     /// The endpoint that `delivery` is for.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
         let connector = delivery.event.is_for_connector();
-        let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), table.endpoint_health(id))?;
+        let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), health::of(&table, id))?;
         Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
     }
 
     /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
     pub async fn stored(table: Table, id: EndpointId, now: Timestamp) -> Result<Self, TableError> {
-        let stored = table.endpoint_health(id).await?;
+        let stored = health::of(&table, id).await?;
         let target = Target::load(&table, id, stored.connector).await?;
         Ok(Self::new(table, target, stored, now))
     }
@@ -130,15 +130,14 @@ impl Endpoint {
     /// Saves what was observed, where that changes the health.
     pub async fn keep_health(&self, now: Timestamp) -> Result<(), TableError> {
         let _saving = self.saving.lock().await;
-        let (same, connector, unsaved) = {
+        let (stored, unsaved) = {
             let mut health = self.lock();
-            let same = health.stored.with(&health.unsaved) == health.stored;
-            (same, health.stored.connector, std::mem::take(&mut health.unsaved))
+            (health.stored.clone(), std::mem::take(&mut health.unsaved))
         };
-        if same {
+        if stored.with(&unsaved) == stored {
             return Ok(());
         }
-        let saved = self.table.keep_endpoint_health((self.id, connector), &unsaved, self.read_at, now).await;
+        let saved = health::keep(&self.table, &stored, &unsaved, self.read_at, now).await;
         let mut health = self.lock();
         match saved {
             Ok(stored) => {
@@ -154,22 +153,22 @@ impl Endpoint {
 
     /// Puts the endpoint behind all others that are to be drained, or leaves it out where no delivery is deferred any more.
     pub async fn end_drain(&self, now: Timestamp) -> Result<(), TableError> {
-        let waiting = self.table.deferred_deliveries(self.id, Timestamp::MAX, 1).await?;
+        let waiting = delivery::deferred(&self.table, self.id, Timestamp::MAX, 1).await?;
         if !waiting.is_empty() {
             self.note_deferral(now);
         }
         self.keep_health(now).await?;
         let health = self.current_health();
         if health.may_have_deferred(now) {
-            return self.table.drain_endpoint_later(self.id, now).await;
+            return health::drain_later(&self.table, &health, now).await;
         }
         if !health.looked {
             // The index may show a delivery late, or never.
-            return self.table.look_at_endpoint_later(&health, now.plus_seconds(LOOK_AGAIN)).await;
+            return health::look_later(&self.table, &health, now.plus_seconds(LOOK_AGAIN)).await;
         }
         // The health of an endpoint that is no longer sent to is of no use.
         let forget = self.has_no_target() || health.is_healthy();
-        self.table.stop_draining_endpoint(&health, forget).await
+        health::stop_draining(&self.table, &health, forget).await
     }
 
     /// Whether the index has shown nothing more for it before.

@@ -5,17 +5,16 @@
 //! its deliveries are deferred, and the tick of every minute drains them. It sends one delivery as a probe, and doubles the number as
 //! long as one of them arrives. A connector has a rate limit; what cannot be sent within a second is deferred too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use futures_util::lock::Mutex as AsyncMutex;
 
-use crate::delivery::attempt::Tried;
 use crate::delivery::bounds::Bounds;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::sender::Sender;
-use crate::records::campaign::rate_limit::Limited;
+use crate::records::campaign::rate_limit::{self, Limited};
 use crate::records::campaign::{CampaignText, TextOf};
 use crate::records::delivery::storage::{delivery_of, endpoint_of};
 use crate::records::delivery::{Delivery, DeliveryState, UNSENT};
@@ -34,18 +33,6 @@ pub use super::release::release;
 const BUDGET: i64 = 40;
 /// The most endpoints that one tick drains, from each partition of the index.
 const ENDPOINTS: i32 = 200;
-/// The most attempts at the same time to one endpoint that is drained.
-const WIDTH: usize = 32;
-/// Ordinals read from the index at once, of deliveries that the stream is to send.
-const HANDED_OVER: i32 = 1000;
-/// So many of them are made ready at the same time.
-const HANDED_OVER_AT_ONCE: usize = 32;
-/// Ordinals read from the index at once: more than are sent, for it may still show deliveries that have been sent.
-const LOOK_AHEAD: i32 = 128;
-/// Milliseconds to wait for the index while it shows only what has been sent.
-const INDEX_WAIT: i64 = 200;
-/// The most waits of this kind in one tick.
-const INDEX_WAITS: u32 = 5;
 /// Milliseconds after which a change that comes alone has perhaps ended the process of a larger batch.
 const LATE: i64 = 5000;
 /// The most milliseconds for which a batch of the stream waits for a rate limit.
@@ -62,7 +49,7 @@ pub struct Outbox<'a> {
     /// Whether every try is counted before it is made.
     pub(super) counts_first: bool,
     /// Deliveries of which a try may have ended its process: they are tried one by one, when nothing else is under way.
-    suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
+    pub(super) suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
     /// What the campaigns said whose deliveries it has sent.
     pub(super) texts: AsyncMutex<BTreeMap<(OrgId, TextOf), CampaignText>>,
 }
@@ -186,7 +173,7 @@ impl<'a> Outbox<'a> {
     }
 
     /// Reserves times for `count` deliveries to a connector, none of them after `latest`.
-    async fn reserve(
+    pub(super) async fn reserve(
         &self,
         table: &Table,
         widget: WidgetId,
@@ -194,7 +181,7 @@ impl<'a> Outbox<'a> {
         latest: Timestamp,
     ) -> Result<Vec<Timestamp>> {
         let (rate, count) = (self.service.config.rate(), u32::try_from(count).unwrap_or(u32::MAX));
-        Ok(table.reserve_sends((widget, Limited::Send), count, rate, self.now(), latest).await?)
+        Ok(rate_limit::reserve(table, (widget, Limited::Send), count, rate, self.now(), latest).await?)
     }
 
     async fn send_one(&self, endpoint: &Endpoint, seen: &Delivery, time: Option<Timestamp>) -> Result<()> {
@@ -208,107 +195,5 @@ impl<'a> Outbox<'a> {
         };
         self.service.clock.sleep_until(time).await;
         self.attempt(endpoint, &was).await.map(drop)
-    }
-
-    /// Makes the deferred deliveries of an endpoint ready that are due: the stream sends them.
-    async fn hand_over(&self, table: &Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
-        let mut seen = BTreeSet::new();
-        while self.now() < deadline {
-            let now = self.now();
-            let ordinals = table.deferred_deliveries(id, now, HANDED_OVER).await?;
-            let new: Vec<u64> = ordinals.into_iter().filter(|ordinal| seen.insert(*ordinal)).collect();
-            // What the index still shows was handed over just now.
-            if new.is_empty() {
-                break;
-            }
-            for some in new.chunks(HANDED_OVER_AT_ONCE) {
-                let mut held = table.deliveries_at(id, some).await?;
-                held.retain(|was| was.is_held() && was.is_due(now) && !was.is_suspect());
-                let ready =
-                    held.iter().map(async |was| table.replace_delivery(id, was, &was.clone().released(now)).await);
-                try_join_all(ready.collect::<Vec<_>>()).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends the deferred deliveries of an endpoint: first one as a probe, then twice as many each time one of them arrives. Stops when
-    /// none arrives. Once many arrive at the same time, a webhook is healthy again, and the stream sends the rest; a connector has a rate limit.
-    async fn drain(&self, table: Table, id: EndpointId, deadline: Timestamp) -> Result<()> {
-        let (mut width, mut tried, mut stale) = (1, BTreeSet::new(), 0);
-        let mut endpoint: Option<Arc<Endpoint>> = None;
-        loop {
-            let now = self.now();
-            let ordinals =
-                if now < deadline { table.deferred_deliveries(id, now, LOOK_AHEAD).await? } else { Vec::new() };
-            let mut deferred = Vec::new();
-            // The index is eventually consistent: for a moment it still shows what has just been sent.
-            let next: Vec<u64> =
-                ordinals.iter().copied().filter(|ordinal| !tried.contains(ordinal)).take(width).collect();
-            deferred.extend(table.deliveries_at(id, &next).await?.into_iter().filter(|stored| stored.is_due(now)));
-            tried.extend(next);
-            if deferred.is_empty() && !ordinals.is_empty() && now < deadline {
-                let shortly = Timestamp::from_unix_millis(now.unix_millis() + INDEX_WAIT);
-                self.service.clock.sleep_until(shortly).await;
-                stale += 1;
-                if stale < INDEX_WAITS {
-                    continue;
-                }
-            }
-            if endpoint.is_none() {
-                endpoint = Some(Arc::new(match deferred.first() {
-                    Some(delivery) => Endpoint::of(table.clone(), id, delivery, now).await?,
-                    None => Endpoint::stored(table.clone(), id, now).await?,
-                }));
-            }
-            let Some(endpoint) = &endpoint else { return Ok(()) };
-            let (suspects, deferred): (Vec<Delivery>, Vec<Delivery>) =
-                deferred.into_iter().partition(Delivery::is_suspect);
-            if !suspects.is_empty() {
-                let mut all = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
-                all.extend(suspects.into_iter().map(|suspect| (Arc::clone(endpoint), suspect)));
-                if deferred.is_empty() {
-                    continue;
-                }
-            }
-            if deferred.is_empty() {
-                if endpoint.is_looked_at_again() && now < deadline {
-                    for held in table.held_deliveries(id).await? {
-                        // One that the index does not show keeps the endpoint among those that are drained, until it has ended.
-                        endpoint.note_deferral(now);
-                        if held.is_due(now) && self.now() < deadline {
-                            self.attempt(endpoint, &held).await?;
-                        }
-                    }
-                }
-                return Ok(endpoint.end_drain(self.now()).await?);
-            }
-            let times = match endpoint.connector() {
-                Some(widget) => self.reserve(&table, widget, deferred.len(), deadline).await?,
-                None => vec![now; deferred.len()],
-            };
-            let sends = deferred.iter().zip(times).map(async |(was, time)| {
-                self.service.clock.sleep_until(time).await;
-                self.attempt(endpoint, was).await
-            });
-            let tried: Vec<Tried> = join_all(sends).await.into_iter().collect::<Result<_>>()?;
-            if !tried.is_empty() && tried.iter().all(|tried| *tried == Tried::Parked) {
-                // That tells nothing of the endpoint.
-                continue;
-            }
-            // Without a target nothing can arrive: all of them are given up.
-            if !endpoint.has_no_target() && !tried.contains(&Tried::Arrived) {
-                return Ok(endpoint.end_drain(self.now()).await?);
-            }
-            if endpoint.connector().is_some() {
-                width = (width * 2).min(self.service.config.rate() as usize);
-            } else if width >= WIDTH && !endpoint.has_no_target() && !endpoint.circuit_is_open() {
-                // It is as healthy as it was before, so the stream sends the rest, beside what is new.
-                self.hand_over(&table, id, deadline).await?;
-                return Ok(endpoint.end_drain(self.now()).await?);
-            } else {
-                width = (width * 2).min(WIDTH);
-            }
-        }
     }
 }

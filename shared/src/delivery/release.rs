@@ -2,8 +2,8 @@
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::records::delivery::DeliveryState;
 use crate::records::delivery::storage::delivery_of;
+use crate::records::delivery::{self, DeliveryState, Outcome};
 use crate::records::due::Due;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
@@ -38,10 +38,11 @@ pub async fn release(cx: &EventContext<'_>) -> Result<()> {
 async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
     let Some((tenant, endpoint, ordinal)) = delivery_of(key) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
-    let Some(was) = table.delivery_at(endpoint, ordinal).await? else { return Ok(false) };
+    let Some(was) = delivery::at(&table, endpoint, ordinal).await? else { return Ok(false) };
     let open = matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting);
     if !open || was.due_at.is_none_or(|due| now < due) {
         return Ok(false);
     }
-    Ok(table.replace_delivery(endpoint, &was, &was.clone().released(now)).await?)
+    let is = was.clone().decide(Outcome::Released, now);
+    Ok(table.replace((endpoint, was.id), &was, is).await?.is_some())
 }

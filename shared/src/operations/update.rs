@@ -54,5 +54,5 @@ pub async fn update<R: Listed>(
         record.touch(now);
         require_room(record)
     };
-    cx.table.try_change_with(id, cx.new_id(), change, with).await.on_missing(R::PARAMETER)?
+    cx.table.try_change_with(id, cx.new_id(), change, with).await.on_missing(R::PARAMETER)
 }

@@ -7,13 +7,12 @@ use crate::payments::customer::{PaymentCustomer, billed};
 use crate::payments::event::{EventName, NotOurs, PaymentEvent, PaymentNews};
 use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome, payment_webhooks};
 use crate::records::user::User;
-use crate::table::error::Cancelled;
-use crate::table::item::{Item, from_item, key_of, number, text, values};
+use crate::table::error::{Cancelled, was_done};
+use crate::table::item::{Item, key_of, number, text, values};
 use crate::table::keys::{self, Key, TTL};
-use crate::table::rows::version;
 use crate::table::store::Store;
 use crate::table::stored::Listed as _;
-use crate::table::transaction::Write;
+use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::id::{AgencyId, BillingPlanId, UserId};
 use crate::values::provider::{EventOrder, ProviderId};
@@ -34,7 +33,6 @@ struct ChangedByEvent {
 }
 
 struct UserChange {
-    version: u64,
     was: User,
     is: User,
 }
@@ -65,205 +63,196 @@ impl Store {
     }
 }
 
-impl Table {
-    /// Receives an event that the payment provider has sent to `agency`, `by` the request with this id.
-    ///
-    /// # Errors
-    /// [`TableError::Unavailable`]: the provider sends it again.
-    pub async fn receive_payment_event(
-        &self,
-        agency: AgencyId,
-        body: &[u8],
-        (by, now): (Uuid, Timestamp),
-    ) -> Result<PaymentEventOutcome, TableError> {
-        let outcome = match PaymentEvent::read(body) {
-            Ok(event) => self.count_payment_event(agency, &event, (by, now)).await?,
-            Err(why) => Err(why),
+/// Receives an event that the payment provider has sent to `agency`, `by` the request with this id.
+///
+/// # Errors
+/// [`TableError::Unavailable`]: the provider sends it again.
+pub async fn receive(
+    table: &Table,
+    agency: AgencyId,
+    body: &[u8],
+    (by, now): (Uuid, Timestamp),
+) -> Result<PaymentEventOutcome, TableError> {
+    let outcome = match PaymentEvent::read(body) {
+        Ok(event) => count(table, agency, &event, (by, now)).await?,
+        Err(why) => Err(why),
+    };
+    // Whom it is about is not logged.
+    let EventName { id, kind } = EventName::read(body);
+    let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
+    let reason = outcome.as_ref().err().map(ToString::to_string);
+    let outcome = outcome.unwrap_or(PaymentEventOutcome::Ignored);
+    tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
+    Ok(outcome)
+}
+
+/// Does what an event tells, once.
+async fn count(
+    table: &Table,
+    agency: AgencyId,
+    event: &PaymentEvent,
+    (by, now): (Uuid, Timestamp),
+) -> Result<Result<PaymentEventOutcome, NotOurs>, TableError> {
+    let plan = match &event.news {
+        PaymentNews::Subscription(news) => plan_of(table, agency, &news.lookup_keys).await?,
+        _ => None,
+    };
+    let mut round = table.store.backoff();
+    loop {
+        let Some((changed, outcome)) = changed_by(table, event, plan, now).await? else {
+            return Ok(Err(NotOurs::Nobody));
         };
-        // Whom it is about is not logged.
-        let EventName { id, kind } = EventName::read(body);
-        let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
-        let reason = outcome.as_ref().err().map(ToString::to_string);
-        let outcome = outcome.unwrap_or(PaymentEventOutcome::Ignored);
-        tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
-        Ok(outcome)
+        let mut transaction = Transaction::of_request(table);
+        transaction.write(remember(table, &event.order, now)).or(Unmet::Repeated);
+        for customer in changed.customers {
+            transaction.write(put_customer(table, customer, now)?);
+        }
+        for UserChange { was, is } in changed.users.into_iter().filter(|user| user.was != user.is) {
+            transaction.replace(is.id, &was, is, Some(by))?;
+        }
+        match transaction.commit().await {
+            Ok(()) => return Ok(Ok(outcome)),
+            Err(Cancelled::Condition(Unmet::Repeated, _)) => return Ok(Ok(PaymentEventOutcome::Repeated)),
+            // Another event, or another request, has changed one of them meanwhile.
+            Err(Cancelled::Condition(Unmet::Changed, _)) => round.again("the customer").await?,
+            Err(cancelled) => return Err(cancelled.into()),
+        }
     }
+}
 
-    /// Does what an event tells, once.
-    async fn count_payment_event(
-        &self,
-        agency: AgencyId,
-        event: &PaymentEvent,
-        (by, now): (Uuid, Timestamp),
-    ) -> Result<Result<PaymentEventOutcome, NotOurs>, TableError> {
-        let plan = match &event.news {
-            PaymentNews::Subscription(news) => self.plan_of(agency, &news.lookup_keys).await?,
-            _ => None,
+/// What an event changes; none where it names a user who is not there.
+async fn changed_by(
+    table: &Table,
+    event: &PaymentEvent,
+    plan: Option<BillingPlanId>,
+    now: Timestamp,
+) -> Result<Option<(ChangedByEvent, PaymentEventOutcome)>, TableError> {
+    let (order, mut changed) = (&event.order, ChangedByEvent::default());
+    let known = customer_of(table, &event.customer_id, now).await?;
+    let mut customer = known.clone();
+    match &event.news {
+        PaymentNews::Checkout { user_id, subscription_id } => {
+            let Some(user) = user_of(table, *user_id).await? else { return Ok(None) };
+            link(table, order, &mut customer, user, &mut changed, now).await?;
+            if let Some(subscription) = subscription_id {
+                customer.begin(order, subscription);
+            }
+        }
+        PaymentNews::Subscription(news) => customer.subscribe(order, news, plan),
+        PaymentNews::Invoice { subscription_id, paid, paid_at } => {
+            customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at);
+        }
+    }
+    if customer == known && changed.users.is_empty() {
+        return Ok(Some((changed, PaymentEventOutcome::Superseded)));
+    }
+    if let Some(id) = customer.user_id {
+        // Read once: what a checkout changes has to fit what it was decided by.
+        let named = changed.users.iter().position(|user| user.was.id == id);
+        let user = match named {
+            Some(place) => Some(changed.users.swap_remove(place)),
+            None => user_of(table, id).await?,
         };
-        let mut round = self.store.backoff();
-        loop {
-            let Some((changed, outcome)) = self.changed_by(event, plan, now).await? else {
-                return Ok(Err(NotOurs::Nobody));
-            };
-            let mut writes = vec![self.remember(&event.order, now)];
-            for customer in changed.customers {
-                writes.push(self.put_customer(customer, now)?);
-            }
-            for UserChange { version, was, is } in changed.users.iter().filter(|user| user.was != user.is) {
-                writes.extend(self.replacing(is.id, (was, is), *version, by)?.writes);
-            }
-            match self.store.transact(&writes).await {
-                Ok(()) => return Ok(Ok(outcome)),
-                Err(Cancelled::Condition(0, _)) => return Ok(Ok(PaymentEventOutcome::Repeated)),
-                // Another event, or another request, has changed one of them meanwhile.
-                Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept changing the customer".into()));
-                }
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+        match user {
+            Some(user) => changed.users.push(user.billed(Some(&customer), now)),
+            // It was deleted, and nobody knows any more whose customer it is.
+            None => customer.user_id = None,
         }
     }
+    let is_applied = !changed.users.is_empty();
+    let outcome = if is_applied { PaymentEventOutcome::Applied } else { PaymentEventOutcome::Kept };
+    changed.customers.push(customer);
+    Ok(Some((changed, outcome)))
+}
 
-    /// What an event changes; none where it names a user who is not there.
-    async fn changed_by(
-        &self,
-        event: &PaymentEvent,
-        plan: Option<BillingPlanId>,
-        now: Timestamp,
-    ) -> Result<Option<(ChangedByEvent, PaymentEventOutcome)>, TableError> {
-        let (order, mut changed) = (&event.order, ChangedByEvent::default());
-        let known = self.customer(&event.customer_id, now).await?;
-        let mut customer = known.clone();
-        match &event.news {
-            PaymentNews::Checkout { user_id, subscription_id } => {
-                let Some(user) = self.user(*user_id).await? else { return Ok(None) };
-                self.link(order, &mut customer, user, &mut changed, now).await?;
-                if let Some(subscription) = subscription_id {
-                    customer.begin(order, subscription);
-                }
-            }
-            PaymentNews::Subscription(news) => customer.subscribe(order, news, plan),
-            PaymentNews::Invoice { subscription_id, paid, paid_at } => {
-                customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at);
-            }
+/// A checkout says whose customer it is. Each of the two goes by the newest checkout that names it, so they belong together where this is the
+/// newest one of both. Where it is that of one alone, that one has nobody: the other has named somebody else since.
+async fn link(
+    table: &Table,
+    order: &EventOrder,
+    customer: &mut PaymentCustomer,
+    mut user: UserChange,
+    changed: &mut ChangedByEvent,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let id = user.was.id;
+    let former = user.was.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
+    let former = match former.filter(|id| *id != customer.customer_id) {
+        Some(former) => Some(customer_of(table, &former, now).await?).filter(|former| former.user_id == Some(id)),
+        None => None,
+    };
+    // A user who was linked before users had a place has that of the customer.
+    let present = Some(former.as_ref().unwrap_or(customer)).filter(|present| present.user_id == Some(id));
+    let of_user = user.was.payment_linked_by.as_ref().or_else(|| present?.linked_by.as_ref());
+    let is_newest = |known: Option<&EventOrder>| known.is_none_or(|known| known < order);
+    let (newest_of_user, newest_of_customer) = (is_newest(of_user), is_newest(customer.linked_by.as_ref()));
+    if newest_of_customer {
+        if let Some(other) = customer.user_id.filter(|other| *other != id)
+            && let Some(other) = user_of(table, other).await?
+        {
+            changed.users.push(other.billed(None, now));
         }
-        if customer == known && changed.users.is_empty() {
-            return Ok(Some((changed, PaymentEventOutcome::Superseded)));
-        }
-        if let Some(id) = customer.user_id {
-            // Read once: what a checkout changes has to fit what it was decided by.
-            let named = changed.users.iter().position(|user| user.was.id == id);
-            let user = match named {
-                Some(place) => Some(changed.users.swap_remove(place)),
-                None => self.user(id).await?,
-            };
-            match user {
-                Some(user) => changed.users.push(user.billed(Some(&customer), now)),
-                // It was deleted, and nobody knows any more whose customer it is.
-                None => customer.user_id = None,
-            }
-        }
-        let is_applied = !changed.users.is_empty();
-        let outcome = if is_applied { PaymentEventOutcome::Applied } else { PaymentEventOutcome::Kept };
-        changed.customers.push(customer);
-        Ok(Some((changed, outcome)))
+        customer.linked_by = Some(order.clone());
+        customer.user_id = newest_of_user.then_some(id);
     }
+    if newest_of_user {
+        changed.customers.extend(former.map(|former| PaymentCustomer { user_id: None, ..former }));
+        user.is.payment_linked_by = Some(order.clone());
+        changed.users.push(if newest_of_customer { user } else { user.billed(None, now) });
+    }
+    Ok(())
+}
 
-    /// A checkout says whose customer it is. Each of the two goes by the newest checkout that names it, so they belong together where this is the
-    /// newest one of both. Where it is that of one alone, that one has nobody: the other has named somebody else since.
-    async fn link(
-        &self,
-        order: &EventOrder,
-        customer: &mut PaymentCustomer,
-        mut user: UserChange,
-        changed: &mut ChangedByEvent,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let id = user.was.id;
-        let former = user.was.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
-        let former = match former.filter(|id| *id != customer.customer_id) {
-            Some(former) => Some(self.customer(&former, now).await?).filter(|former| former.user_id == Some(id)),
-            None => None,
-        };
-        // A user who was linked before users had a place has that of the customer.
-        let present = Some(former.as_ref().unwrap_or(customer)).filter(|present| present.user_id == Some(id));
-        let of_user = user.was.payment_linked_by.as_ref().or_else(|| present?.linked_by.as_ref());
-        let is_newest = |known: Option<&EventOrder>| known.is_none_or(|known| known < order);
-        let (newest_of_user, newest_of_customer) = (is_newest(of_user), is_newest(customer.linked_by.as_ref()));
-        if newest_of_customer {
-            if let Some(other) = customer.user_id.filter(|other| *other != id)
-                && let Some(other) = self.user(other).await?
-            {
-                changed.users.push(other.billed(None, now));
-            }
-            customer.linked_by = Some(order.clone());
-            customer.user_id = newest_of_user.then_some(id);
-        }
-        if newest_of_user {
-            changed.customers.extend(former.map(|former| PaymentCustomer { user_id: None, ..former }));
-            user.is.payment_linked_by = Some(order.clone());
-            changed.users.push(if newest_of_customer { user } else { user.billed(None, now) });
-        }
-        Ok(())
-    }
+/// What is known of a customer.
+async fn customer_of(table: &Table, id: &ProviderId, now: Timestamp) -> Result<PaymentCustomer, TableError> {
+    let known = table.find::<PaymentCustomer>(id.fingerprint()).await?;
+    Ok(known.map_or_else(|| PaymentCustomer::new(id.clone()), |known| known.at(now)))
+}
 
-    /// What is known of a customer.
-    async fn customer(&self, id: &ProviderId, now: Timestamp) -> Result<PaymentCustomer, TableError> {
-        let known = self.find::<PaymentCustomer>(id.fingerprint()).await?;
-        Ok(known.map_or_else(|| PaymentCustomer::new(id.clone()), |known| known.at(now)))
-    }
+/// A user as it is, not changed yet.
+async fn user_of(table: &Table, id: UserId) -> Result<Option<UserChange>, TableError> {
+    Ok(table.find::<User>(id).await?.map(|was| UserChange { is: was.clone(), was }))
+}
 
-    /// A user as it is, not changed yet.
-    async fn user(&self, id: UserId) -> Result<Option<UserChange>, TableError> {
-        let Some(item) = self.find_item::<User>(id).await? else { return Ok(None) };
-        let (version, was) = (version(&item), from_item::<User>(item)?);
-        Ok(Some(UserChange { version, is: was.clone(), was }))
+/// The first plan of an agency that has one of these lookup keys.
+async fn plan_of(table: &Table, agency: AgencyId, lookup_keys: &[String]) -> Result<Option<BillingPlanId>, TableError> {
+    if lookup_keys.is_empty() {
+        return Ok(None);
     }
+    // Those of a list that is not spread.
+    let rows = keys::list_row(&table.tenant, &BillingPlan::list(agency), 0);
+    let plans = table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), Some(PLANS)).await?.records;
+    let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
+    Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
+}
 
-    /// The first plan of an agency that has one of these lookup keys.
-    async fn plan_of(&self, agency: AgencyId, lookup_keys: &[String]) -> Result<Option<BillingPlanId>, TableError> {
-        if lookup_keys.is_empty() {
-            return Ok(None);
-        }
-        // Those of a list that is not spread.
-        let rows = keys::list_row(&self.tenant, &BillingPlan::list(agency), 0);
-        let plans = self.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), Some(PLANS)).await?.records;
-        let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
-        Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
-    }
+/// The note that an event has counted, on condition that it has not. DynamoDB removes such a note some time after its end.
+fn remember(table: &Table, order: &EventOrder, now: Timestamp) -> Write {
+    let mut item = payment_event(&table.tenant, &order.event_id.fingerprint()).attributes();
+    item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
+    let values = values([(":now", number(now.unix_seconds()))]);
+    Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }
+}
 
-    /// The note that an event has counted, on condition that it has not. DynamoDB removes such a note some time after its end.
-    fn remember(&self, order: &EventOrder, now: Timestamp) -> Write {
-        let mut item = payment_event(&self.tenant, &order.event_id.fingerprint()).attributes();
-        item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
-        let values = values([(":now", number(now.unix_seconds()))]);
-        Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }
-    }
+/// Puts what is known of a customer, on condition that nobody has written it since it was read.
+fn put_customer(table: &Table, customer: PaymentCustomer, now: Timestamp) -> Result<Write, TableError> {
+    let (condition, values) = match customer.version {
+        0 => ("attribute_not_exists(pk)", Item::new()),
+        version => ("version = :version", values([(":version", number(version))])),
+    };
+    let item = table.item(customer.customer_id.fingerprint(), &customer.written(now))?;
+    Ok(Write::Put { item, condition: Some(condition), values })
+}
 
-    /// Puts what is known of a customer, on condition that nobody has written it since it was read.
-    fn put_customer(&self, customer: PaymentCustomer, now: Timestamp) -> Result<Write, TableError> {
-        let (condition, values) = match customer.version {
-            0 => ("attribute_not_exists(pk)", Item::new()),
-            version => ("version = :version", values([(":version", number(version))])),
-        };
-        let item = self.item(customer.customer_id.fingerprint(), &customer.written(now))?;
-        Ok(Write::Put { item, condition: Some(condition), values })
-    }
-
-    /// Forgets the customer of a user who was deleted.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn forget_customer(&self, user: &User) -> Result<(), TableError> {
-        let customer = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
-        let Some(customer) = customer else { return Ok(()) };
-        let key = self.key::<PaymentCustomer>(customer.fingerprint());
-        let values = values([(":user", text(user.id))]);
-        match self.store.transact(&[Write::Delete { key, condition: Some("user_id = :user"), values }]).await {
-            // It is another user's by now, or nobody's.
-            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
+/// Forgets the customer of a user who was deleted.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn forget_customer(table: &Table, user: &User) -> Result<(), TableError> {
+    let customer = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
+    let Some(customer) = customer else { return Ok(()) };
+    let key = table.key::<PaymentCustomer>(customer.fingerprint());
+    let values = values([(":user", text(user.id))]);
+    // Or it is another user's by now, or nobody's.
+    was_done(table.store.transact(&[Write::Delete { key, condition: Some("user_id = :user"), values }]).await).map(drop)
 }

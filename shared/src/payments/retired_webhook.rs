@@ -66,49 +66,47 @@ impl Agency {
     }
 }
 
-impl Table {
-    /// Notes the webhook that the payment provider has made for an agency. Where the agency was deleted meanwhile, it is removed there.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where the agency is not there.
-    pub async fn keep_payment_webhook(
-        &self,
-        (agency, by): (&Agency, Uuid),
-        webhook: &StoredPaymentWebhook,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let keep = |agency: &mut Agency| agency.payment_webhook = Some(webhook.clone());
-        let kept = self.change(agency.id, by, keep).await;
-        let orphan = Agency { payment_webhook: Some(webhook.clone()), ..agency.clone() };
-        if let (Err(TableError::Missing), Some(orphan)) = (&kept, orphan.retired_webhook(now)) {
-            self.retire_webhook(&orphan).await?;
-        }
-        kept.map(drop)
+/// Notes the webhook that the payment provider has made for an agency. Where the agency was deleted meanwhile, it is removed there.
+///
+/// # Errors
+/// [`TableError::Missing`] where the agency is not there.
+pub async fn keep_webhook(
+    table: &Table,
+    (agency, by): (&Agency, Uuid),
+    webhook: &StoredPaymentWebhook,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let keep = |agency: &mut Agency| agency.payment_webhook = Some(webhook.clone());
+    let kept = table.change(agency.id, by, keep).await;
+    let orphan = Agency { payment_webhook: Some(webhook.clone()), ..agency.clone() };
+    if let (Err(TableError::Missing), Some(orphan)) = (&kept, orphan.retired_webhook(now)) {
+        retire(table, &orphan).await?;
     }
+    kept.map(drop)
+}
 
-    /// Has the events of a webhook find the agency, where it was set up before they were received.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where the agency is not there.
-    pub async fn point_to_payment_webhook(&self, agency: &Agency, by: Uuid) -> Result<(), TableError> {
-        if agency.payment_webhook.as_ref().is_none_or(|webhook| webhook.has_pointer) {
-            return Ok(());
+/// Has the events of a webhook find the agency, where it was set up before they were received.
+///
+/// # Errors
+/// [`TableError::Missing`] where the agency is not there.
+pub async fn point_to_webhook(table: &Table, agency: &Agency, by: Uuid) -> Result<(), TableError> {
+    if agency.payment_webhook.as_ref().is_none_or(|webhook| webhook.has_pointer) {
+        return Ok(());
+    }
+    let point = |agency: &mut Agency| {
+        if let Some(webhook) = &mut agency.payment_webhook {
+            webhook.has_pointer = true;
         }
-        let point = |agency: &mut Agency| {
-            if let Some(webhook) = &mut agency.payment_webhook {
-                webhook.has_pointer = true;
-            }
-        };
-        self.change(agency.id, by, point).await.map(drop)
-    }
+    };
+    table.change(agency.id, by, point).await.map(drop)
+}
 
-    /// Has a webhook removed at the payment provider, within minutes.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn retire_webhook(&self, webhook: &RetiredWebhook) -> Result<(), TableError> {
-        self.put_single(webhook.agency_id, webhook).await
-    }
+/// Has a webhook removed at the payment provider, within minutes.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn retire(table: &Table, webhook: &RetiredWebhook) -> Result<(), TableError> {
+    table.put_single(webhook.agency_id, webhook).await
 }
 
 /// Removes the webhooks that are due.

@@ -11,18 +11,25 @@ mod run;
 mod schedule;
 mod scheduled;
 mod staged;
+mod state;
 pub(crate) mod storage;
 mod text;
 
-pub use control::Standing;
+pub use control::{control, remove};
 pub use lease::Lease;
-pub use progress::{Dispatch, Dispatched, Places, remove_deliveries, together};
-pub use run::NewCampaign;
+pub(crate) use lease::complete;
+pub use progress::{
+    Dispatch, Dispatched, Places, dispatch_together, fail_contact, park_delivery, places_for, remove_deliveries,
+    settle_delivery, together,
+};
+pub use run::{NewCampaign, run};
 pub use schedule::Schedule;
-pub use scheduled::{CampaignChanges, NewScheduledCampaign};
-pub use staged::{AddedContacts, MoreContacts};
-pub use storage::Earlier;
-pub use text::{CampaignText, SaidAt, TextOf, remove_contacts};
+pub use scheduled::{CampaignChanges, NewScheduledCampaign, create, update};
+pub use staged::{AddedContacts, MoreContacts, add_contacts};
+pub use state::{Command, Phase, Refusal, Standing, Step};
+pub use storage::{Earlier, contacts_at, list, list_contacts, of_delivery, read, remove_contact, stage_contacts};
+pub use text::{CampaignText, SaidAt, TextOf, remove_contacts, stage_message};
+pub(crate) use text::{text_of_version, texts};
 
 use std::collections::HashSet;
 
@@ -301,7 +308,7 @@ impl Campaign {
 
     /// Whether all its contacts were dispatched, as far as is stored.
     pub fn is_dispatched(&self) -> bool {
-        self.status == CampaignStatus::InProgress && self.due_at.is_none()
+        self.phase() == Phase::Dispatched
     }
 
     /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.

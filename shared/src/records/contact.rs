@@ -3,10 +3,11 @@
 mod import;
 mod upsert;
 
-pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts};
-pub use upsert::{ContactFields, ContactQuery, Upsert};
+pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts, import};
+pub use upsert::{ContactFields, ContactQuery, Upsert, upsert};
 
 use crate::records::contact_point::{Email, PhoneNumber};
+use crate::table::version::Version;
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
@@ -46,6 +47,7 @@ impl Contact {
             org_id: org,
             created_at: now,
             updated_at: now,
+            version: Version::default(),
         }
     }
 }

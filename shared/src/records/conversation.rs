@@ -3,8 +3,11 @@
 mod requested;
 pub(crate) mod storage;
 
-pub use requested::{CallToNumber, MessageToNumber, Requested};
-pub use storage::Changed;
+pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
+pub use storage::{
+    Changed, add_message, forget_threads, message, open_thread, open_threads, transcribed, transcript, with_contact,
+};
+pub(crate) use storage::{keep_text, said_in};
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -21,6 +24,7 @@ use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
 use crate::table::page::Page;
 use crate::table::stored::Stored as _;
+use crate::table::version::Version;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -105,6 +109,7 @@ impl Conversation {
             attributes: JsonObject::default(),
             text_bytes: 0,
             prompt_dynamic_variables: None,
+            version: Version::default(),
         }
     }
 

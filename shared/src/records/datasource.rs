@@ -5,6 +5,7 @@ pub mod files;
 use crate::records::assistant::Assistant;
 use crate::table::cascade::Links;
 use crate::table::keys::Key;
+use crate::table::version::Version;
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -94,6 +95,16 @@ crate::record! {
 }
 
 impl DatasourceLink {
+    /// A new link, in the list of the assistant.
+    pub fn new(
+        id: DatasourceLinkId,
+        datasource_id: DatasourceId,
+        assistant_id: AssistantId,
+        created_at: Timestamp,
+    ) -> Self {
+        Self { id, datasource_id, assistant_id, created_at, version: Version::default() }
+    }
+
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
         vec![Self::pointer_of(tenant, self.datasource_id.0, self.assistant_id)]
     }

@@ -1,9 +1,13 @@
 //! Deliveries, each of one event to one endpoint.
 
-mod health;
+pub mod health;
+mod state;
 pub(crate) mod storage;
 
 pub use health::{EndpointHealth, Observed};
+pub(crate) use state::UNSENT;
+pub use state::{KEPT, Outcome, Stage};
+pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, of_webhook, redeliver};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,21 +19,11 @@ use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::deferred_partition;
 use crate::records::due::Due;
+use crate::table::version::Version;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };
 use crate::values::time::Timestamp;
-
-/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.
-const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-/// The most jitter, as a part of the delay that it is added to.
-const JITTER: f64 = 0.1;
-/// Seconds after which a ready delivery that was not sent is made ready once more.
-pub(crate) const UNSENT: i64 = 300;
-/// Seconds for which a delivery that has ended is kept.
-pub const KEPT: i64 = 30 * 86_400;
-/// The most attempts that a delivery lists.
-const LOG: usize = 20;
 
 crate::choice! {
     /// What happened.
@@ -190,12 +184,30 @@ crate::record! {
     }
 }
 
-/// The tries without a result after which a delivery is given up.
-const MOST_UNCONFIRMED: u32 = 10;
-/// The releases after which a delivery may have ended the processes that tried it. One is due to any failure of the stream.
-const SUSPICIOUS_RELEASES: u32 = 2;
+/// What a delivery is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing: it is a test of a webhook.
+    Test,
+    /// A closed conversation.
+    Closed(ConversationId),
+    /// A contact of a campaign.
+    Campaign(CampaignContactId),
+    /// The conversation in which a single message or call was requested.
+    Requested(ConversationId),
+}
 
 impl Delivery {
+    /// What it is about; none where its item lacks what its event is about.
+    pub fn subject(&self) -> Option<Subject> {
+        match self.event {
+            EventKind::WebhookTest => Some(Subject::Test),
+            EventKind::ConversationClosed => self.conversation_id.map(Subject::Closed),
+            EventKind::CampaignMessage | EventKind::CampaignCall => self.campaign_contact_id.map(Subject::Campaign),
+            EventKind::MessageRequested | EventKind::CallRequested => self.conversation_id.map(Subject::Requested),
+        }
+    }
+
     /// Why it has failed; `None` where it has arrived.
     pub fn failure(&self) -> Option<String> {
         let answered = || self.status.map(|status| format!("the connector answered {status}"));
@@ -324,146 +336,25 @@ impl Delivery {
             releases: 0,
             to: new.to,
             ttl: None,
+            version: Version::default(),
         }
-        .ready(now)
-    }
-
-    /// To be sent now. It becomes due where the stream does not send it.
-    #[must_use]
-    pub fn ready(mut self, now: Timestamp) -> Self {
-        self.state = DeliveryState::Ready;
-        self.next_attempt_at = None;
-        self.due(SentBy::Stream, now.plus_seconds(UNSENT), now)
-    }
-
-    /// To be sent now, with the backoff from its beginning: `by` is the request that asks for it.
-    #[must_use]
-    pub fn again(self, by: Uuid, now: Timestamp) -> Self {
-        Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }.ready(now)
-    }
-
-    /// To be sent now, because its time has come, or because the stream has not sent it.
-    #[must_use]
-    pub fn released(self, now: Timestamp) -> Self {
-        let releases = if self.state == DeliveryState::Ready { self.releases + 1 } else { 0 };
-        Self { releases, ..self }.ready(now)
-    }
-
-    /// Whether a try of it may have ended its process.
-    pub const fn is_suspect(&self) -> bool {
-        self.unconfirmed > 0 || self.releases >= SUSPICIOUS_RELEASES
+        .made_ready(now)
     }
 
     /// Whether it is what `seen` was, or was released since and not tried.
     pub fn is_still(&self, seen: &Self) -> bool {
-        let Self { updated_at, due_at, releases, .. } = *self;
-        releases >= seen.releases && *self == Self { updated_at, due_at, releases, ..seen.clone() }
-    }
-
-    /// With one more try that is begun; none where there were too many.
-    #[must_use]
-    pub fn begun(self, now: Timestamp) -> Option<Self> {
-        let unconfirmed = self.unconfirmed + 1;
-        (unconfirmed <= MOST_UNCONFIRMED).then_some(Self { unconfirmed, updated_at: now, ..self })
-    }
-
-    /// The same, where the try that was begun last was not made.
-    #[must_use]
-    pub fn not_tried(self, now: Timestamp) -> Self {
-        Self { unconfirmed: self.unconfirmed.saturating_sub(1), updated_at: now, ..self }
-    }
-
-    /// Left to the tick, without an attempt.
-    #[must_use]
-    pub fn deferred(mut self, now: Timestamp) -> Self {
-        (self.state, self.releases) = (DeliveryState::Waiting, 0);
-        self.next_attempt_at = Some(now);
-        self.due(SentBy::Tick, now, now)
-    }
-
-    /// To be sent at `at`, and as often tried as before the try that was begun last.
-    #[must_use]
-    pub fn waiting_until(self, at: Timestamp, now: Timestamp) -> Self {
-        let waiting =
-            Self { state: DeliveryState::Waiting, next_attempt_at: Some(at), releases: 0, ..self.not_tried(now) };
-        waiting.due(SentBy::Stream, at, now)
-    }
-
-    /// Not due, and as often tried as before the try that was begun last.
-    #[must_use]
-    pub fn parked(self, now: Timestamp) -> Self {
-        let parked = Self { state: DeliveryState::Waiting, next_attempt_at: None, due_at: None, ..self.not_tried(now) };
-        Self { releases: 0, ..parked }
+        let Self { updated_at, due_at, releases, version, .. } = *self;
+        releases >= seen.releases && *self == Self { updated_at, due_at, releases, version, ..seen.clone() }
     }
 
     /// Whether it waits for its campaign to be resumed.
     pub fn is_parked(&self) -> bool {
-        self.state == DeliveryState::Waiting && self.due_at.is_none()
-    }
-
-    /// Given up, for `reason`.
-    #[must_use]
-    pub fn dead(mut self, reason: &str, now: Timestamp) -> Self {
-        self.error = Some(reason.to_owned());
-        self.ended(DeliveryState::Dead, now)
-    }
-
-    /// The delivery after `attempt`. The next one waits for the backoff or for `retry_after`, whichever is longer, and is made by
-    /// `sent_by`. `jitter` is from 0 to 1.
-    #[must_use]
-    pub fn after(
-        mut self,
-        attempt: Attempt,
-        retry_after: Option<i64>,
-        sent_by: SentBy,
-        jitter: f64,
-        now: Timestamp,
-    ) -> Self {
-        let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
-        let delivery = &mut self;
-        delivery.attempts += 1;
-        (delivery.unconfirmed, delivery.releases) = (0, 0);
-        (delivery.status, delivery.milliseconds) = (attempt.status, Some(attempt.milliseconds));
-        delivery.error.clone_from(&attempt.error);
-        delivery.log.push(attempt);
-        let surplus = delivery.log.len().saturating_sub(LOG);
-        delivery.log.drain(..surplus);
-        let delay = usize::try_from(self.tries).ok().and_then(|tries| DELAYS.get(tries)).copied();
-        self.tries += 1;
-        match delay {
-            _ if succeeded => self.ended(DeliveryState::Delivered, now),
-            Some(delay) if !gone => {
-                let delay = retry_after.unwrap_or(0).max(delay) * 1000;
-                #[expect(
-                    clippy::cast_precision_loss,
-                    clippy::cast_possible_truncation,
-                    reason = "a day in milliseconds"
-                )]
-                let jitter = (delay as f64 * JITTER * jitter) as i64;
-                let at = Timestamp::from_unix_millis(now.unix_millis() + delay + jitter);
-                self.state = DeliveryState::Waiting;
-                self.next_attempt_at = Some(at);
-                self.due(sent_by, at, now)
-            }
-            _ => self.ended(DeliveryState::Dead, now),
-        }
-    }
-
-    fn ended(mut self, state: DeliveryState, now: Timestamp) -> Self {
-        self.state = state;
-        self.next_attempt_at = None;
-        self.updated_at = now;
-        Self { due_at: None, ttl: Some(now.plus_seconds(KEPT).unix_seconds()), ..self }
-    }
-
-    fn due(mut self, sent_by: SentBy, at: Timestamp, now: Timestamp) -> Self {
-        self.updated_at = now;
-        Self { sent_by, due_at: Some(at), ttl: None, ..self }
+        self.stage() == Stage::Parked
     }
 
     /// Whether the tick is to send it, now or later.
     pub fn is_held(&self) -> bool {
-        self.state == DeliveryState::Waiting && self.sent_by == SentBy::Tick && self.due_at.is_some()
+        matches!(self.stage(), Stage::Waiting { by: SentBy::Tick, .. })
     }
 
     /// Whether its time has come by `now`.

@@ -3,6 +3,7 @@
 use crate::records::assistant::Assistant;
 use crate::table::cascade::Links;
 use crate::table::keys::Key;
+use crate::table::version::Version;
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -42,6 +43,11 @@ crate::record! {
 }
 
 impl IntentLink {
+    /// A new link, in the list of the assistant.
+    pub fn new(id: IntentLinkId, intent_id: IntentId, assistant_id: AssistantId, created_at: Timestamp) -> Self {
+        Self { id, intent_id, assistant_id, created_at, version: Version::default() }
+    }
+
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
         vec![Self::pointer_of(tenant, self.intent_id.0, self.assistant_id)]
     }

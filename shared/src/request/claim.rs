@@ -37,34 +37,30 @@ pub struct Claim {
 
 crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::hex(&key)), "IDEMPOTENCY");
 
-impl Table {
-    /// Puts `claim` at `key` if there is none, or only an expired one. Otherwise returns the existing claim.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn claim(&self, key: Fingerprint, claim: &Claim, now: Timestamp) -> Result<Option<Claim>, TableError> {
-        let (condition, values) =
-            ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
-        match self.store.put_if(&self.item(key, claim)?, condition, &values).await {
-            Ok(()) => Ok(None),
-            Err(Cancelled::Condition(_, Some(other))) => from_item(other).map(Some),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+/// Puts `claim` at `key` if there is none, or only an expired one. Otherwise returns the existing claim.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn take(table: &Table, key: Fingerprint, claim: &Claim, now: Timestamp) -> Result<Option<Claim>, TableError> {
+    let (condition, values) =
+        ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
+    match table.store.put_if(&table.item(key, claim)?, condition, &values).await {
+        Ok(()) => Ok(None),
+        Err(Cancelled::Condition(_, Some(other))) => from_item(other).map(Some),
+        Err(cancelled) => Err(cancelled.into()),
     }
+}
 
-    /// Replaces the claim of `holder` by `claim`. Returns false where `holder` no longer owns it.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn replace_claim(&self, key: Fingerprint, claim: &Claim, holder: &Bytes) -> Result<bool, TableError> {
-        let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
-        match self.store.put_if(&self.item(key, claim)?, "holder = :holder", &values).await {
-            Ok(()) => Ok(true),
-            // Where the answer of an attempt was lost, the existing claim may be this one.
-            Err(Cancelled::Condition(_, stood)) => {
-                Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
-            }
-            Err(cancelled) => Err(cancelled.into()),
-        }
+/// Replaces the claim of `holder` by `claim`. Returns false where `holder` no longer owns it.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &Bytes) -> Result<bool, TableError> {
+    let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
+    match table.store.put_if(&table.item(key, claim)?, "holder = :holder", &values).await {
+        Ok(()) => Ok(true),
+        // Where the answer of an attempt was lost, the existing claim may be this one.
+        Err(Cancelled::Condition(_, stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
+        Err(cancelled) => Err(cancelled.into()),
     }
 }

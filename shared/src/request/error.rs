@@ -10,6 +10,7 @@ use crate::input::Issues;
 use crate::input::Location;
 use crate::request::limit::headers;
 use crate::table::TableError;
+use crate::table::error::NotChanged;
 use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
 use crate::values::limits::Limits;
@@ -187,6 +188,12 @@ impl From<TableError> for Error {
             }
             TableError::Broken(cause) => Self::Internal(cause),
         }
+    }
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
     }
 }
 

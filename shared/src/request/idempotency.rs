@@ -9,6 +9,7 @@
 //! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is encrypted with a
 //! key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
 
+use crate::request::claim;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 
@@ -125,7 +126,7 @@ pub async fn once(
     let sealed = if ours { None } else { seal(&answer, &key.derive(&again, &claim.holder, "answer")) };
     let lease_until = if sealed.is_some() { claim.lease_until } else { clock.now() };
     let holder = claim.holder.clone();
-    let settled = again.table.replace_claim(key.hash(), &Claim { lease_until, sealed, ..claim }, &holder).await;
+    let settled = claim::replace(&again.table, key.hash(), &Claim { lease_until, sealed, ..claim }, &holder).await;
     // The work is done and its caller waits, so this is only logged: a repeat makes the same answer after the lease has expired.
     if let Err(error) = settled {
         tracing::warn!(error = chain(&error), "the answer to an idempotency key was not kept");
@@ -155,7 +156,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
         sealed: None,
         ttl: now.plus_seconds(KEPT).unix_seconds(),
     };
-    let found = match cx.table.claim(hash, &first, now).await? {
+    let found = match claim::take(&cx.table, hash, &first, now).await? {
         None => return Ok(Claimed::Mine(first)),
         // The answer of an attempt was lost, and the retry found the claim that this attempt had made.
         Some(found) if found.holder == random => return Ok(Claimed::Mine(found)),
@@ -173,7 +174,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     let dead = found.holder.clone();
     let mine = Claim { holder: random, lease_until: now.plus_seconds(LEASE), ..found };
     // Several may find an expired lease. One of them takes the claim over.
-    if cx.table.replace_claim(hash, &mine, &dead).await? {
+    if claim::replace(&cx.table, hash, &mine, &dead).await? {
         Ok(Claimed::Mine(mine))
     } else {
         Err(Error::IdempotencyKeyInUse)

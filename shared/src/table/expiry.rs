@@ -65,9 +65,7 @@ impl Table {
                 continue;
             }
             // Another process does the same.
-            if !round.wait().await {
-                return Err(TableError::Unavailable("others kept changing the holes".into()));
-            }
+            round.again("the holes").await?;
             holes = self.holes_beside(list, &left).await?;
         }
     }

@@ -32,12 +32,13 @@ impl Table {
         let pointer = pointer.ok_or_else(|| TableError::Broken("a row that is there once without a pointer".into()))?;
         let named = sample.references(&self.tenant).into_iter().chain(also).collect();
         let required = Required::all(R::parent(&self.tenant, of), named);
-        let insert = async || {
+        let mut round = self.store.backoff();
+        loop {
             // Not `try_join!`: the cost of a request must not depend on what is there.
             let (there, known) = futures_util::join!(self.require(&required), self.pointed::<R>(of, &pointer));
             there?;
             if let Some(known) = known? {
-                return Ok(Some(known));
+                return Ok(known);
             }
             let reserved = self.reserve::<R>(of, 1).await?;
             let at = R::id_at(of, id, reserved.first());
@@ -52,16 +53,15 @@ impl Table {
                 transaction.point(pointer, row.uuid());
             }
             match transaction.commit_reserved([reserved]).await {
-                Ok(()) => Ok(Some(row)),
+                Ok(()) => return Ok(row),
                 Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                    Ok(Some(make(R::id_at(of, id, ordinal(made_id(&marker)?)))))
+                    return Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))));
                 }
                 // Another request was faster, and its row is the one.
-                Err(Cancelled::Condition(..)) => Ok(None),
-                Err(cancelled) => Err(cancelled.into()),
+                Err(Cancelled::Condition(..)) => round.again("the row").await?,
+                Err(cancelled) => return Err(cancelled.into()),
             }
-        };
-        self.store.retrying("the row", insert).await
+        }
     }
 
     /// The row that a pointer leads to, if there is one.

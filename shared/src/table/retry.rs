@@ -10,7 +10,6 @@ use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 
 use crate::table::error::TableError;
-use crate::table::store::Store;
 use crate::values::cause::chain;
 
 /// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
@@ -80,27 +79,14 @@ impl Backoff {
         tokio::time::sleep(wait).await;
         true
     }
-}
 
-impl Store {
-    /// Makes `attempt` until it has a result, with a backoff in between. It has none where others have changed `what` since it was read.
+    /// Waits for another attempt, after others have changed `what` since it was read.
     ///
     /// # Errors
-    /// Those of `attempt`, and [`TableError::Unavailable`] where no time is left.
-    pub(crate) async fn retrying<T, E: From<TableError>>(
-        &self,
-        what: &str,
-        mut attempt: impl AsyncFnMut() -> Result<Option<T>, E>,
-    ) -> Result<T, E> {
-        let mut round = self.backoff();
-        loop {
-            if let Some(result) = attempt().await? {
-                return Ok(result);
-            }
-            if !round.wait().await {
-                return Err(TableError::Unavailable(format!("others kept changing {what}")).into());
-            }
-        }
+    /// [`TableError::Unavailable`] where no time is left.
+    pub(crate) async fn again(&mut self, what: &str) -> Result<(), TableError> {
+        let is_in_time = self.wait().await;
+        is_in_time.then_some(()).ok_or_else(|| TableError::Unavailable(format!("others kept changing {what}")))
     }
 }
 

@@ -221,20 +221,18 @@ impl Table {
                 }
                 Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
-            if !round.wait().await {
-                return Err(NotChanged::Failed(kept_changing()));
-            }
+            round.again("the record").await?;
         }
     }
 
-    /// Replaces the row `id`, unless it has changed since it `was` read. Returns whether it was replaced.
+    /// Replaces the row `id`, unless it has changed since it `was` read. Returns it as it is then; none where it has changed.
     ///
     /// # Errors
     /// [`TableError`].
-    pub(crate) async fn replace<R: Listed>(&self, id: R::Id, was: &R, is: R) -> Result<bool, TableError> {
+    pub async fn replace<R: Listed>(&self, id: R::Id, was: &R, is: R) -> Result<Option<R>, TableError> {
         let mut transaction = Transaction::new(self);
-        transaction.replace(id, was, is, None)?;
-        was_done(transaction.commit().await)
+        let is = transaction.replace(id, was, is, None)?;
+        Ok(was_done(transaction.commit().await)?.then_some(is))
     }
 
     /// Removes the row `id` with all that goes with it, and returns what it was. It is read first: what cannot be answered is not
@@ -275,15 +273,9 @@ impl Table {
                 }
                 Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
-            if !round.wait().await {
-                return Err(NotChanged::Failed(kept_changing()));
-            }
+            round.again("the record").await?;
         }
     }
-}
-
-fn kept_changing() -> TableError {
-    TableError::Unavailable("others kept changing the record".into())
 }
 
 impl<M> Transaction<'_, M> {

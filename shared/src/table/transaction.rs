@@ -205,7 +205,8 @@ impl<'a, M> Transaction<'a, M> {
             let put = store.put_where(item, *condition, values, lost).await;
             return put.map_err(|cancelled| self.explained(cancelled, |()| 0));
         }
-        let committed = store.attempts(&self.writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await;
+        let committed =
+            store.attempts(&self.writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await;
         committed.map_err(|cancelled| self.explained(cancelled, |place| place))
     }
 

@@ -1,6 +1,7 @@
 //! Versions: how often a row has changed. Each write that replaces a row has the condition that it is still the version that was read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::table::item::{Item, number, text, values};
@@ -11,10 +12,17 @@ const VERSION: &str = "version";
 const CHANGED_BY: &str = "changed_by";
 
 /// How often a row has changed, and which request changed it last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
+    #[serde(rename = "version", default, skip_serializing_if = "is_first")]
     number: u64,
+    #[serde(rename = "changed_by", default, skip_serializing_if = "Option::is_none")]
     by: Option<Uuid>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_first(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Version {
@@ -47,6 +55,14 @@ impl Version {
         match self.number {
             0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
             seen => ("id = :id AND version = :version", values([(":id", text(id)), (":version", number(seen))])),
+        }
+    }
+
+    /// The condition that a record which stands alone is still this version, and the values in it. One that is not there has the first version.
+    pub(crate) fn alone(self) -> (&'static str, Item) {
+        match self.number {
+            0 => ("attribute_not_exists(version)", Item::new()),
+            seen => ("version = :version", values([(":version", number(seen))])),
         }
     }
 }

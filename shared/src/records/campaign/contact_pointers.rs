@@ -38,30 +38,27 @@ pub(super) fn pointer_item(tenant: &Tenant, contact: &CampaignContact) -> Item {
     item
 }
 
-impl Table {
-    /// Those of `wanted` that are in a run, by the pointers that lead to their places.
-    pub(super) async fn contacts_among(
-        &self,
-        wanted: &[ContactId],
-        run: RunId,
-        staged: &[StagedContacts],
-    ) -> Result<HashSet<ContactId>, TableError> {
-        let read = async |wanted: &[ContactId]| {
-            let keys: Vec<Key> = wanted.iter().map(|contact| contact_pointer(&self.tenant, run, *contact)).collect();
-            let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
-            let mut known = Vec::new();
-            for (contact, key) in wanted.iter().zip(&keys) {
-                if let Some(pointer) = found.get(key) {
-                    let place = CampaignContactId(made_id(pointer)?);
-                    // The request that staged it has died.
-                    known.extend((!staged.iter().any(|staged| staged.has(place))).then_some(*contact));
-                }
+/// Those of `wanted` that are in a run, by the pointers that lead to their places.
+pub(super) async fn contacts_among(
+    table: &Table,
+    wanted: &[ContactId],
+    run: RunId,
+    staged: &[StagedContacts],
+) -> Result<HashSet<ContactId>, TableError> {
+    let read = async |wanted: &[ContactId]| {
+        let keys: Vec<Key> = wanted.iter().map(|contact| contact_pointer(&table.tenant, run, *contact)).collect();
+        let found = table.store.get_attributes(&keys, "pk, sk, id").await?;
+        let mut known = Vec::new();
+        for (contact, key) in wanted.iter().zip(&keys) {
+            if let Some(pointer) = found.get(key) {
+                let place = CampaignContactId(made_id(pointer)?);
+                // The request that staged it has died.
+                known.extend((!staged.iter().any(|staged| staged.has(place))).then_some(*contact));
             }
-            Ok::<_, TableError>(known)
-        };
-        let parts: Vec<_> = wanted.chunks(BATCH_GET_LIMIT).map(read).collect();
-        let parts: Vec<Vec<ContactId>> =
-            stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
-        Ok(parts.into_iter().flatten().collect())
-    }
+        }
+        Ok::<_, TableError>(known)
+    };
+    let parts: Vec<_> = wanted.chunks(BATCH_GET_LIMIT).map(read).collect();
+    let parts: Vec<Vec<ContactId>> = stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
+    Ok(parts.into_iter().flatten().collect())
 }

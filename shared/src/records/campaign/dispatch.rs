@@ -1,6 +1,10 @@
 //! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
 //! rate limit.
 
+use super::progress;
+use super::rate_limit;
+use super::storage;
+use crate::records::conversation;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -8,7 +12,9 @@ use crate::records::assistant::Assistant;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::staged::StagedContacts;
 use crate::records::campaign::storage::campaign_of;
-use crate::records::campaign::{Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Places, together};
+use crate::records::campaign::{
+    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
+};
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;
@@ -52,11 +58,11 @@ pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
 /// Dispatches contacts of one campaign until `deadline`. The next tick continues.
 async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timestamp) -> Result<()> {
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
-    let Some(mut lease) = table.lease_campaign(key, clock.now()).await? else { return Ok(()) };
+    let Some(mut lease) = Lease::take(table, key, clock.now()).await? else { return Ok(()) };
     let schedule = lease.campaign.schedule();
     let (run, read_from) = (lease.campaign.id.run(), clock.now());
     let (channel, beside) =
-        futures_util::try_join!(channel(table, lease.campaign.widget_id), table.beside_campaign(run))?;
+        futures_util::try_join!(channel(table, lease.campaign.widget_id), storage::beside(table, run))?;
     let mut hidden = HiddenPlaces::of(beside.staged, read_from);
     if let Some(CampaignText { version, text, .. }) = beside.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
@@ -68,16 +74,14 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     while lease.next < places {
         let closed = schedule.as_ref().filter(|schedule| !schedule.is_open(clock.now()));
         if let Some(opens) = closed.and_then(|schedule| schedule.opens(clock.now())) {
-            table.interrupt_campaign(&lease, opens).await?;
-            return Ok(());
+            return Ok(lease.interrupt(table, opens, clock.now()).await?);
         }
         if lease.next >= hidden.under_way {
             let read_from = clock.now();
-            hidden = HiddenPlaces::of(table.beside_campaign(run).await?.staged, read_from);
+            hidden = HiddenPlaces::of(storage::beside(table, run).await?.staged, read_from);
             if lease.next >= hidden.under_way {
                 // The request that adds them may still commit them.
-                table.release_lease(&lease, clock.now()).await?;
-                return Ok(());
+                return Ok(lease.release(table, clock.now()).await?);
             }
         }
         let end = places.min(hidden.under_way);
@@ -87,8 +91,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             None => chunk(cx, table, &lease.campaign, (lease.next..end, &hidden), until).await?,
         };
         let Some(Chunk { contacts, slots, next }) = found else {
-            table.release_lease(&lease, clock.now()).await?;
-            return Ok(());
+            return Ok(lease.release(table, clock.now()).await?);
         };
         // At high rates the times of the next contacts are reserved before these have passed.
         let further = async {
@@ -101,12 +104,11 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         let (dispatched, further) = futures_util::join!(this, further);
         dispatched?;
         ahead = further?;
-        if !table.renew_lease(&mut lease, next, clock.now()).await? {
+        if !lease.renew(table, next, clock.now()).await? {
             return Ok(());
         }
     }
-    table.finish_campaign(&lease, clock.now()).await?;
-    Ok(())
+    Ok(lease.finish(table, clock.now()).await?)
 }
 
 /// The places of a campaign that are not dispatched now, by the markers beside it.
@@ -169,9 +171,10 @@ async fn chunk(
             return Ok(None);
         }
         let end = places.end.min(next + window);
-        let found = table.contacts_at(campaign, next..end).await?;
+        let found = storage::contacts_at(table, campaign, next..end).await?;
         let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
-        try_join_all(dispatched.map(|contact| table.unpark_delivery(campaign, contact, clock.now()))).await?;
+        try_join_all(dispatched.map(|contact| progress::unpark_delivery(table, campaign, contact, clock.now())))
+            .await?;
         contacts = found;
         let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
         contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
@@ -183,9 +186,9 @@ async fn chunk(
             contacts.truncate(count as usize);
         }
         let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        let gone = table.missing_contacts(&invited).await?;
+        let gone = storage::missing_contacts(table, &invited).await?;
         for contact in contacts.iter().filter(|contact| gone.contains(&contact.contact_id)) {
-            table.fail_contact(campaign, contact, "the contact is gone", clock.now()).await?;
+            progress::fail_contact(table, campaign, contact, "the contact is gone", clock.now()).await?;
         }
         contacts.retain(|contact| !gone.contains(&contact.contact_id));
     }
@@ -194,7 +197,7 @@ async fn chunk(
         None => contacts.iter().map(|_| clock.now()).collect(),
         Some(widget) => {
             let limited = (widget, Limited::Dispatch);
-            table.reserve_sends(limited, wanted, rate, clock.now(), until.deadline).await?
+            rate_limit::reserve(table, limited, wanted, rate, clock.now(), until.deadline).await?
         }
     };
     let open = slots.iter().take_while(|slot| until.allows(**slot)).count();
@@ -237,7 +240,7 @@ async fn dispatch_all(
             (Ok(()), next) => prepared = next?,
             (Err(error), next) => {
                 if let Ok(Some((_, places))) = next {
-                    table.give_places_back(places).await;
+                    places.give_back(table).await;
                 }
                 return Err(error);
             }
@@ -274,7 +277,7 @@ async fn dispatch(
         Ok(channel) => channel,
         Err(reason) => {
             for contact in contacts {
-                table.fail_contact(campaign, contact, reason, now).await?;
+                progress::fail_contact(table, campaign, contact, reason, now).await?;
             }
             return Ok(());
         }
@@ -284,7 +287,7 @@ async fn dispatch(
             Some(prepared) => prepared,
             None => prepare(cx, table, campaign, contacts, channel).await?,
         };
-        if table.dispatch(campaign, &all, places, now).await? == Dispatched::Done {
+        if progress::dispatch_together(table, campaign, &all, places, now).await? == Dispatched::Done {
             return Ok(());
         }
     }
@@ -295,12 +298,12 @@ async fn dispatch(
                 Some(prepared) => prepared,
                 None => prepare(cx, table, campaign, contact, channel).await?,
             };
-            if table.dispatch(campaign, &one, place, now).await? != Dispatched::ThreadMoved {
+            if progress::dispatch_together(table, campaign, &one, place, now).await? != Dispatched::ThreadMoved {
                 break;
             }
             attempts -= 1;
             if attempts == 0 {
-                table.fail_contact(campaign, &contact[0], "the conversation kept changing", now).await?;
+                progress::fail_contact(table, campaign, &contact[0], "the conversation kept changing", now).await?;
                 break;
             }
         }
@@ -320,14 +323,15 @@ async fn prepare(
         HashMap::new()
     } else {
         let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        table.open_threads(channel.0.id, &invited, campaign.message.as_deref().unwrap_or_default()).await?
+        conversation::open_threads(table, channel.0.id, &invited, campaign.message.as_deref().unwrap_or_default())
+            .await?
     };
     let all = contacts.iter().map(|contact| {
         let thread = threads.remove(&contact.contact_id);
         prepare_one(cx, campaign, contact, thread, channel)
     });
     let all: Vec<Dispatch> = all.collect();
-    let places = table.places_for(&all).await?;
+    let places = progress::places_for(table, &all).await?;
     Ok((all, places))
 }
 

@@ -4,13 +4,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::storage::{SENT, failed_in, outcomes};
+use super::storage::{AS_READ, SENT, as_read, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
-use crate::records::campaign::storage::AS_READ;
-use crate::records::campaign::storage::as_read;
-use crate::records::conversation::{Conversation, NewMessage};
-use crate::records::delivery::{Delivery, DeliveryState, NewDelivery};
-use crate::table::error::Cancelled;
+use crate::records::conversation::{Conversation, Message, NewMessage};
+use crate::records::delivery::{Delivery, DeliveryState, NewDelivery, Outcome};
+use crate::table::error::{Cancelled, was_done};
 use crate::table::item::{hide, null, number, text, values};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Transaction, Write};
@@ -54,6 +52,13 @@ pub struct Places {
     deliveries: Option<Reservation>,
 }
 
+impl Places {
+    /// Gives back the ordinals of rows that contacts do not get.
+    pub async fn give_back(self, table: &Table) {
+        table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
+    }
+}
+
 /// A contact has its conversation, and is in the round of its campaign.
 const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
     #round = :round, delivery_id = :delivery, endpoint_id = :endpoint, said = :said";
@@ -83,8 +88,8 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
         let ends: Vec<_> = open
             .filter_map(|was| Some((was, was.campaign_contact_id?)))
             .map(|(was, contact)| async move {
-                let is = was.clone().dead("the widget is gone", now);
-                table.settle_delivery(endpoint, was, &is, contact, ContactStatus::Failed, now).await
+                let is = was.clone().decide(Outcome::GivenUp { reason: "the widget is gone".to_owned() }, now);
+                settle_delivery(table, endpoint, (was, is), (contact, ContactStatus::Failed), now).await
             })
             .collect();
         let ended: Vec<bool> = stream::iter(ends).buffer_unordered(ENDED_TOGETHER).try_collect().await?;
@@ -93,267 +98,293 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
     })
 }
 
-impl Table {
-    /// The action that counts contacts, of which this is the first, as sent or as failed in a round; with a negative number they no longer are.
-    /// A contact that fails in a round has failed in all rounds before, which no longer count.
-    pub(super) fn tally(
-        &self,
-        first: CampaignContactId,
-        (status, round): (ContactStatus, u32),
-        by: i64,
-    ) -> Option<Write> {
-        let expression = match (status, round) {
-            (ContactStatus::Sent, _) => format!("ADD {SENT} :count"),
-            (ContactStatus::Failed, 0) => format!("ADD {} :count", failed_in(0)),
-            (ContactStatus::Failed, _) => format!("ADD {} :count REMOVE {}", failed_in(round), failed_in(round - 1)),
-            (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
-        };
-        Some(Write::Update {
-            key: outcomes(&self.tenant, first.run(), first.place().unwrap_or_default() / TOGETHER % SHARDS),
-            expression: expression.into(),
-            condition: None,
-            values: values([(":count", number(by))]),
-        })
-    }
+/// The action that counts contacts, of which this is the first, as sent or as failed in a round; with a negative number they no longer are.
+/// A contact that fails in a round has failed in all rounds before, which no longer count.
+pub(super) fn tally(
+    table: &Table,
+    first: CampaignContactId,
+    (status, round): (ContactStatus, u32),
+    by: i64,
+) -> Option<Write> {
+    let expression = match (status, round) {
+        (ContactStatus::Sent, _) => format!("ADD {SENT} :count"),
+        (ContactStatus::Failed, 0) => format!("ADD {} :count", failed_in(0)),
+        (ContactStatus::Failed, _) => format!("ADD {} :count REMOVE {}", failed_in(round), failed_in(round - 1)),
+        (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
+    };
+    Some(Write::Update {
+        key: outcomes(&table.tenant, first.run(), first.place().unwrap_or_default() / TOGETHER % SHARDS),
+        expression: expression.into(),
+        condition: None,
+        values: values([(":count", number(by))]),
+    })
+}
 
-    /// Requires that a campaign is being sent, with the text that was read: it is neither cancelled nor paused.
-    fn under_way(&self, campaign: &Campaign) -> Write {
-        Write::Check {
-            key: self.key::<Campaign>(campaign.id),
-            condition: "#status IN (:queued, :in_progress) \
-                AND (attribute_not_exists(text_version) OR text_version = :text_version)",
-            values: values([
-                (":text_version", number(campaign.text_version)),
-                (":queued", text(CampaignStatus::Queued.as_str())),
-                (":in_progress", text(CampaignStatus::InProgress.as_str())),
-            ]),
-        }
+/// Requires that a campaign is being sent, with the text that was read: it is neither cancelled nor paused.
+fn under_way(table: &Table, campaign: &Campaign) -> Write {
+    Write::Check {
+        key: table.key::<Campaign>(campaign.id),
+        condition: "#status IN (:queued, :in_progress) \
+            AND (attribute_not_exists(text_version) OR text_version = :text_version)",
+        values: values([
+            (":text_version", number(campaign.text_version)),
+            (":queued", text(CampaignStatus::Queued.as_str())),
+            (":in_progress", text(CampaignStatus::InProgress.as_str())),
+        ]),
     }
+}
 
-    /// Reserves the ordinals of the rows that contacts get.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn places_for(&self, dispatches: &[Dispatch]) -> Result<Places, TableError> {
-        let count =
-            |wanted: fn(&Dispatch) -> bool| dispatches.iter().filter(|dispatch| wanted(dispatch)).count() as u64;
-        let endpoint =
-            dispatches.iter().find_map(|dispatch| dispatch.connector.as_ref()).map(|(endpoint, _)| *endpoint);
-        let (openings, deliveries) =
-            (count(|dispatch| dispatch.thread.is_none()), count(|dispatch| dispatch.connector.is_some()));
-        let opens =
-            async { if openings == 0 { Ok(None) } else { self.reserve::<Conversation>((), openings).await.map(Some) } };
-        let delivers = async {
-            let Some(endpoint) = endpoint else { return Ok(None) };
-            self.reserve::<Delivery>(endpoint, deliveries).await.map(Some)
-        };
-        match futures_util::join!(opens, delivers) {
-            (Ok(conversations), Ok(deliveries)) => Ok(Places { conversations, deliveries }),
-            (Err(error), other) | (other, Err(error)) => {
-                self.give_back(other.ok().flatten()).await;
-                Err(error)
-            }
+/// Reserves the ordinals of the rows that contacts get.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places, TableError> {
+    let count = |wanted: fn(&Dispatch) -> bool| dispatches.iter().filter(|dispatch| wanted(dispatch)).count() as u64;
+    let endpoint = dispatches.iter().find_map(|dispatch| dispatch.connector.as_ref()).map(|(endpoint, _)| *endpoint);
+    let (openings, deliveries) =
+        (count(|dispatch| dispatch.thread.is_none()), count(|dispatch| dispatch.connector.is_some()));
+    let opens =
+        async { if openings == 0 { Ok(None) } else { table.reserve::<Conversation>((), openings).await.map(Some) } };
+    let delivers = async {
+        let Some(endpoint) = endpoint else { return Ok(None) };
+        table.reserve::<Delivery>(endpoint, deliveries).await.map(Some)
+    };
+    match futures_util::join!(opens, delivers) {
+        (Ok(conversations), Ok(deliveries)) => Ok(Places { conversations, deliveries }),
+        (Err(error), other) | (other, Err(error)) => {
+            table.give_back(other.ok().flatten()).await;
+            Err(error)
         }
     }
+}
 
-    /// Gives back the ordinals of rows that contacts do not get.
-    pub async fn give_places_back(&self, Places { conversations, deliveries }: Places) {
-        self.give_back(conversations.into_iter().chain(deliveries)).await;
+/// Dispatches queued contacts, at most as many as [`together`] says: their conversations, their messages and their deliveries, in one transaction.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn dispatch_together(
+    table: &Table,
+    campaign: &Campaign,
+    dispatches: &[Dispatch],
+    places: Places,
+    now: Timestamp,
+) -> Result<Dispatched, TableError> {
+    let Places { conversations, deliveries } = places;
+    let mut transaction = Transaction::new(table).otherwise(Dispatched::ThreadMoved);
+    transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
+    // What has no delivery is sent by this.
+    let mut sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
+    if let Some(first) = sent.next() {
+        let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
+        transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
     }
-
-    /// Dispatches queued contacts, at most as many as [`together`] says: their conversations, their messages and their deliveries, in one transaction.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn dispatch(
-        &self,
-        campaign: &Campaign,
-        dispatches: &[Dispatch],
-        places: Places,
-        now: Timestamp,
-    ) -> Result<Dispatched, TableError> {
-        let Places { conversations, deliveries } = places;
-        let mut places = conversations.iter().flat_map(Reservation::ordinals);
-        let mut delivery_places = deliveries.iter().flat_map(Reservation::ordinals);
-
-        let mut transaction = Transaction::new(self);
-        transaction.write(self.under_way(campaign));
-        // What has no delivery is sent by this.
-        let sent: Vec<&Dispatch> = dispatches.iter().filter(|dispatch| dispatch.connector.is_none()).collect();
-        if let [first, ..] = sent[..] {
-            let count = i64::try_from(sent.len()).unwrap_or(i64::MAX);
-            transaction.writes.extend(self.tally(first.contact.id, (ContactStatus::Sent, campaign.round), count));
-        }
-        let counted = transaction.writes.len();
-        // The contacts first: of several conditions that fail, theirs are told first.
-        let mut said = Vec::with_capacity(dispatches.len());
-        for dispatch in dispatches {
-            let opening = dispatch.thread.is_none().then(|| dispatch.opening.at(places.next().unwrap_or_default()));
-            let spoken = dispatch.thread.clone().or(opening).unwrap_or_else(|| dispatch.opening.clone());
-            let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
-            let place = delivery_places.next().unwrap_or_default();
-            let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(place));
-            let mut values = values([
-                (":conversation", text(spoken.id)),
-                (":status", text(status.as_str())),
-                (":none", null()),
-                (":round", number(campaign.round)),
-                (":delivery", delivery.map_or_else(null, text)),
-                (":endpoint", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint))),
-                (":now", text(now)),
-            ]);
-            let before = spoken.chat_count;
-            let message = dispatch.message.as_ref().map(|(id, new)| new.message(*id, spoken.id, before, now));
-            let mut said_at = dispatch.contact.said_at();
-            said_at.extend(message.as_ref().map(|_| SaidAt(spoken.id, Some(before), campaign.text_version)));
-            hide(&mut values, ":said", &said_at)?;
-            values.extend(as_read(&dispatch.contact));
-            transaction.write(Write::Update {
-                key: self.key::<CampaignContact>(dispatch.contact.id),
-                expression: DISPATCHED.into(),
-                condition: Some(AS_READ.into()),
-                values,
-            });
-            said.push((spoken, place, message));
-        }
-        let contacts = transaction.writes.len();
-        for (dispatch, (spoken, place, message)) in dispatches.iter().zip(&said) {
-            let text_of = Some(campaign.text_of());
-            match (&dispatch.thread, message) {
-                (None, message) => transaction.begin(spoken, message.as_ref(), text_of)?,
-                (Some(thread), Some(message)) => drop(transaction.say(thread, message, text_of)?),
-                (Some(_), None) => {}
-            }
-            if let Some((endpoint, new)) = &dispatch.connector {
-                let message_id = message.as_ref().map(|message| message.id);
-                let new = NewDelivery { conversation_id: Some(spoken.id), message_id, ..new.clone() };
-                transaction.deliver(*endpoint, *place, new, now)?;
-            }
-        }
-        drop((places, delivery_places));
-        match self.commit(transaction, conversations.into_iter().chain(deliveries)).await {
-            Ok(()) => Ok(Dispatched::Done),
-            Err(Cancelled::Condition(at, _)) if at == 0 || (counted..contacts).contains(&at) => Ok(Dispatched::Stopped),
-            Err(Cancelled::Condition(..)) => Ok(Dispatched::ThreadMoved),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+    let spoken = spoken(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
+    // The contacts first: of several conditions that fail, theirs are told first.
+    for (dispatch, spoken) in dispatches.iter().zip(&spoken) {
+        transaction.write(dispatched(table, campaign, dispatch, spoken, now)?).or(Dispatched::Stopped);
     }
+    for (dispatch, spoken) in dispatches.iter().zip(spoken) {
+        speak(&mut transaction, campaign, dispatch, spoken, now)?;
+    }
+    match transaction.commit_reserved(conversations.into_iter().chain(deliveries)).await {
+        Ok(()) => Ok(Dispatched::Done),
+        Err(Cancelled::Condition(ended, _)) => Ok(ended),
+        Err(cancelled) => Err(cancelled.into()),
+    }
+}
 
-    /// Notes that a contact has failed without a delivery, unless it has changed since it was read.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn fail_contact(
-        &self,
-        campaign: &Campaign,
-        contact: &CampaignContact,
-        error: &str,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let mut values = values([
-            (":failed", text(ContactStatus::Failed.as_str())),
-            (":error", text(error)),
-            (":none", null()),
-            (":round", number(campaign.round)),
+/// What is said to a contact, and where.
+struct Spoken {
+    conversation: Conversation,
+    message: Option<Message>,
+    /// The ordinal of its delivery.
+    place: u64,
+}
+
+/// What is said to each contact, at the reserved places.
+fn spoken(
+    dispatches: &[Dispatch],
+    (conversations, deliveries): (Option<&Reservation>, Option<&Reservation>),
+    now: Timestamp,
+) -> Vec<Spoken> {
+    let mut places = conversations.into_iter().flat_map(Reservation::ordinals);
+    let mut delivery_places = deliveries.into_iter().flat_map(Reservation::ordinals);
+    let one = |dispatch: &Dispatch| {
+        let opening = || dispatch.opening.at(places.next().unwrap_or_default());
+        let conversation = dispatch.thread.clone().unwrap_or_else(opening);
+        let message = dispatch.message.as_ref();
+        let message = message.map(|(id, new)| new.message(*id, conversation.id, conversation.chat_count, now));
+        Spoken { conversation, message, place: delivery_places.next().unwrap_or_default() }
+    };
+    dispatches.iter().map(one).collect()
+}
+
+/// Notes in a contact where it was spoken to, on condition that it has not changed since it was read.
+fn dispatched(
+    table: &Table,
+    campaign: &Campaign,
+    dispatch: &Dispatch,
+    spoken: &Spoken,
+    now: Timestamp,
+) -> Result<Write, TableError> {
+    let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
+    let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(spoken.place));
+    let mut values = values([
+        (":conversation", text(spoken.conversation.id)),
+        (":status", text(status.as_str())),
+        (":none", null()),
+        (":round", number(campaign.round)),
+        (":delivery", delivery.map_or_else(null, text)),
+        (":endpoint", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint))),
+        (":now", text(now)),
+    ]);
+    let mut said_at = dispatch.contact.said_at();
+    let Conversation { id, chat_count, .. } = spoken.conversation;
+    said_at.extend(spoken.message.as_ref().map(|_| SaidAt(id, Some(chat_count), campaign.text_version)));
+    hide(&mut values, ":said", &said_at)?;
+    values.extend(as_read(&dispatch.contact));
+    let key = table.key::<CampaignContact>(dispatch.contact.id);
+    Ok(Write::Update { key, expression: DISPATCHED.into(), condition: Some(AS_READ.into()), values })
+}
+
+/// Adds the conversation, the message and the delivery of a contact.
+fn speak(
+    transaction: &mut Transaction<'_, Dispatched>,
+    campaign: &Campaign,
+    dispatch: &Dispatch,
+    Spoken { conversation, message, place }: Spoken,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let text_of = Some(campaign.text_of());
+    match (&dispatch.thread, &message) {
+        (None, message) => transaction.begin(&conversation, message.as_ref(), text_of)?,
+        (Some(thread), Some(message)) => transaction.say(thread, message, text_of)?,
+        (Some(_), None) => {}
+    }
+    if let Some((endpoint, new)) = &dispatch.connector {
+        let message_id = message.map(|message| message.id);
+        let new = NewDelivery { conversation_id: Some(conversation.id), message_id, ..new.clone() };
+        transaction.deliver(*endpoint, place, new, Dispatched::ThreadMoved, now)?;
+    }
+    Ok(())
+}
+
+/// Notes that a contact has failed without a delivery, unless it has changed since it was read.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn fail_contact(
+    table: &Table,
+    campaign: &Campaign,
+    contact: &CampaignContact,
+    error: &str,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let mut values = values([
+        (":failed", text(ContactStatus::Failed.as_str())),
+        (":error", text(error)),
+        (":none", null()),
+        (":round", number(campaign.round)),
+        (":now", text(now)),
+    ]);
+    hide(&mut values, ":said", &contact.said_at())?;
+    values.extend(as_read(contact));
+    let failed = Write::Update {
+        key: table.key::<CampaignContact>(contact.id),
+        expression: FAILED.into(),
+        condition: Some(AS_READ.into()),
+        values,
+    };
+    let mut writes = vec![failed, under_way(table, campaign)];
+    writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
+    // Or it was deleted, or the campaign stopped, since it was read.
+    was_done(table.store.transact(&writes).await).map(drop)
+}
+
+/// Why a campaign's delivery does not end together with its contact.
+enum Unsettled {
+    /// The delivery has changed since it was read.
+    Changed,
+    /// The contact is deleted, or has its final status already.
+    ContactEnded,
+}
+
+/// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A message that was sent
+/// counts as sent, also where the campaign was stopped meanwhile. Returns whether the delivery was replaced.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn settle_delivery(
+    table: &Table,
+    endpoint: EndpointId,
+    (was, is): (&Delivery, Delivery),
+    (contact, to): (CampaignContactId, ContactStatus),
+    now: Timestamp,
+) -> Result<bool, TableError> {
+    let outcome = Write::Update {
+        key: table.key::<CampaignContact>(contact),
+        expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
+        condition: Some("#status = :queued AND (attribute_not_exists(#round) OR #round = :round)".into()),
+        values: values([
+            (":status", text(to.as_str())),
+            (":queued", text(ContactStatus::Queued.as_str())),
+            (":error", is.failure().map_or_else(null, text)),
+            (":round", number(was.round)),
             (":now", text(now)),
-        ]);
-        hide(&mut values, ":said", &contact.said_at())?;
-        values.extend(as_read(contact));
-        let failed = Write::Update {
-            key: self.key::<CampaignContact>(contact.id),
-            expression: FAILED.into(),
-            condition: Some(AS_READ.into()),
-            values,
-        };
-        let mut writes = vec![failed, self.under_way(campaign)];
-        writes.extend(self.tally(contact.id, (ContactStatus::Failed, campaign.round), 1));
-        match self.store.transact(&writes).await {
-            // Deleted, or the campaign is stopped, since it was read.
-            Ok(()) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+        ]),
+    };
+    let id = (endpoint, was.id);
+    let mut transaction = Transaction::new(table).otherwise(Unsettled::Changed);
+    transaction.replace(id, was, is.clone(), None)?;
+    transaction.write(outcome).or(Unsettled::ContactEnded);
+    transaction.write_all(tally(table, contact, (to, was.round), 1));
+    match transaction.commit().await {
+        Ok(()) => Ok(true),
+        Err(Cancelled::Condition(Unsettled::Changed, _)) => Ok(false),
+        Err(Cancelled::Condition(Unsettled::ContactEnded, _)) => Ok(table.replace(id, was, is).await?.is_some()),
+        Err(cancelled) => Err(cancelled.into()),
     }
+}
 
-    /// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A message that was sent
-    /// counts as sent, also where the campaign was stopped meanwhile. Returns whether the delivery was replaced.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn settle_delivery(
-        &self,
-        endpoint: EndpointId,
-        was: &Delivery,
-        is: &Delivery,
-        contact: CampaignContactId,
-        to: ContactStatus,
-        now: Timestamp,
-    ) -> Result<bool, TableError> {
-        let outcome = Write::Update {
-            key: self.key::<CampaignContact>(contact),
-            expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
-            condition: Some("#status = :queued AND (attribute_not_exists(#round) OR #round = :round)".into()),
-            values: values([
-                (":status", text(to.as_str())),
-                (":queued", text(ContactStatus::Queued.as_str())),
-                (":error", is.failure().map_or_else(null, text)),
-                (":round", number(was.round)),
-                (":now", text(now)),
-            ]),
-        };
-        let mut writes = vec![self.replacing_delivery(endpoint, was, is)?, outcome];
-        writes.extend(self.tally(contact, (to, was.round), 1));
-        match self.store.transact(&writes).await {
-            Ok(()) => Ok(true),
-            Err(Cancelled::Condition(0, _)) => Ok(false),
-            // The contact is deleted, or has its final status already.
-            Err(Cancelled::Condition(..)) => self.replace_delivery(endpoint, was, is).await,
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
+/// Parks a delivery while its campaign is paused: it is not due, until the dispatch of the resumed campaign comes by its contact. Returns
+/// false where the campaign is paused no more, or the delivery has changed since it was read.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn park_delivery(
+    table: &Table,
+    endpoint: EndpointId,
+    was: &Delivery,
+    campaign: CampaignId,
+    now: Timestamp,
+) -> Result<bool, TableError> {
+    let mut transaction = Transaction::new(table);
+    transaction.replace((endpoint, was.id), was, was.clone().decide(Outcome::Paused, now), None)?;
+    transaction.write(Write::Check {
+        key: table.key::<Campaign>(campaign),
+        condition: "#status = :paused",
+        values: values([(":paused", text(CampaignStatus::Paused.as_str()))]),
+    });
+    was_done(transaction.commit().await)
+}
 
-    /// Parks a delivery while its campaign is paused: it is not due, until the dispatch of the resumed campaign comes by its contact. Returns
-    /// false where the campaign is paused no more, or the delivery has changed since it was read.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn park_delivery(
-        &self,
-        endpoint: EndpointId,
-        was: &Delivery,
-        campaign: CampaignId,
-        now: Timestamp,
-    ) -> Result<bool, TableError> {
-        let is_paused = Write::Check {
-            key: self.key::<Campaign>(campaign),
-            condition: "#status = :paused",
-            values: values([(":paused", text(CampaignStatus::Paused.as_str()))]),
-        };
-        let parked = self.replacing_delivery(endpoint, was, &was.clone().parked(now))?;
-        match self.store.transact(&[parked, is_paused]).await {
-            Ok(()) => Ok(true),
-            Err(Cancelled::Condition(..)) => Ok(false),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+/// Makes the delivery of a dispatched contact ready, where it was parked.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn unpark_delivery(
+    table: &Table,
+    campaign: &Campaign,
+    contact: &CampaignContact,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    // What was dispatched before the connector was stored has that of the campaign, whose widget could not be changed then.
+    let endpoint = contact.endpoint_id.or(campaign.widget_id.map(EndpointId::from));
+    let Some((id, endpoint)) = contact.delivery_id.zip(endpoint) else { return Ok(()) };
+    let parked = table.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
+    if let Some(was) = parked {
+        // Where it has changed, another process has done this.
+        table.replace((endpoint, id), &was, was.clone().decide(Outcome::Resumed, now)).await?;
     }
-
-    /// Makes the delivery of a dispatched contact ready, where it was parked.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn unpark_delivery(
-        &self,
-        campaign: &Campaign,
-        contact: &CampaignContact,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        // What was dispatched before the connector was stored has that of the campaign, whose widget could not be changed then.
-        let endpoint = contact.endpoint_id.or(campaign.widget_id.map(EndpointId::from));
-        let Some((id, endpoint)) = contact.delivery_id.zip(endpoint) else { return Ok(()) };
-        let parked = self.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
-        if let Some(was) = parked {
-            // Where it has changed, another process has done this.
-            self.replace_delivery(endpoint, &was, &was.clone().ready(now)).await?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -1,15 +1,18 @@
 //! The rate limits of a widget: contacts dispatched per second, and deliveries to its connector per second.
 
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
 use crate::records::widget::Widget;
 use crate::table::cascade::Partitions;
-use crate::table::error::Cancelled;
-use crate::table::item::{Item, number, values};
 use crate::table::keys::Key;
+use crate::table::single::{Change, Versioned};
+use crate::table::stored::{Single, Stored};
+use crate::table::version::Version;
 use crate::table::{Table, TableError};
 use crate::values::id::WidgetId;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
-use uuid::Uuid;
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,56 +24,67 @@ pub enum Limited {
 }
 
 /// The next free time of a rate limit.
-fn slot(tenant: &Tenant, widget: WidgetId, what: Limited) -> Key {
-    Key::of(tenant, format_args!("RATE_LIMIT#{widget}"), format_args!("{what:?}"))
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Slot {
+    #[serde(default)]
+    next_millis: i64,
+    #[serde(flatten)]
+    version: Version,
+}
+
+impl Stored for Slot {
+    type Id = (WidgetId, Limited);
+
+    fn key(tenant: &Tenant, (widget, what): Self::Id) -> Key {
+        Key::of(tenant, format_args!("RATE_LIMIT#{widget}"), format_args!("{what:?}"))
+    }
+}
+
+impl Single for Slot {}
+
+impl Versioned for Slot {
+    fn version(&self) -> Version {
+        self.version
+    }
+
+    fn set_version(&mut self, version: Version) {
+        self.version = version;
+    }
 }
 
 impl Partitions for Widget {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
-        vec![slot(tenant, WidgetId(id), Limited::Send).pk]
+        vec![Slot::key(tenant, (WidgetId(id), Limited::Send)).pk]
     }
 }
 
-impl Table {
-    /// Reserves times for `count` more of what is limited, at `per_second`. No other caller gets these times. Returns no time where the first
-    /// would be after `latest`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn reserve_sends(
-        &self,
-        (widget, what): (WidgetId, Limited),
-        count: u32,
-        per_second: u32,
-        now: Timestamp,
-        latest: Timestamp,
-    ) -> Result<Vec<Timestamp>, TableError> {
-        let key = slot(&self.tenant, widget, what);
-        let mut next: i64 = next_slot(self.store.get(&key).await?.as_ref());
-        let mut round = self.store.backoff();
-        loop {
-            let from = next.max(now.unix_millis());
-            if from > latest.unix_millis() {
-                return Ok(Vec::new());
-            }
-            // Rounded up to a whole millisecond, so that the rate is never exceeded.
-            let rate = i64::from(per_second);
-            let at = |turn: u32| from + (i64::from(turn) * 1000 + rate - 1) / rate;
-            let to = at(count);
-            let values = values([(":to", number(to)), (":seen", number(next))]);
-            let condition = "attribute_not_exists(next_millis) OR next_millis = :seen";
-            match self.store.update(&key, "SET next_millis = :to", Some(condition), &values).await {
-                Ok(_) => return Ok((0..count).map(|turn| Timestamp::from_unix_millis(at(turn))).collect()),
-                Err(Cancelled::Condition(_, stands)) => next = next_slot(stands.as_ref()),
-                Err(cancelled) => return Err(cancelled.into()),
-            }
-            if !round.wait().await {
-                return Err(TableError::Unavailable("others kept reserving".into()));
-            }
+/// Reserves times for `count` more of what is limited, at `per_second`. No other caller gets these times. Returns no time where the first
+/// would be after `latest`.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn reserve(
+    table: &Table,
+    limited: (WidgetId, Limited),
+    count: u32,
+    per_second: u32,
+    now: Timestamp,
+    latest: Timestamp,
+) -> Result<Vec<Timestamp>, TableError> {
+    // Rounded up to a whole millisecond, so that the rate is never exceeded.
+    let rate = i64::from(per_second);
+    let after = |turns: u32| (i64::from(turns) * 1000 + rate - 1) / rate;
+    let next = |stands: Option<&Slot>| {
+        let from = stands.map_or(0, |slot| slot.next_millis).max(now.unix_millis());
+        let slot = Slot { next_millis: from + after(count), ..stands.cloned().unwrap_or_default() };
+        (from <= latest.unix_millis()).then_some(slot)
+    };
+    let seen = table.find::<Slot>(limited).await?;
+    match table.change_single(limited, seen, next).await? {
+        Change::Made(Slot { next_millis, .. }) => {
+            let from = next_millis - after(count);
+            Ok((0..count).map(|turn| Timestamp::from_unix_millis(from + after(turn))).collect())
         }
+        Change::NotWanted(_) => Ok(Vec::new()),
     }
-}
-
-fn next_slot(item: Option<&Item>) -> i64 {
-    item.and_then(|item| item.get("next_millis")?.as_n().ok()?.parse().ok()).unwrap_or_default()
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::staged::{Addition, PlacedContacts, kept_changing};
-use super::storage::complete;
-use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, Standing};
+use super::staged::{Addition, PlacedContacts, add, addition, show_contacts, with_places};
+use super::state::{Command, Refusal, Standing};
+use super::storage::{answered, missing_contacts, read, stage, with_items};
+use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, text};
 use crate::input::schema::{Member, Value, object, titled};
 use crate::input::{Input, Issues, Location, Patch, Source, input_member, member, settle, words};
 use crate::operations::new::{New, require_room};
@@ -12,10 +13,10 @@ use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::{Changes, Declared as _, FieldRole};
-use crate::table::error::Cancelled;
-use crate::table::item::{Item, from_item, made_id};
-use crate::table::rows::{NewRow, version, was_changed_by};
-use crate::table::transaction::Transaction;
+use crate::table::error::{Cancelled, was_done};
+use crate::table::item::{Item, made_id};
+use crate::table::rows::NewRow;
+use crate::table::transaction::{Transaction, Unmet};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
@@ -105,49 +106,47 @@ fn status(doc: &str) -> Member {
     input_member(member::<CampaignStatus>("status", false, doc))
 }
 
-impl NewScheduledCampaign {
-    /// Creates the campaign, with its first contacts.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] at what is not there or does not fit.
-    pub async fn create(self, cx: &Context<'_>) -> Result<Campaign> {
-        let Self { campaign: mut new, contact_ids } = self;
-        let (now, row) = (cx.now(), cx.new_row(()));
-        let contacts = contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default();
-        let widget = async {
-            match new.widget_id {
-                Some(id) => cx.table.find::<Widget>(id).await,
-                None => Ok(None),
-            }
-        };
-        let (widget, missing) = futures_util::try_join!(widget, cx.table.missing_contacts(&contacts))?;
-        if widget.is_none() && new.widget_id.is_some() {
-            return Err(Error::unknown_in_body("widget_id"));
+/// Creates a campaign that is sent later, with its first contacts.
+///
+/// # Errors
+/// [`Error::Invalid`] at what is not there or does not fit.
+pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campaign> {
+    let NewScheduledCampaign { campaign: mut new, contact_ids } = new;
+    let (now, row) = (cx.now(), cx.new_row(()));
+    let contacts = contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default();
+    let widget = async {
+        match new.widget_id {
+            Some(id) => cx.table.find::<Widget>(id).await,
+            None => Ok(None),
         }
-        new.fit(widget.as_ref(), true)?;
-        settle(Some(()), contact_ids.map(|contacts| contacts.unknown(&missing)).unwrap_or_default())?;
-        require_room(&new)?;
-        (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
-        new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
-        (new.has_pointers, new.spreads_contacts) = (true, true);
-        new.plan(now);
-        // As of a run, nothing refers to the staged contacts until the commit.
-        let contacts = CampaignContact::all_queued(&new, &contacts);
-        Ok(cx.table.insert_campaign(new, &contacts, row).await?)
+    };
+    let (widget, missing) = futures_util::try_join!(widget, missing_contacts(&cx.table, &contacts))?;
+    if widget.is_none() && new.widget_id.is_some() {
+        return Err(Error::unknown_in_body("widget_id"));
     }
+    new.fit(widget.as_ref(), true)?;
+    settle(Some(()), contact_ids.map(|contacts| contacts.unknown(&missing)).unwrap_or_default())?;
+    require_room(&new)?;
+    (new.id, new.created_at) = (RunId::fresh(cx.new_attempt()).campaign(), now);
+    new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
+    (new.has_pointers, new.spreads_contacts) = (true, true);
+    new.plan(now);
+    // As of a run, nothing refers to the staged contacts until the commit.
+    let contacts = CampaignContact::all_queued(&new, &contacts);
+    Ok(insert(&cx.table, new, &contacts, row).await?)
+}
+
+/// Changes a campaign that is not being sent. Its status alone may change at any time.
+///
+/// # Errors
+/// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at what does not fit.
+pub async fn update(cx: &Context<'_>, id: CampaignId, changes: CampaignChanges) -> Result<Campaign> {
+    let missing = missing_contacts(&cx.table, &changes.contacts()).await?;
+    // Boxed: what waits for it would otherwise carry all that it holds.
+    Box::pin(change(cx, id, &changes, &missing)).await
 }
 
 impl CampaignChanges {
-    /// Changes a campaign that is not being sent. Its status alone may change at any time.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at what does not fit.
-    pub async fn make(self, cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
-        let missing = cx.table.missing_contacts(&self.contacts()).await?;
-        // Boxed: what waits for it would otherwise carry all that it holds.
-        Box::pin(cx.table.change_campaign(id, &self, &missing, cx)).await.on_missing("campaign_id")?
-    }
-
     /// The contacts that it names.
     fn contacts(&self) -> Vec<ContactId> {
         self.contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default()
@@ -178,8 +177,8 @@ impl Campaign {
         let has_changed = *self != was;
         if has_changed || new > 0 {
             match seen.status {
-                CampaignStatus::Cancelled => return Err(seen.has_nothing_to_send()),
-                CampaignStatus::Queued | CampaignStatus::InProgress => return Err(Self::is_in_progress()),
+                CampaignStatus::Cancelled => return Err(seen.nothing_to_send().into()),
+                CampaignStatus::Queued | CampaignStatus::InProgress => return Err(Refusal::InProgress.into()),
                 _ => self.touch(now),
             }
         }
@@ -190,11 +189,7 @@ impl Campaign {
             self.fit(widget, self.widget_id != was.widget_id || self.enabled != was.enabled)?;
             require_room(self)?;
             if self.start_time.is_none() && was.waits() {
-                if was.status == CampaignStatus::Paused {
-                    // Once there is a time again, what the pause held back is looked at.
-                    self.rewind();
-                }
-                (self.status, self.due_at) = (CampaignStatus::NotStarted, None);
+                self.unschedule();
             }
             if self.enabled != was.enabled || self.schedule() != was.schedule() {
                 self.plan(now);
@@ -245,127 +240,124 @@ impl Campaign {
 
     /// Does what a `status` asks for.
     fn turn(&mut self, status: CampaignStatus, standing: Standing, now: Timestamp) -> Result<()> {
-        match status {
-            CampaignStatus::Paused => self.pause(standing, now),
-            CampaignStatus::InProgress => self.resume(standing, now),
-            CampaignStatus::Cancelled => self.cancel(standing, now),
+        let command = match status {
+            CampaignStatus::Paused => Command::Pause,
+            CampaignStatus::InProgress => Command::Resume,
+            CampaignStatus::Cancelled => Command::Cancel,
             _ => {
                 let message = "Value error, status can be set to paused, in_progress or cancelled";
-                Err(Error::invalid(Location::body().name("status").issue("value_error", message)))
+                return Err(Error::invalid(Location::body().name("status").issue("value_error", message)));
             }
-        }
+        };
+        *self = self.clone().on(command, standing, now)?;
+        Ok(())
     }
 }
 
-impl Table {
-    /// Inserts a campaign with its contacts. A repeat of the request gets the campaign as it was made.
-    async fn insert_campaign(
-        &self,
-        new: Campaign,
-        contacts: &[CampaignContact],
-        row: NewRow<()>,
-    ) -> Result<Campaign, TableError> {
-        let place = self.stage_campaign(&new, contacts).await?;
-        let at = |ordinal| CampaignId(with_ordinal(new.id.0, ordinal));
-        let stored = Campaign { id: at(place.first()), message: None, ..new.clone() };
-        let mut transaction = Transaction::new(self);
-        if let Some(origin) = row.origin {
-            transaction.made_by(origin, stored.id.0, row.now);
-        }
-        transaction.insert(stored.id, &stored)?;
-        match self.commit(transaction, [place]).await {
-            Err(Cancelled::Condition(0, Some(marker))) if row.origin.is_some() => {
-                self.campaign(CampaignId(made_id(&marker)?)).await
-            }
-            Err(cancelled) => Err(cancelled.into()),
-            Ok(()) => Ok(Campaign { message: new.message, ..stored }.seen()),
-        }
+/// Inserts a campaign with its contacts. A repeat of the request gets the campaign as it was made.
+async fn insert(
+    table: &Table,
+    new: Campaign,
+    contacts: &[CampaignContact],
+    row: NewRow<()>,
+) -> Result<Campaign, TableError> {
+    let place = stage(table, &new, contacts).await?;
+    let at = |ordinal| CampaignId(with_ordinal(new.id.0, ordinal));
+    let stored = Campaign { id: at(place.first()), message: None, ..new.clone() };
+    let mut transaction = Transaction::of_request(table);
+    transaction.once(row.origin, stored.id.0, row.now);
+    transaction.insert(stored.id, &stored)?;
+    match transaction.commit_reserved([place]).await {
+        Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => read(table, CampaignId(made_id(&marker)?)).await,
+        Err(cancelled) => Err(cancelled.into()),
+        Ok(()) => Ok(Campaign { message: new.message, ..stored }.seen()),
     }
+}
 
-    /// Changes a campaign by `changes`, again where others change it at the same moment. Of one request the change is made once. New contacts get
-    /// their places by the same write, so that they are part of what it plans.
-    async fn change_campaign(
-        &self,
-        id: CampaignId,
-        changes: &CampaignChanges,
-        missing: &HashSet<ContactId>,
-        cx: &Context<'_>,
-    ) -> Result<Result<Campaign>, TableError> {
-        let (by, now, wanted) = (cx.new_id(), cx.now(), changes.contacts());
-        let (mut round, mut new): (_, Option<PlacedContacts>) = (self.store.backoff(), None);
-        loop {
-            let (item, items) = self.item_with_items(id).await?;
-            let (version, is_done) = (version(&item), was_changed_by(&item, by));
-            let was: Campaign = from_item(item)?;
-            let seen = complete(&was, &items);
-            if is_done {
-                let all =
-                    if wanted.is_empty() { Ok(seen) } else { self.rest_added((was, items), new, &wanted, cx).await? };
-                return Ok(all);
+/// Changes a campaign by `changes`, again where others change it at the same moment. Of one request the change is made once. New contacts get
+/// their places by the same write, so that they are part of what it plans.
+async fn change(
+    cx: &Context<'_>,
+    id: CampaignId,
+    changes: &CampaignChanges,
+    missing: &HashSet<ContactId>,
+) -> Result<Campaign> {
+    let (table, by, wanted) = (&cx.table, cx.new_id(), changes.contacts());
+    let (mut round, mut earlier): (_, Option<PlacedContacts>) = (table.store.backoff(), None);
+    loop {
+        let (was, items) = with_items(table, id).await.on_missing("campaign_id")?;
+        let seen = answered(&was, &items);
+        if was.version.is_by(by) {
+            let is_whole = wanted.is_empty();
+            return if is_whole { Ok(seen) } else { add_rest(cx, (was, items), earlier, &wanted).await };
+        }
+        if let Some(contacts) = &changes.contact_ids {
+            settle(Some(()), contacts.unknown(missing))?;
+        }
+        let new = match addition(cx, &was, &items, &wanted).await? {
+            Addition::None => None,
+            Addition::Contacts(new) => Some(new),
+            Addition::Waits => {
+                round.again("the campaign").await?;
+                continue;
             }
-            if let Some(contacts) = &changes.contact_ids
-                && let Err(unknown) = settle(Some(()), contacts.unknown(missing))
-            {
-                return Ok(Err(unknown.into()));
-            }
-            new = match self.addition(&was, &items, &wanted, cx).await? {
-                Err(full) => return Ok(Err(full)),
-                Ok(Addition::None) => None,
-                Ok(Addition::Contacts(new)) => Some(new),
-                Ok(Addition::Waits) if round.wait().await => continue,
-                Ok(Addition::Waits) => return Err(kept_changing()),
-            };
-            let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
-            let count = new.as_ref().map_or(0, PlacedContacts::count);
-            is.counts.queued += count;
-            let widget = match changes.widget_of(&is) {
-                Some(id) => self.find::<Widget>(id).await?,
-                None => None,
-            };
-            if let Err(refused) = is.change((changes, count), &seen, widget.as_ref(), now) {
-                return Ok(Err(refused));
-            }
-            let message = is.message.take();
-            let says_another = message != seen.message || is.assistant_id != was.assistant_id;
-            is.text_version += u32::from(says_another);
-            if is == was {
-                return Ok(Ok(seen));
-            }
-            let mut transaction = self.replacing(id, (&was, &is), version, by)?;
-            if says_another {
-                transaction.writes.extend(self.changing_text((&was, &items), (is.text_version, message.as_ref())));
-            }
+        };
+        let mut is = changed(cx, (&was, &seen), changes, new.as_ref()).await?;
+        let message = is.message.take();
+        let says_another = message != seen.message || is.assistant_id != was.assistant_id;
+        is.text_version += u32::from(says_another);
+        if is == was {
+            return Ok(seen);
+        }
+        let mut transaction = Transaction::new(table);
+        let is = transaction.replace(id, &was, is, Some(by))?;
+        if says_another {
+            let text = (is.text_version, message.as_ref());
+            transaction.write_all(text::changing_text(table, (&was, &items), text));
+        }
+        if let Some(new) = &new {
+            transaction.write_all(with_places(table, id, new)?);
+        }
+        if was_done(transaction.commit().await)? {
             if let Some(new) = &new {
-                transaction.writes.extend(self.with_places(id, new)?);
+                show_contacts(cx, id, new).await?;
             }
-            match self.store.transact(&transaction.writes).await {
-                Ok(()) => {
-                    if let Some(new) = &new {
-                        self.show_contacts(id, new, cx).await?;
-                    }
-                    return Ok(Ok(Campaign { message, ..complete(&is, &items) }));
-                }
-                Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => return Err(kept_changing()),
-                Err(cancelled) => return Err(cancelled.into()),
-            }
+            return Ok(Campaign { message, ..answered(&is, &items) });
         }
+        earlier = new;
+        round.again("the campaign").await?;
     }
+}
 
-    /// Adds what an attempt to add `new` contacts has left, and returns the campaign with them.
-    async fn rest_added(
-        &self,
-        (campaign, items): (Campaign, Vec<Item>),
-        new: Option<PlacedContacts>,
-        wanted: &[ContactId],
-        cx: &Context<'_>,
-    ) -> Result<Result<Campaign>, TableError> {
-        let id = campaign.id;
-        if let Some(new) = new.filter(|new| new.are_hidden(&items)) {
-            self.show_contacts(id, &new, cx).await?;
-        } else if let Err(closed) = self.add_contacts((campaign, items), wanted, cx).await? {
-            return Ok(Err(closed));
-        }
-        self.campaign(id).await.map(Ok)
+/// The campaign after `changes`, with its message and its `new` contacts.
+async fn changed(
+    cx: &Context<'_>,
+    (was, seen): (&Campaign, &Campaign),
+    changes: &CampaignChanges,
+    new: Option<&PlacedContacts>,
+) -> Result<Campaign> {
+    let mut is = Campaign { message: seen.message.clone(), ..was.clone() };
+    let count = new.map_or(0, PlacedContacts::count);
+    is.counts.queued += count;
+    let widget = match changes.widget_of(&is) {
+        Some(id) => cx.table.find::<Widget>(id).await?,
+        None => None,
+    };
+    is.change((changes, count), seen, widget.as_ref(), cx.now())?;
+    Ok(is)
+}
+
+/// Adds the contacts that an earlier attempt did not finish, and returns the campaign with them.
+async fn add_rest(
+    cx: &Context<'_>,
+    (campaign, items): (Campaign, Vec<Item>),
+    new: Option<PlacedContacts>,
+    wanted: &[ContactId],
+) -> Result<Campaign> {
+    let id = campaign.id;
+    match new.filter(|new| new.are_hidden(&items)) {
+        Some(new) => show_contacts(cx, id, &new).await?,
+        None => drop(add(cx, (campaign, items), wanted).await?),
     }
+    read(&cx.table, id).await.on_missing("campaign_id")
 }

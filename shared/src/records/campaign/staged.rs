@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::contact_partitions::contact_partitions;
-use super::contact_pointers::{contact_pointer, pointer_item};
-use super::storage::{Beside, complete, places_of, staged_contacts};
+use super::contact_pointers::{contact_pointer, contacts_among, pointer_item};
+use super::storage::{Beside, answered, missing_contacts, stage_contacts, staged_contacts, with_items};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::input::settle;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
-use crate::table::error::Cancelled;
+use crate::table::error::was_done;
 use crate::table::item::{Item, number, readable, text, values};
-use crate::table::transaction::Write;
+use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ContactId};
 use crate::values::time::Timestamp;
@@ -100,11 +100,6 @@ impl PlacedContacts {
     }
 }
 
-/// Others changed a campaign whenever it was read.
-pub(super) fn kept_changing() -> TableError {
-    TableError::Unavailable("others kept changing the campaign".into())
-}
-
 impl StagedContacts {
     /// Whether a contact is one of them.
     pub fn has(&self, id: CampaignContactId) -> bool {
@@ -112,27 +107,24 @@ impl StagedContacts {
     }
 }
 
-impl MoreContacts {
-    /// Adds the contacts to a campaign with a schedule.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing
-    /// more, [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
-    pub async fn add(self, cx: &Context<'_>, id: CampaignId) -> Result<AddedContacts> {
-        let wanted = self.contact_ids.distinct();
-        // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
-        let (read, missing) = futures_util::join!(cx.table.with_items(id), cx.table.missing_contacts(&wanted));
-        let read = read.on_missing("campaign_id")?;
-        read.0.require_open()?;
-        settle(Some(()), self.contact_ids.unknown(&missing?))?;
-        let campaign = cx.table.add_contacts(read, &wanted, cx).await.on_missing("campaign_id")??;
-        Ok(AddedContacts {
-            campaign_id: id,
-            status: campaign.status,
-            contacts: wanted.len() as u64,
-            next_run_at: campaign.next_run_at,
-        })
-    }
+/// Adds contacts to a campaign with a schedule.
+///
+/// # Errors
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
+pub async fn add_contacts(cx: &Context<'_>, id: CampaignId, more: MoreContacts) -> Result<AddedContacts> {
+    let wanted = more.contact_ids.distinct();
+    // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
+    let (read, missing) = futures_util::join!(with_items(&cx.table, id), missing_contacts(&cx.table, &wanted));
+    let read = read.on_missing("campaign_id")?;
+    read.0.require_open()?;
+    settle(Some(()), more.contact_ids.unknown(&missing?))?;
+    let campaign = add(cx, read, &wanted).await?;
+    Ok(AddedContacts {
+        campaign_id: id,
+        status: campaign.status,
+        contacts: wanted.len() as u64,
+        next_run_at: campaign.next_run_at,
+    })
 }
 
 impl Campaign {
@@ -142,198 +134,165 @@ impl Campaign {
             _ if self.start_time.is_none() => {
                 Err(Self::conflict("campaign_without_schedule", "The campaign has no schedule"))
             }
-            CampaignStatus::Cancelled | CampaignStatus::Completed => Err(self.has_nothing_to_send()),
-            _ if self.is_dispatched() => Err(self.has_nothing_to_send()),
+            CampaignStatus::Cancelled | CampaignStatus::Completed => Err(self.nothing_to_send().into()),
+            _ if self.is_dispatched() => Err(self.nothing_to_send().into()),
             _ => Ok(()),
         }
     }
 }
 
-impl Table {
-    /// Adds those of `wanted` to a campaign that are not in it. Returns the campaign as it was answered before.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such campaign; inside, a conflict where it sends nothing more, or has too many contacts.
-    pub(super) async fn add_contacts(
-        &self,
-        (mut campaign, mut items): (Campaign, Vec<Item>),
-        wanted: &[ContactId],
-        cx: &Context<'_>,
-    ) -> Result<Result<Campaign>, TableError> {
-        let mut round = self.store.backoff();
-        loop {
-            if let Err(closed) = campaign.require_open() {
-                return Ok(Err(closed));
-            }
-            match self.addition(&campaign, &items, wanted, cx).await? {
-                Err(full) => return Ok(Err(full)),
-                Ok(Addition::None) => return Ok(Ok(complete(&campaign, &items))),
-                Ok(Addition::Waits) => {}
-                Ok(Addition::Contacts(new)) => {
-                    if self.give_places(&campaign, &new, cx.now()).await?
-                        // Or the answer to a first attempt was lost.
-                        || new.are_hidden(&self.with_items(campaign.id).await?.1)
-                    {
-                        self.show_contacts(campaign.id, &new, cx).await?;
-                        return Ok(Ok(complete(&campaign, &items)));
-                    }
+/// Adds those of `wanted` to a campaign that are not in it. Returns the campaign as it was answered before.
+///
+/// # Errors
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, or has too many contacts.
+pub(super) async fn add(
+    cx: &Context<'_>,
+    (mut campaign, mut items): (Campaign, Vec<Item>),
+    wanted: &[ContactId],
+) -> Result<Campaign> {
+    let (table, id) = (&cx.table, campaign.id);
+    let mut round = table.store.backoff();
+    loop {
+        campaign.require_open()?;
+        match addition(cx, &campaign, &items, wanted).await? {
+            Addition::None => return Ok(answered(&campaign, &items)),
+            // Another request adds contacts.
+            Addition::Waits => {}
+            Addition::Contacts(new) => {
+                if give_places(table, &campaign, &new, cx.now()).await?
+                    // Or the answer to a first attempt was lost.
+                    || new.are_hidden(&with_items(table, id).await.on_missing("campaign_id")?.1)
+                {
+                    show_contacts(cx, id, &new).await?;
+                    return Ok(answered(&campaign, &items));
                 }
             }
-            // Another request adds contacts, or the campaign has changed.
-            if !round.wait().await {
-                return Err(kept_changing());
-            }
-            (campaign, items) = self.with_items(campaign.id).await?;
         }
+        round.again("the campaign").await?;
+        (campaign, items) = with_items(table, id).await.on_missing("campaign_id")?;
     }
+}
 
-    /// What there is to do so that a campaign has `wanted`, where these `items` are beside it.
-    ///
-    /// # Errors
-    /// [`TableError`]; inside, a conflict where it would have too many contacts.
-    pub(super) async fn addition(
-        &self,
-        campaign: &Campaign,
-        items: &[Item],
-        wanted: &[ContactId],
-        cx: &Context<'_>,
-    ) -> Result<Result<Addition>, TableError> {
-        if wanted.is_empty() {
-            return Ok(Ok(Addition::None));
-        }
-        let (first, staged, now) = (places_of(campaign), Beside::of(items).staged, cx.service.clock.now());
-        if staged.iter().any(|staged| staged.expires_at > now) {
-            return Ok(Ok(Addition::Waits));
-        }
-        let known = if campaign.has_pointers {
-            self.contacts_among(wanted, campaign.id.run(), &staged).await?
-        } else {
-            self.contacts_of(campaign, &staged).await?
-        };
-        let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
-        let end = first.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX));
-        Ok(match end {
-            _ if new.is_empty() => Ok(Addition::None),
-            _ if end > MAX_PLACES => {
-                Err(Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts"))
-            }
-            _ => Ok(Addition::Contacts(PlacedContacts {
-                contacts: CampaignContact::queued_from(first, campaign, &new, cx.now()),
-                staged: StagedContacts { first, end, expires_at: now.plus_seconds(EXPIRES), by: cx.new_attempt() },
-                have_pointers: campaign.has_pointers,
-            })),
-        })
+/// What there is to do so that a campaign has `wanted`, where these `items` are beside it.
+///
+/// # Errors
+/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it would have too many contacts.
+pub(super) async fn addition(
+    cx: &Context<'_>,
+    campaign: &Campaign,
+    items: &[Item],
+    wanted: &[ContactId],
+) -> Result<Addition> {
+    if wanted.is_empty() {
+        return Ok(Addition::None);
     }
+    let (first, staged, now) = (campaign.places(), Beside::of(items).staged, cx.service.clock.now());
+    if staged.iter().any(|staged| staged.expires_at > now) {
+        return Ok(Addition::Waits);
+    }
+    let known = if campaign.has_pointers {
+        contacts_among(&cx.table, wanted, campaign.id.run(), &staged).await?
+    } else {
+        contacts_of(&cx.table, campaign, &staged).await?
+    };
+    let new: Vec<ContactId> = wanted.iter().copied().filter(|contact| !known.contains(contact)).collect();
+    let end = first.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX));
+    match end {
+        _ if new.is_empty() => Ok(Addition::None),
+        _ if end > MAX_PLACES => Err(Campaign::conflict("campaign_full", "The campaign has room for 100000 contacts")),
+        _ => Ok(Addition::Contacts(PlacedContacts {
+            contacts: CampaignContact::queued_from(first, campaign, &new, cx.now()),
+            staged: StagedContacts { first, end, expires_at: now.plus_seconds(EXPIRES), by: cx.new_attempt() },
+            have_pointers: campaign.has_pointers,
+        })),
+    }
+}
 
-    /// The contacts that are in a campaign without pointers.
-    async fn contacts_of(
-        &self,
-        campaign: &Campaign,
-        staged: &[StagedContacts],
-    ) -> Result<HashSet<ContactId>, TableError> {
-        let read = async |partition: String| {
-            let contacts: Vec<CampaignContact> = readable(self.store.query(&partition, "!", None).await?);
-            let counted = contacts.iter().filter(|contact| !staged.iter().any(|staged| staged.has(contact.id)));
-            Ok::<_, TableError>(counted.map(|contact| contact.contact_id).collect::<Vec<_>>())
-        };
-        let parts: Vec<_> = contact_partitions(&self.tenant, campaign.id.run()).map(read).collect();
-        let parts: Vec<Vec<ContactId>> =
-            stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
-        Ok(parts.into_iter().flatten().collect())
-    }
+/// The contacts that are in a campaign without pointers.
+async fn contacts_of(
+    table: &Table,
+    campaign: &Campaign,
+    staged: &[StagedContacts],
+) -> Result<HashSet<ContactId>, TableError> {
+    let read = async |partition: String| {
+        let contacts: Vec<CampaignContact> = readable(table.store.query(&partition, "!", None).await?);
+        let counted = contacts.iter().filter(|contact| !staged.iter().any(|staged| staged.has(contact.id)));
+        Ok::<_, TableError>(counted.map(|contact| contact.contact_id).collect::<Vec<_>>())
+    };
+    let parts: Vec<_> = contact_partitions(&table.tenant, campaign.id.run()).map(read).collect();
+    let parts: Vec<Vec<ContactId>> = stream::iter(parts).buffer_unordered(CONCURRENT_PARTITIONS).try_collect().await?;
+    Ok(parts.into_iter().flatten().collect())
+}
 
-    /// The writes that go with the new places of a campaign: its new contacts, or what hides their places until they are stored.
-    ///
-    /// # Errors
-    /// [`TableError`] where a contact cannot be stored.
-    pub(super) fn with_places(&self, id: CampaignId, new: &PlacedContacts) -> Result<Vec<Write>, TableError> {
-        if new.are_few() {
-            let contacts = new.contacts.iter().map(|contact| Ok(Write::create(self.item(contact.id, contact)?)));
-            let pointed = if new.have_pointers { &new.contacts[..] } else { &[] };
-            let pointers = pointed.iter().map(|contact| Ok(Write::put(pointer_item(&self.tenant, contact))));
-            return contacts.chain(pointers).collect();
-        }
-        let staged = &new.staged;
-        let mut marker = staged_contacts(&self.tenant, id.run(), staged.first).attributes();
-        marker.extend(values([
-            ("first", number(staged.first)),
-            ("end", number(staged.end)),
-            ("expires_at", text(staged.expires_at)),
-            ("by", text(staged.by)),
-        ]));
-        Ok(vec![Write::create(marker)])
+/// The writes that go with the new places of a campaign: its new contacts, or what hides their places until they are stored.
+///
+/// # Errors
+/// [`TableError`] where a contact cannot be stored.
+pub(super) fn with_places(table: &Table, id: CampaignId, new: &PlacedContacts) -> Result<Vec<Write>, TableError> {
+    if new.are_few() {
+        let contacts = new.contacts.iter().map(|contact| Ok(Write::create(table.item(contact.id, contact)?)));
+        let pointed = if new.have_pointers { &new.contacts[..] } else { &[] };
+        let pointers = pointed.iter().map(|contact| Ok(Write::put(pointer_item(&table.tenant, contact))));
+        return contacts.chain(pointers).collect();
     }
+    let staged = &new.staged;
+    let mut marker = staged_contacts(&table.tenant, id.run(), staged.first).attributes();
+    marker.extend(values([
+        ("first", number(staged.first)),
+        ("end", number(staged.end)),
+        ("expires_at", text(staged.expires_at)),
+        ("by", text(staged.by)),
+    ]));
+    Ok(vec![Write::create(marker)])
+}
 
-    /// Gives a campaign more places, together with what is at them. Returns false where it has changed since it was read.
-    async fn give_places(&self, campaign: &Campaign, new: &PlacedContacts, now: Timestamp) -> Result<bool, TableError> {
-        let unfinished = "id = :id AND counts.queued = :first AND #status = :was";
-        let due = format!("{unfinished} AND attribute_exists(due_at)");
-        let is_sent = matches!(campaign.status, CampaignStatus::Queued | CampaignStatus::InProgress);
-        let more = Write::Update {
-            key: self.key::<Campaign>(campaign.id),
-            expression: "SET counts.queued = :end, updated_at = :now ADD version :one".into(),
-            condition: Some(if is_sent { due.into() } else { unfinished.into() }),
-            values: values([
-                (":id", text(campaign.id)),
-                (":first", number(new.staged.first)),
-                (":was", text(campaign.status.as_str())),
-                (":end", number(new.staged.end)),
-                (":now", text(now)),
-                (":one", number(1)),
-            ]),
-        };
-        let mut writes = self.with_places(campaign.id, new)?;
-        writes.insert(0, more);
-        match self.store.transact(&writes).await {
-            Ok(()) => Ok(true),
-            Err(Cancelled::Condition(..)) => Ok(false),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
+/// Gives a campaign more places, together with what is at them. Returns false where it has changed since it was read.
+async fn give_places(
+    table: &Table,
+    campaign: &Campaign,
+    new: &PlacedContacts,
+    now: Timestamp,
+) -> Result<bool, TableError> {
+    let mut more = campaign.clone();
+    more.grow(new.staged.end, now);
+    let mut transaction = Transaction::new(table);
+    transaction.replace(campaign.id, campaign, more, None)?;
+    transaction.write_all(with_places(table, campaign.id, new)?);
+    was_done(transaction.commit().await)
+}
 
-    /// Stores contacts whose places are hidden, and has them count. What one transaction added counts already.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where the campaign was deleted meanwhile.
-    pub(super) async fn show_contacts(
-        &self,
-        id: CampaignId,
-        new: &PlacedContacts,
-        cx: &Context<'_>,
-    ) -> Result<(), TableError> {
-        if new.are_few() {
-            return Ok(());
-        }
-        self.stage_contacts(&new.contacts, new.have_pointers).await?;
-        self.commit_staged(id, new, cx.service.clock.now()).await
+/// Stores contacts whose places are hidden, and has them count. What one transaction added counts already.
+///
+/// # Errors
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where the campaign was deleted meanwhile.
+pub(super) async fn show_contacts(cx: &Context<'_>, id: CampaignId, new: &PlacedContacts) -> Result<()> {
+    if new.are_few() {
+        return Ok(());
     }
+    stage_contacts(&cx.table, &new.contacts, new.have_pointers).await?;
+    commit_staged(&cx.table, id, new, cx.service.clock.now()).await.on_missing("campaign_id")
+}
 
-    /// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
-    async fn commit_staged(&self, id: CampaignId, new: &PlacedContacts, now: Timestamp) -> Result<(), TableError> {
-        let (run, staged) = (id.run(), &new.staged);
-        if now >= staged.expires_at {
-            return Err(TableError::Unavailable("it took too long".into()));
-        }
-        let committed = Write::Delete {
-            key: staged_contacts(&self.tenant, run, staged.first),
-            condition: Some("expires_at = :expires"),
-            values: values([(":expires", text(staged.expires_at))]),
-        };
-        match self.store.transact(&[committed]).await {
-            Ok(()) => Ok(()),
-            // The answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
-            Err(Cancelled::Condition(..)) if self.find::<Campaign>(id).await?.is_some() => Ok(()),
-            Err(Cancelled::Condition(..)) => {
-                let mut keys: Vec<_> =
-                    new.contacts.iter().map(|contact| self.key::<CampaignContact>(contact.id)).collect();
-                if new.have_pointers {
-                    let pointer = |contact: &CampaignContact| contact_pointer(&self.tenant, run, contact.contact_id);
-                    keys.extend(new.contacts.iter().map(pointer));
-                }
-                self.store.delete_all(&keys).await?;
-                Err(TableError::Missing)
-            }
-            Err(cancelled) => Err(cancelled.into()),
-        }
+/// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
+async fn commit_staged(table: &Table, id: CampaignId, new: &PlacedContacts, now: Timestamp) -> Result<(), TableError> {
+    let (run, staged) = (id.run(), &new.staged);
+    if now >= staged.expires_at {
+        return Err(TableError::Unavailable("it took too long".into()));
     }
+    let committed = Write::Delete {
+        key: staged_contacts(&table.tenant, run, staged.first),
+        condition: Some("expires_at = :expires"),
+        values: values([(":expires", text(staged.expires_at))]),
+    };
+    // Or the answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
+    if was_done(table.store.transact(&[committed]).await)? || table.find::<Campaign>(id).await?.is_some() {
+        return Ok(());
+    }
+    let mut keys: Vec<_> = new.contacts.iter().map(|contact| table.key::<CampaignContact>(contact.id)).collect();
+    if new.have_pointers {
+        let pointer = |contact: &CampaignContact| contact_pointer(&table.tenant, run, contact.contact_id);
+        keys.extend(new.contacts.iter().map(pointer));
+    }
+    table.store.delete_all(&keys).await?;
+    Err(TableError::Missing)
 }

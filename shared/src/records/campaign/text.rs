@@ -3,6 +3,7 @@
 //! What was said must not change with the campaign. So each text has a version. A text that may have been said stays as it was where another one
 //! takes its place. Before a contact leaves its campaign, the messages that were said to it get their texts themselves.
 
+use crate::records::conversation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::BoxFuture;
@@ -107,7 +108,7 @@ pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture
             let (items, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
             let keys: Vec<Key> = items.iter().filter_map(key_of).collect();
             let contacts: Vec<CampaignContact> = readable(items);
-            table.keep_said(run, contacts.iter().flat_map(CampaignContact::said_at).collect()).await?;
+            keep_said(table, run, contacts.iter().flat_map(CampaignContact::said_at).collect()).await?;
             table.store.delete_all(&keys).await?;
             if more {
                 return Ok(false);
@@ -117,122 +118,120 @@ pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture
     })
 }
 
-impl Table {
-    /// Puts the message of a new campaign, if it has one.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn stage_message(&self, campaign: &Campaign) -> Result<(), TableError> {
-        if campaign.message.is_none() {
-            return Ok(());
-        }
-        let said = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
-        self.store.put(said.item(&present_text(&self.tenant, campaign.id.run()))).await
+/// Puts the message of a new campaign, if it has one.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn stage_message(table: &Table, campaign: &Campaign) -> Result<(), TableError> {
+    if campaign.message.is_none() {
+        return Ok(());
     }
+    let said = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
+    table.store.put(said.item(&present_text(&table.tenant, campaign.id.run()))).await
+}
 
-    /// The writes that go with a change of what a campaign says, `was` being the campaign before, with the items beside it. They have the condition
-    /// that its text is the one that was read: the items are not read at the same moment as the campaign.
-    pub(super) fn changing_text(
-        &self,
-        (was, items): (&Campaign, &[Item]),
-        (version, message): (u32, Option<&String>),
-    ) -> Vec<Write> {
-        let before = CampaignText::among(items).unwrap_or_default();
-        let present = present_text(&self.tenant, was.id.run());
-        let now = CampaignText { version, text: message.cloned(), assistant_id: None };
-        let mut writes = vec![Write::Put {
-            item: now.item(&present),
-            condition: Some("attribute_not_exists(text_version) OR text_version = :read"),
-            values: values([(":read", number(before.version))]),
-        }];
-        if was.may_have_spoken() {
-            let of = TextOf { run: was.id.run(), version: before.version };
-            let before = CampaignText { assistant_id: was.assistant_id, ..before };
-            writes.push(Write::put(before.item(&earlier_text(&self.tenant, of))));
-        }
-        writes
+/// The writes that go with a change of what a campaign says, `was` being the campaign before, with the items beside it. They have the condition
+/// that its text is the one that was read: the items are not read at the same moment as the campaign.
+pub(super) fn changing_text(
+    table: &Table,
+    (was, items): (&Campaign, &[Item]),
+    (version, message): (u32, Option<&String>),
+) -> Vec<Write> {
+    let before = CampaignText::among(items).unwrap_or_default();
+    let present = present_text(&table.tenant, was.id.run());
+    let now = CampaignText { version, text: message.cloned(), assistant_id: None };
+    let mut writes = vec![Write::Put {
+        item: now.item(&present),
+        condition: Some("attribute_not_exists(text_version) OR text_version = :read"),
+        values: values([(":read", number(before.version))]),
+    }];
+    if was.may_have_spoken() {
+        let of = TextOf { run: was.id.run(), version: before.version };
+        let before = CampaignText { assistant_id: was.assistant_id, ..before };
+        writes.push(Write::put(before.item(&earlier_text(&table.tenant, of))));
     }
+    writes
+}
 
-    /// These texts, without those whose campaigns are gone. Where a campaign still has the text, that is one call for all.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn campaign_texts(
-        &self,
-        wanted: &BTreeSet<TextOf>,
-    ) -> Result<BTreeMap<TextOf, String>, TableError> {
-        let mut texts = self.texts_at(wanted.iter().map(|of| present_text(&self.tenant, of.run))).await?;
-        let is_replaced = |of: &&TextOf| {
-            let present = texts.get(&present_text(&self.tenant, of.run));
-            present.is_some_and(|present| present.version != of.version)
-        };
-        let replaced: Vec<Key> = wanted.iter().filter(is_replaced).map(|of| earlier_text(&self.tenant, *of)).collect();
-        texts.extend(self.texts_at(replaced).await?);
-        Ok(wanted.iter().filter_map(|of| Some((*of, self.text_among(&texts, *of)?))).collect())
-    }
+/// These texts, without those whose campaigns are gone. Where a campaign still has the text, that is one call for all.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn texts(table: &Table, wanted: &BTreeSet<TextOf>) -> Result<BTreeMap<TextOf, String>, TableError> {
+    let mut texts = texts_at(table, wanted.iter().map(|of| present_text(&table.tenant, of.run))).await?;
+    let is_replaced = |of: &&TextOf| {
+        let present = texts.get(&present_text(&table.tenant, of.run));
+        present.is_some_and(|present| present.version != of.version)
+    };
+    let replaced: Vec<Key> = wanted.iter().filter(is_replaced).map(|of| earlier_text(&table.tenant, *of)).collect();
+    texts.extend(texts_at(table, replaced).await?);
+    Ok(wanted.iter().filter_map(|of| Some((*of, text_among(table, &texts, *of)?))).collect())
+}
 
-    async fn texts_at(&self, keys: impl IntoIterator<Item = Key>) -> Result<HashMap<Key, CampaignText>, TableError> {
-        let keys: Vec<Key> = keys.into_iter().collect();
-        let items = self.store.get_all(&keys).await?;
-        items
-            .into_iter()
-            .filter_map(|item| Some((key_of(&item)?, item)))
-            .map(|(key, item)| Ok((key, from_item(item)?)))
-            .collect()
-    }
+async fn texts_at(
+    table: &Table,
+    keys: impl IntoIterator<Item = Key>,
+) -> Result<HashMap<Key, CampaignText>, TableError> {
+    let keys: Vec<Key> = keys.into_iter().collect();
+    let items = table.store.get_all(&keys).await?;
+    items
+        .into_iter()
+        .filter_map(|item| Some((key_of(&item)?, item)))
+        .map(|(key, item)| Ok((key, from_item(item)?)))
+        .collect()
+}
 
-    fn text_among(&self, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<String> {
-        let present = || texts.get(&present_text(&self.tenant, of.run)).filter(|present| present.version == of.version);
-        texts.get(&earlier_text(&self.tenant, of)).or_else(present)?.text.clone()
-    }
+fn text_among(table: &Table, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<String> {
+    let present = || texts.get(&present_text(&table.tenant, of.run)).filter(|present| present.version == of.version);
+    texts.get(&earlier_text(&table.tenant, of)).or_else(present)?.text.clone()
+}
 
-    /// What a campaign said when its text had this version; `None` where it is gone.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn campaign_text(
-        &self,
-        campaign: &Campaign,
-        version: u32,
-    ) -> Result<Option<CampaignText>, TableError> {
-        let run = campaign.id.run();
-        let present = self.store.get(&present_text(&self.tenant, run)).await?;
-        let present: CampaignText = present.map(from_item).transpose()?.unwrap_or_default();
-        if present.version == version {
-            return Ok(Some(CampaignText { assistant_id: campaign.assistant_id, ..present }));
-        }
-        self.store.get(&earlier_text(&self.tenant, TextOf { run, version })).await?.map(from_item).transpose()
+/// What a campaign said when its text had this version; `None` where it is gone.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn text_of_version(
+    table: &Table,
+    campaign: &Campaign,
+    version: u32,
+) -> Result<Option<CampaignText>, TableError> {
+    let run = campaign.id.run();
+    let present = table.store.get(&present_text(&table.tenant, run)).await?;
+    let present: CampaignText = present.map(from_item).transpose()?.unwrap_or_default();
+    if present.version == version {
+        return Ok(Some(CampaignText { assistant_id: campaign.assistant_id, ..present }));
     }
+    table.store.get(&earlier_text(&table.tenant, TextOf { run, version })).await?.map(from_item).transpose()
+}
 
-    /// Puts the texts into the messages that a run has `said`, which only name them until then. To do so again makes no difference, and a message
-    /// that is gone stays gone.
-    ///
-    /// # Errors
-    /// [`TableError`]: some may have got theirs.
-    pub(super) async fn keep_said(&self, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
-        let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
-            Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
-            None => self.said_in(conversation, run).await,
-        };
-        let finds: Vec<_> = said.into_iter().map(find).collect();
-        let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
-        let found: Vec<_> = found.concat();
-        if found.is_empty() {
-            return Ok(());
-        }
-        // The present text and the earlier ones by one call. What is not among them was replaced just then.
-        let wanted: BTreeSet<TextOf> = found.iter().map(|(_, version)| TextOf { run, version: *version }).collect();
-        let earlier = wanted.iter().map(|of| earlier_text(&self.tenant, *of));
-        let read = self.texts_at(earlier.chain([present_text(&self.tenant, run)])).await?;
-        let replaced = wanted.into_iter().filter(|of| self.text_among(&read, *of).is_none()).collect();
-        let replaced = self.campaign_texts(&replaced).await?;
-        let text_of = |of| self.text_among(&read, of).or_else(|| replaced.get(&of).cloned());
-        let keep = async |(message, version)| match text_of(TextOf { run, version }) {
-            Some(text) => self.keep_text(message, run, text).await,
-            // It was lost before messages were given their texts.
-            None => Ok(()),
-        };
-        let keeps: Vec<_> = found.into_iter().map(keep).collect();
-        stream::iter(keeps).buffer_unordered(KEPT_TOGETHER).try_collect().await
+/// Puts the texts into the messages that a run has `said`, which only name them until then. To do so again makes no difference, and a message
+/// that is gone stays gone.
+///
+/// # Errors
+/// [`TableError`]: some may have got theirs.
+pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
+    let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
+        Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
+        None => conversation::said_in(table, conversation, run).await,
+    };
+    let finds: Vec<_> = said.into_iter().map(find).collect();
+    let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
+    let found: Vec<_> = found.concat();
+    if found.is_empty() {
+        return Ok(());
     }
+    // The present text and the earlier ones by one call. What is not among them was replaced just then.
+    let wanted: BTreeSet<TextOf> = found.iter().map(|(_, version)| TextOf { run, version: *version }).collect();
+    let earlier = wanted.iter().map(|of| earlier_text(&table.tenant, *of));
+    let read = texts_at(table, earlier.chain([present_text(&table.tenant, run)])).await?;
+    let replaced = wanted.into_iter().filter(|of| text_among(table, &read, *of).is_none()).collect();
+    let replaced = texts(table, &replaced).await?;
+    let text_of = |of| text_among(table, &read, of).or_else(|| replaced.get(&of).cloned());
+    let keep = async |(message, version)| match text_of(TextOf { run, version }) {
+        Some(text) => conversation::keep_text(table, message, run, text).await,
+        // It was lost before messages were given their texts.
+        None => Ok(()),
+    };
+    let keeps: Vec<_> = found.into_iter().map(keep).collect();
+    stream::iter(keeps).buffer_unordered(KEPT_TOGETHER).try_collect().await
 }

@@ -1,5 +1,6 @@
 //! The import of contacts: many upserts in one request, of which each succeeds or fails by itself.
 
+use super::upsert::{update_found, upsert};
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::StreamExt as _;
@@ -130,117 +131,116 @@ struct Wanted {
     upsert: Upsert,
 }
 
-impl Table {
-    /// Upserts every contact of `new`. Those that need no change are not written, so that a repeat changes nothing.
-    ///
-    /// # Errors
-    /// An error of the database: some contacts may have been written. A repeat continues.
-    pub async fn import_contacts(&self, new: NewContacts, cx: &Context<'_>) -> Result<ImportedContacts> {
-        let org = cx.tenant.org();
-        let mut outcomes: BTreeMap<usize, Result<Upserted<ContactId>, Issues>> = BTreeMap::new();
-        let mut waves: Vec<Vec<Wanted>> = Vec::new();
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, contact) in new.contacts.0.into_iter().enumerate() {
-            match contact.and_then(|fields| valid(fields, org, index)) {
-                Ok(fields) => {
-                    // Contacts with the same address or number are written one after another.
-                    let names: Vec<String> = fields.terms().iter().map(|term| format!("{term:?}")).collect();
-                    let wave = names.iter().filter_map(|name| seen.get(name)).max().map_or(0, |wave| wave + 1);
-                    seen.extend(names.into_iter().map(|name| (name, wave)));
-                    waves.resize_with(waves.len().max(wave + 1), Vec::new);
-                    waves[wave].push(Wanted { index, fields, upsert: Upsert::of(cx) });
-                }
-                Err(issues) => {
-                    outcomes.insert(index, Err(issues));
-                }
+/// Upserts every contact of `new`. Those that need no change are not written, so that a repeat changes nothing.
+///
+/// # Errors
+/// An error of the database: some contacts may have been written. A repeat continues.
+pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContacts> {
+    let table = &cx.table;
+    let org = cx.tenant.org();
+    let mut outcomes: BTreeMap<usize, Result<Upserted<ContactId>, Issues>> = BTreeMap::new();
+    let mut waves: Vec<Vec<Wanted>> = Vec::new();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, contact) in new.contacts.0.into_iter().enumerate() {
+        match contact.and_then(|fields| valid(fields, org, index)) {
+            Ok(fields) => {
+                // Contacts with the same address or number are written one after another.
+                let names: Vec<String> = fields.terms().iter().map(|term| format!("{term:?}")).collect();
+                let wave = names.iter().filter_map(|name| seen.get(name)).max().map_or(0, |wave| wave + 1);
+                seen.extend(names.into_iter().map(|name| (name, wave)));
+                waves.resize_with(waves.len().max(wave + 1), Vec::new);
+                waves[wave].push(Wanted { index, fields, upsert: Upsert::of(cx) });
             }
-        }
-        for wave in waves {
-            outcomes.extend(self.import_wave(wave).await?);
-        }
-        let items = outcomes.into_iter().map(|(index, outcome)| ImportedContact::of(index, outcome));
-        Ok(ImportedContacts { items: items.collect() })
-    }
-
-    /// Upserts contacts of which no two have an address or a number in common.
-    async fn import_wave(&self, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
-        let terms: Vec<_> = wave.iter().map(|wanted| wanted.fields.terms()).collect();
-        let of_place: Vec<usize> = terms.iter().enumerate().flat_map(|(at, terms)| vec![at; terms.len()]).collect();
-        let mut found: BTreeMap<usize, BTreeSet<Uuid>> = BTreeMap::new();
-        for (place, id) in self.holders::<Contact>((), &terms.concat()).await? {
-            found.entry(of_place[place]).or_default().insert(id);
-        }
-        // Upserts of the same contact are done in their order.
-        let (mut known, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
-        let mut wave: Vec<(usize, Wanted)> = wave.into_iter().enumerate().collect();
-        while !wave.is_empty() {
-            let rest = wave.split_off(wave.len().min(AT_ONCE));
-            let (there, group): (Vec<_>, Vec<_>) = wave.into_iter().partition(|(at, _)| found.contains_key(at));
-            for (at, wanted) in there {
-                let ids = found.get(&at).cloned().unwrap_or_default();
-                known.entry(ids.first().copied()).or_default().push((wanted, ids));
+            Err(issues) => {
+                outcomes.insert(index, Err(issues));
             }
-            groups.push(group.into_iter().map(|(_, wanted)| wanted).collect::<Vec<Wanted>>());
-            wave = rest;
-        }
-        let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| self.import_group(group));
-        let known = known.into_values().map(|of_one| self.import_known(of_one));
-        let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
-            iter(groups).buffer_unordered(GROUPS).collect(),
-            iter(known).buffer_unordered(CHANGES).collect()
-        );
-        let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
-        let changed: Vec<Vec<Outcome>> = changed.into_iter().collect::<Result<_>>()?;
-        Ok(inserted.into_iter().chain(changed).flatten().collect())
-    }
-
-    /// Changes a contact that was found, one time after the other.
-    async fn import_known(&self, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> Result<Vec<Outcome>> {
-        let mut outcomes = Vec::with_capacity(of_one.len());
-        for (wanted, ids) in of_one {
-            outcomes.push(self.import_found(wanted, ids).await?);
-        }
-        Ok(outcomes)
-    }
-
-    /// Changes a contact that was found, by one of these ids.
-    async fn import_found(&self, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
-        if let (Some(id), 1) = (ids.first(), ids.len()) {
-            match self.update_found(&wanted.fields, &wanted.upsert, ContactId(*id)).await {
-                Err(TableError::Missing | TableError::Taken { .. }) => {}
-                upserted => return Ok(outcome(wanted.index, upserted?)),
-            }
-        }
-        self.import_alone(wanted).await
-    }
-
-    /// Inserts contacts that nobody has yet, all or none; where another writer has one of them by now, each is upserted by itself.
-    async fn import_group(&self, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
-        let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
-        let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);
-        match self.insert_all::<Contact>((), &ids, make).await {
-            Ok(contacts) => {
-                let created = |(wanted, contact): (&Wanted, Contact)| (wanted.index, Ok(Upserted::Created(contact.id)));
-                Ok(group.iter().zip(contacts).map(created).collect())
-            }
-            Err(TableError::Taken { .. } | TableError::Missing) => {
-                let alone = group.into_iter().map(|wanted| self.import_alone(wanted));
-                iter(alone).buffer_unordered(CHANGES).collect::<Vec<_>>().await.into_iter().collect()
-            }
-            Err(error) => Err(error.into()),
         }
     }
+    for wave in waves {
+        outcomes.extend(import_wave(table, wave).await?);
+    }
+    let items = outcomes.into_iter().map(|(index, outcome)| ImportedContact::of(index, outcome));
+    Ok(ImportedContacts { items: items.collect() })
+}
 
-    /// Upserts a contact by itself.
-    async fn import_alone(&self, wanted: Wanted) -> Result<Outcome> {
-        match self.upsert_contact(&wanted.fields, &wanted.upsert).await {
-            Ok(upserted) => Ok(outcome(wanted.index, upserted)),
-            Err(Error::Conflict { at, kind, message }) => {
-                let field = at.field().unwrap_or_default().to_owned();
-                Ok((wanted.index, Err(vec![place_of(wanted.index).name(field).issue(kind, message)])))
-            }
-            Err(error) => Err(error),
+/// Upserts contacts of which no two have an address or a number in common.
+async fn import_wave(table: &Table, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
+    let terms: Vec<_> = wave.iter().map(|wanted| wanted.fields.terms()).collect();
+    let of_place: Vec<usize> = terms.iter().enumerate().flat_map(|(at, terms)| vec![at; terms.len()]).collect();
+    let mut found: BTreeMap<usize, BTreeSet<Uuid>> = BTreeMap::new();
+    for (place, id) in table.holders::<Contact>((), &terms.concat()).await? {
+        found.entry(of_place[place]).or_default().insert(id);
+    }
+    // Upserts of the same contact are done in their order.
+    let (mut known, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    let mut wave: Vec<(usize, Wanted)> = wave.into_iter().enumerate().collect();
+    while !wave.is_empty() {
+        let rest = wave.split_off(wave.len().min(AT_ONCE));
+        let (there, group): (Vec<_>, Vec<_>) = wave.into_iter().partition(|(at, _)| found.contains_key(at));
+        for (at, wanted) in there {
+            let ids = found.get(&at).cloned().unwrap_or_default();
+            known.entry(ids.first().copied()).or_default().push((wanted, ids));
         }
+        groups.push(group.into_iter().map(|(_, wanted)| wanted).collect::<Vec<Wanted>>());
+        wave = rest;
+    }
+    let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| import_group(table, group));
+    let known = known.into_values().map(|of_one| import_known(table, of_one));
+    let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
+        iter(groups).buffer_unordered(GROUPS).collect(),
+        iter(known).buffer_unordered(CHANGES).collect()
+    );
+    let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
+    let changed: Vec<Vec<Outcome>> = changed.into_iter().collect::<Result<_>>()?;
+    Ok(inserted.into_iter().chain(changed).flatten().collect())
+}
+
+/// Changes a contact that was found, one time after the other.
+async fn import_known(table: &Table, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::with_capacity(of_one.len());
+    for (wanted, ids) in of_one {
+        outcomes.push(import_found(table, wanted, ids).await?);
+    }
+    Ok(outcomes)
+}
+
+/// Changes a contact that was found, by one of these ids.
+async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
+    if let (Some(id), 1) = (ids.first(), ids.len()) {
+        match update_found(table, &wanted.fields, &wanted.upsert, ContactId(*id)).await {
+            Err(TableError::Missing | TableError::Taken { .. }) => {}
+            upserted => return Ok(outcome(wanted.index, upserted?)),
+        }
+    }
+    import_alone(table, wanted).await
+}
+
+/// Inserts contacts that nobody has yet, all or none; where another writer has one of them by now, each is upserted by itself.
+async fn import_group(table: &Table, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
+    let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
+    let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);
+    match table.insert_all::<Contact>((), &ids, make).await {
+        Ok(contacts) => {
+            let created = |(wanted, contact): (&Wanted, Contact)| (wanted.index, Ok(Upserted::Created(contact.id)));
+            Ok(group.iter().zip(contacts).map(created).collect())
+        }
+        Err(TableError::Taken { .. } | TableError::Missing) => {
+            let alone = group.into_iter().map(|wanted| import_alone(table, wanted));
+            iter(alone).buffer_unordered(CHANGES).collect::<Vec<_>>().await.into_iter().collect()
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Upserts a contact by itself.
+async fn import_alone(table: &Table, wanted: Wanted) -> Result<Outcome> {
+    match upsert(table, &wanted.fields, &wanted.upsert).await {
+        Ok(upserted) => Ok(outcome(wanted.index, upserted)),
+        Err(Error::Conflict { at, kind, message }) => {
+            let field = at.field().unwrap_or_default().to_owned();
+            Ok((wanted.index, Err(vec![place_of(wanted.index).name(field).issue(kind, message)])))
+        }
+        Err(error) => Err(error),
     }
 }
 

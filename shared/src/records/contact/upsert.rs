@@ -11,6 +11,7 @@ use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
 use crate::table::declaration::Declared as _;
+use crate::table::error::NotChanged;
 use crate::table::filters::Term;
 use crate::table::rows::NewRow;
 use crate::table::{Table, TableError};
@@ -188,64 +189,63 @@ enum Unwritten {
     Moved,
 }
 
-impl Table {
-    /// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] where they belong to two contacts.
-    pub async fn upsert_contact(&self, fields: &ContactFields, upsert: &Upsert) -> Result<Upserted<Contact>> {
-        let mut round = self.store.backoff();
-        loop {
-            let found = self.holders::<Contact>((), &fields.terms()).await?;
-            let mut ids = found.iter().map(|(_, id)| *id);
-            let upserted = match (ids.next(), ids.next()) {
-                (Some(first), Some(second)) if first != second => return Err(ambiguous()),
-                (Some(id), _) => self.update_found(fields, upsert, ContactId(id)).await,
-                (None, _) => self.insert_contact(fields, upsert).await.map(Upserted::Created),
-            };
-            match upserted {
-                // In between, another writer has created, changed or removed a contact with one of the two.
-                Err(TableError::Missing | TableError::Taken { .. }) if round.wait().await => {}
-                result => return Ok(result?),
-            }
-        }
-    }
-
-    async fn insert_contact(&self, fields: &ContactFields, upsert: &Upsert) -> Result<Contact, TableError> {
-        let row = NewRow { of: (), id: upsert.id, origin: upsert.origin, now: upsert.now };
-        self.insert(row, |id| upsert.contact(fields, id)).await
-    }
-
-    /// Changes a contact that was found.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where it is gone, or has other values by now: this would take those from it.
-    pub(super) async fn update_found(
-        &self,
-        fields: &ContactFields,
-        upsert: &Upsert,
-        id: ContactId,
-    ) -> Result<Upserted<Contact>, TableError> {
-        if with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
-            // An earlier execution of this request has created it, or an attempt whose answer was lost.
-            return Ok(Upserted::Created(self.get(id).await?));
-        }
-        let change = |contact: &mut Contact| {
-            if !fields.find(contact) {
-                return Err(Unwritten::Moved);
-            }
-            // What is not changed is not written.
-            if !fields.apply(contact) {
-                return Err(Unwritten::Equal(Box::new(contact.clone())));
-            }
-            contact.updated_at = upsert.now;
-            Ok(())
+/// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
+///
+/// # Errors
+/// [`Error::Conflict`] where they belong to two contacts.
+pub async fn upsert(table: &Table, fields: &ContactFields, upsert: &Upsert) -> Result<Upserted<Contact>> {
+    let mut round = table.store.backoff();
+    loop {
+        let found = table.holders::<Contact>((), &fields.terms()).await?;
+        let mut ids = found.iter().map(|(_, id)| *id);
+        let upserted = match (ids.next(), ids.next()) {
+            (Some(first), Some(second)) if first != second => return Err(ambiguous()),
+            (Some(id), _) => update_found(table, fields, upsert, ContactId(id)).await,
+            (None, _) => insert(table, fields, upsert).await.map(Upserted::Created),
         };
-        match self.try_change(id, upsert.change, change).await? {
-            Ok(contact) => Ok(Upserted::Updated(contact)),
-            Err(Unwritten::Equal(contact)) => Ok(Upserted::Updated(*contact)),
-            Err(Unwritten::Moved) => Err(TableError::Missing),
+        match upserted {
+            // In between, another writer has created, changed or removed a contact with one of the two.
+            Err(TableError::Missing | TableError::Taken { .. }) => round.again("the contact").await?,
+            result => return Ok(result?),
         }
+    }
+}
+
+async fn insert(table: &Table, fields: &ContactFields, upsert: &Upsert) -> Result<Contact, TableError> {
+    let row = NewRow { of: (), id: upsert.id, origin: upsert.origin, now: upsert.now };
+    table.insert(row, |id| upsert.contact(fields, id)).await
+}
+
+/// Changes a contact that was found.
+///
+/// # Errors
+/// [`TableError::Missing`] where it is gone, or has other values by now: this would take those from it.
+pub(super) async fn update_found(
+    table: &Table,
+    fields: &ContactFields,
+    upsert: &Upsert,
+    id: ContactId,
+) -> Result<Upserted<Contact>, TableError> {
+    if with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
+        // An earlier execution of this request has created it, or an attempt whose answer was lost.
+        return Ok(Upserted::Created(table.get(id).await?));
+    }
+    let change = |contact: &mut Contact| {
+        if !fields.find(contact) {
+            return Err(Unwritten::Moved);
+        }
+        // What is not changed is not written.
+        if !fields.apply(contact) {
+            return Err(Unwritten::Equal(Box::new(contact.clone())));
+        }
+        contact.updated_at = upsert.now;
+        Ok(())
+    };
+    match table.try_change(id, upsert.change, change).await {
+        Ok(contact) => Ok(Upserted::Updated(contact)),
+        Err(NotChanged::Refused(Unwritten::Equal(contact))) => Ok(Upserted::Updated(*contact)),
+        Err(NotChanged::Refused(Unwritten::Moved)) => Err(TableError::Missing),
+        Err(NotChanged::Failed(error)) => Err(error),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Single messages and calls to a telephone number, through the connector of a widget. One transaction makes all that belongs to one of them:
 //! the contact, its conversation, the message, and the delivery.
 
+use super::storage;
+use crate::records::delivery;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -20,7 +22,7 @@ use crate::table::filters::Term;
 use crate::table::item::made_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
-use crate::table::transaction::Transaction;
+use crate::table::transaction::{Transaction, Unmet};
 use crate::table::{Table, TableError};
 use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
@@ -79,26 +81,22 @@ crate::object! {
     }
 }
 
-impl MessageToNumber {
-    /// Has the connector of `widget` send it.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or lacks what it takes to send.
-    pub async fn send(self, cx: &Context<'_>, widget: WidgetId) -> Result<Requested> {
-        let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
-        let message = NewMessage { sender_type, message_type, text: self.message.0 };
-        cx.table.request(widget, &Outbound::new(cx, self.to, Some(message), None)).await
-    }
+/// Has the connector of `widget` send a message.
+///
+/// # Errors
+/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or lacks what it takes to send.
+pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumber) -> Result<Requested> {
+    let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
+    let message = NewMessage { sender_type, message_type, text: new.message.0 };
+    request(&cx.table, widget, &Outbound::new(cx, new.to, Some(message), None)).await
 }
 
-impl CallToNumber {
-    /// Has the connector of `widget` make it.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it sends messages, or lacks what it takes to call.
-    pub async fn start(self, cx: &Context<'_>, widget: WidgetId) -> Result<Requested> {
-        cx.table.request(widget, &Outbound::new(cx, self.to, None, Some(self.prompt_dynamic_variables))).await
-    }
+/// Has the connector of `widget` make a call.
+///
+/// # Errors
+/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it sends messages, or lacks what it takes to call.
+pub async fn start_call(cx: &Context<'_>, widget: WidgetId, new: CallToNumber) -> Result<Requested> {
+    request(&cx.table, widget, &Outbound::new(cx, new.to, None, Some(new.prompt_dynamic_variables))).await
 }
 
 /// A message or a call that somebody asks for. Its ids are the same in every execution of the request.
@@ -161,123 +159,128 @@ struct Preparation {
     delivery: Option<Reservation>,
 }
 
-impl Table {
-    /// Makes what `new` asks for, again where others change the contact or its conversation at the same moment.
-    async fn request(&self, widget: WidgetId, new: &Outbound) -> Result<Requested> {
-        let mut round = self.store.backoff();
-        loop {
-            let requested = match Box::pin(self.prepare(widget, new)).await {
-                Ok(prepared) => self.request_prepared(prepared, new).await?,
-                // Perhaps an earlier execution of the request came before what refuses it now.
-                Err(refused) if new.is_keyed && refused.status() < 500 => {
-                    return self.requested_before(widget.into(), new.event).await?.ok_or(refused);
-                }
-                Err(error) => return Err(error),
-            };
-            match requested {
-                Some(requested) => return Ok(requested),
-                None if round.wait().await => {}
-                None => return Err(Error::Unavailable("others kept changing the conversation".into())),
+/// Makes what `new` asks for, again where others change the contact or its conversation at the same moment.
+async fn request(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Requested> {
+    let mut round = table.store.backoff();
+    loop {
+        let requested = match Box::pin(prepare(table, widget, new)).await {
+            Ok(prepared) => request_prepared(table, prepared, new).await?,
+            // Perhaps an earlier execution of the request came before what refuses it now.
+            Err(refused) if new.is_keyed && refused.status() < 500 => {
+                return requested_before(table, widget.into(), new.event).await?.ok_or(refused);
             }
+            Err(error) => return Err(error),
+        };
+        match requested {
+            Some(requested) => return Ok(requested),
+            None => round.again("the conversation").await?,
         }
     }
+}
 
-    /// Reads what there is, requires what it takes to send, and reserves the places of new rows.
-    async fn prepare(&self, widget: WidgetId, new: &Outbound) -> Result<Preparation> {
-        let unique = new.contact(ContactId(Uuid::nil())).unique();
-        let number: Vec<Term> = unique.into_iter().map(|value| value.term).collect();
-        // Not `try_join!`: the cost of a request must not depend on which call fails first.
-        let (widget, known) = futures_util::join!(self.get::<Widget>(widget), self.holders::<Contact>((), &number));
-        let widget = widget.on_missing("widget_id")?;
-        new.fits(&widget)?;
-        let assistant_id = widget.require_connector()?;
-        let known = known?.first().map(|(_, id)| ContactId(*id));
+/// Reads what there is, requires what it takes to send, and reserves the places of new rows.
+async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Preparation> {
+    let unique = new.contact(ContactId(Uuid::nil())).unique();
+    let number: Vec<Term> = unique.into_iter().map(|value| value.term).collect();
+    // Not `try_join!`: the cost of a request must not depend on which call fails first.
+    let (widget, known) = futures_util::join!(table.get::<Widget>(widget), table.holders::<Contact>((), &number));
+    let widget = widget.on_missing("widget_id")?;
+    new.fits(&widget)?;
+    let assistant_id = widget.require_connector()?;
+    let known = known?.first().map(|(_, id)| ContactId(*id));
 
-        let contact = async { if known.is_some() { Ok(None) } else { self.reserve::<Contact>((), 1).await.map(Some) } };
-        let conversation = async {
-            let thread = match known.zip(new.message.as_ref()) {
-                Some((contact, message)) => self.open_thread(widget.id, contact, &message.text).await,
-                None => Ok(None),
-            };
-            match thread {
-                Ok(None) => (None, self.reserve::<Conversation>((), 1).await.map(Some)),
-                Ok(thread) => (thread, Ok(None)),
-                Err(error) => (None, Err(error)),
-            }
+    let contact = async { if known.is_some() { Ok(None) } else { table.reserve::<Contact>((), 1).await.map(Some) } };
+    let conversation = async {
+        let thread = match known.zip(new.message.as_ref()) {
+            Some((contact, message)) => storage::open_thread(table, widget.id, contact, &message.text).await,
+            None => Ok(None),
         };
-        let (assistant, contact, (thread, conversation), delivery) = futures_util::join!(
-            self.find::<Assistant>(assistant_id),
-            contact,
-            conversation,
-            self.reserve::<Delivery>(widget.id.into(), 1),
-        );
-        let mut refused: Option<Error> = match assistant {
-            Ok(Some(assistant)) if assistant.webhook_id.is_some() => None,
-            Ok(Some(_)) => Some(Widget::has_no_webhook()),
-            Ok(None) => Some(Widget::has_no_assistant()),
-            Err(error) => Some(error.into()),
-        };
-        let [contact, conversation, delivery] = [contact, conversation, delivery.map(Some)].map(|place| {
-            place.unwrap_or_else(|error| {
-                refused = Some(error.into());
-                None
-            })
-        });
-        if let Some(refused) = refused {
-            self.give_back([contact, conversation, delivery].into_iter().flatten()).await;
-            return Err(refused);
+        match thread {
+            Ok(None) => (None, table.reserve::<Conversation>((), 1).await.map(Some)),
+            Ok(thread) => (thread, Ok(None)),
+            Err(error) => (None, Err(error)),
         }
-        Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
+    };
+    let (assistant, contact, (thread, conversation), delivery) = futures_util::join!(
+        table.find::<Assistant>(assistant_id),
+        contact,
+        conversation,
+        table.reserve::<Delivery>(widget.id.into(), 1),
+    );
+    let mut refused: Option<Error> = match assistant {
+        Ok(Some(assistant)) if assistant.webhook_id.is_some() => None,
+        Ok(Some(_)) => Some(Widget::has_no_webhook()),
+        Ok(None) => Some(Widget::has_no_assistant()),
+        Err(error) => Some(error.into()),
+    };
+    let [contact, conversation, delivery] = [contact, conversation, delivery.map(Some)].map(|place| {
+        place.unwrap_or_else(|error| {
+            refused = Some(error.into());
+            None
+        })
+    });
+    if let Some(refused) = refused {
+        table.give_back([contact, conversation, delivery].into_iter().flatten()).await;
+        return Err(refused);
     }
+    Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
+}
 
-    /// Makes what `new` asks for; `None` where others have changed what was read.
-    async fn request_prepared(&self, prepared: Preparation, new: &Outbound) -> Result<Option<Requested>, TableError> {
-        let (endpoint, now) = (prepared.widget.into(), new.now);
-        let first = |place: &Option<Reservation>| place.as_ref().map_or(0, Reservation::first);
-        let contact = prepared.known.unwrap_or_else(|| ContactId(with_ordinal(new.contact, first(&prepared.contact))));
-        let begun = || Conversation {
-            prompt_dynamic_variables: new.variables.clone(),
-            ..Conversation::through(prepared.widget, prepared.assistant, contact, new.conversation, now)
-        };
-        let conversation = prepared.thread.clone().unwrap_or_else(|| begun().at(first(&prepared.conversation)));
-        let before = conversation.chat_count;
-        let message = new.message.as_ref().map(|said| said.message(new.message_id, conversation.id, before, now));
-        let requested = Requested {
-            conversation_id: conversation.id,
-            contact_id: contact,
-            message_id: message.as_ref().map(|message| message.id),
-            event_id: new.event,
-        };
+/// Makes what `new` asks for; `None` where others have changed what was read.
+async fn request_prepared(
+    table: &Table,
+    prepared: Preparation,
+    new: &Outbound,
+) -> Result<Option<Requested>, TableError> {
+    let (endpoint, now) = (prepared.widget.into(), new.now);
+    let first = |place: &Option<Reservation>| place.as_ref().map_or(0, Reservation::first);
+    let contact = prepared.known.unwrap_or_else(|| ContactId(with_ordinal(new.contact, first(&prepared.contact))));
+    let begun = || Conversation {
+        prompt_dynamic_variables: new.variables.clone(),
+        ..Conversation::through(prepared.widget, prepared.assistant, contact, new.conversation, now)
+    };
+    let conversation = prepared.thread.clone().unwrap_or_else(|| begun().at(first(&prepared.conversation)));
+    let before = conversation.chat_count;
+    let message = new.message.as_ref().map(|said| said.message(new.message_id, conversation.id, before, now));
+    let requested = Requested {
+        conversation_id: conversation.id,
+        contact_id: contact,
+        message_id: message.as_ref().map(|message| message.id),
+        event_id: new.event,
+    };
 
-        let mut transaction = Transaction::new(self);
-        // Its condition is the first one: whoever has made the delivery has made all of this.
-        let delivery = NewDelivery::requested(&requested, new.to.clone(), now);
-        transaction.deliver(endpoint, first(&prepared.delivery), delivery, now)?;
-        if prepared.known.is_none() {
-            transaction.insert(contact, &new.contact(contact))?;
-        }
-        match prepared.thread.as_ref().zip(message.as_ref()) {
-            Some((thread, message)) => drop(transaction.say(thread, message, None)?),
-            None => transaction.begin(&conversation, message.as_ref(), None)?,
-        }
-        let reserved = [prepared.delivery, prepared.contact, prepared.conversation];
-        match self.commit(transaction, reserved.into_iter().flatten()).await {
-            Ok(()) => Ok(Some(requested)),
-            Err(Cancelled::Condition(0, _)) => self.requested_before(endpoint, new.event).await,
-            // In between, another writer has made a contact with the number, or changed the conversation.
-            Err(Cancelled::Condition(..)) => Ok(None),
-            Err(cancelled) => Err(cancelled.into()),
-        }
+    let mut transaction = Transaction::of_request(table);
+    // Whoever has made the delivery has made all of this.
+    let delivery = NewDelivery::requested(&requested, new.to.clone(), now);
+    transaction.deliver(endpoint, first(&prepared.delivery), delivery, Unmet::Repeated, now)?;
+    if prepared.known.is_none() {
+        transaction.insert(contact, &new.contact(contact))?;
     }
-
-    /// What an earlier execution of the same request has made.
-    async fn requested_before(&self, endpoint: EndpointId, event: EventId) -> Result<Option<Requested>, TableError> {
-        let Some(marker) = self.store.get(&made_by(&self.tenant, event.0)).await? else { return Ok(None) };
-        let delivery = self.delivery_at(endpoint, ordinal(made_id(&marker)?)).await?;
-        let requested = |delivery: Delivery| {
-            let (conversation_id, contact_id) = delivery.conversation_id.zip(delivery.contact_id)?;
-            Some(Requested { conversation_id, contact_id, message_id: delivery.message_id, event_id: event })
-        };
-        Ok(delivery.filter(|delivery| delivery.event_id == event).and_then(requested))
+    match prepared.thread.as_ref().zip(message.as_ref()) {
+        Some((thread, message)) => transaction.say(thread, message, None)?,
+        None => transaction.begin(&conversation, message.as_ref(), None)?,
     }
+    let reserved = [prepared.delivery, prepared.contact, prepared.conversation];
+    match transaction.commit_reserved(reserved.into_iter().flatten()).await {
+        Ok(()) => Ok(Some(requested)),
+        Err(Cancelled::Condition(Unmet::Repeated, _)) => requested_before(table, endpoint, new.event).await,
+        // In between, another writer has made a contact with the number, or changed the conversation.
+        Err(Cancelled::Condition(..)) => Ok(None),
+        Err(cancelled) => Err(cancelled.into()),
+    }
+}
+
+/// What an earlier execution of the same request has made.
+async fn requested_before(
+    table: &Table,
+    endpoint: EndpointId,
+    event: EventId,
+) -> Result<Option<Requested>, TableError> {
+    let Some(marker) = table.store.get(&made_by(&table.tenant, event.0)).await? else { return Ok(None) };
+    let delivery = delivery::at(table, endpoint, ordinal(made_id(&marker)?)).await?;
+    let requested = |delivery: Delivery| {
+        let (conversation_id, contact_id) = delivery.conversation_id.zip(delivery.contact_id)?;
+        Some(Requested { conversation_id, contact_id, message_id: delivery.message_id, event_id: event })
+    };
+    Ok(delivery.filter(|delivery| delivery.event_id == event).and_then(requested))
 }

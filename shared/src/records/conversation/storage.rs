@@ -1,22 +1,23 @@
 //! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
+use crate::records::campaign;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Conversation, ConversationStatus, Message, MessageType, NewMessage, SenderType, Transcribed};
+use super::{Conversation, Message, MessageType, NewMessage, SenderType, Transcribed};
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
-use crate::table::error::Cancelled;
+use crate::table::error::{Cancelled, was_done};
 use crate::table::filters::Term;
 use crate::table::item::{Item, from_item, has_id, made_id, number, text, to_item, values};
 use crate::table::keys::{Key, made_by};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::retry::LostAnswer;
 use crate::table::stored::{Listed as _, Single, Stored};
-use crate::table::transaction::{Transaction, Write};
+use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
 use crate::values::tenant::Tenant;
@@ -104,7 +105,7 @@ pub(super) fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conv
     Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
 }
 
-impl Transaction<'_> {
+impl<M> Transaction<'_, M> {
     /// Opens a conversation, with its first message if there is one: a transaction may touch an item only once.
     ///
     /// # Errors
@@ -122,7 +123,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Adds `message` to an open conversation, which has room for it. Returns the index of the action.
+    /// Adds `message` to an open conversation, which has room for it, on condition that it has not changed since it was read.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -131,262 +132,258 @@ impl Transaction<'_> {
         conversation: &Conversation,
         message: &Message,
         text_of: Option<TextOf>,
-    ) -> Result<usize, TableError> {
-        let Conversation { id, chat_count, text_bytes, .. } = conversation;
-        let at = self.write(Write::Update {
+    ) -> Result<(), TableError> {
+        let Conversation { id, chat_count, text_bytes, version, .. } = conversation;
+        let (condition, mut values) = version.unchanged(id.0);
+        values.extend([
+            (":after".to_owned(), number(chat_count + 1)),
+            (":bytes".to_owned(), number(text_bytes + message.text.len() as u64)),
+            (":now".to_owned(), text(message.created_at)),
+            (":one".to_owned(), number(1)),
+        ]);
+        self.write(Write::Update {
             key: Conversation::key(self.tenant(), *id),
             expression: "SET chat_count = :after, text_bytes = :bytes, updated_at = :now ADD version :one".into(),
-            condition: Some("id = :id AND #status = :open AND chat_count = :before".into()),
-            values: values([
-                (":id", text(id)),
-                (":open", text(ConversationStatus::Open.as_str())),
-                (":before", number(chat_count)),
-                (":after", number(chat_count + 1)),
-                (":bytes", number(text_bytes + message.text.len() as u64)),
-                (":now", text(message.created_at)),
-                (":one", number(1)),
-            ]),
+            condition: Some(condition.into()),
+            values,
         });
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
-        Ok(at)
+        Ok(())
     }
 }
 
-impl Table {
-    /// Adds a message to an open conversation, unless `origin` has added one before.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such conversation.
-    pub async fn add_message(
-        &self,
-        conversation: ConversationId,
-        id: MessageId,
-        new: &NewMessage,
-        origin: Option<Uuid>,
-        now: Timestamp,
-    ) -> Result<Changed<Message>, TableError> {
-        let mut known: Conversation = self.get(conversation).await?;
-        let (mut round, mut unanswered) = (self.store.backoff(), None);
-        loop {
-            if !known.is_open() && origin.is_none() {
-                return Ok(Changed::Closed);
+/// Adds a message to an open conversation, unless `origin` has added one before.
+///
+/// # Errors
+/// [`TableError::Missing`] where there is no such conversation.
+pub async fn add_message(
+    table: &Table,
+    conversation: ConversationId,
+    id: MessageId,
+    new: &NewMessage,
+    origin: Option<Uuid>,
+    now: Timestamp,
+) -> Result<Changed<Message>, TableError> {
+    let mut known: Conversation = table.get(conversation).await?;
+    let (mut round, mut unanswered) = (table.store.backoff(), None);
+    loop {
+        if !known.is_open() && origin.is_none() {
+            return Ok(Changed::Closed);
+        }
+        if !known.has_room_for(&new.text) {
+            // An earlier execution of the same request may have added it.
+            let said = said_by(table, origin).await?.map(|place| new.message(id, conversation, place, now));
+            return Ok(said.map_or(Changed::Full, Changed::Done));
+        }
+        let place = known.chat_count;
+        let message = new.message(id, conversation, place, now);
+        let mut transaction = Transaction::of_request(table);
+        transaction.once(origin, message.id.0, now);
+        transaction.say(&known, &message, None)?;
+        let lost = LostAnswer::default();
+        known = match transaction.commit_once(&lost).await {
+            Ok(()) => return Ok(Changed::Done(message)),
+            Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
+                let place = ordinal(made_id(&marker)?);
+                return Ok(Changed::Done(new.message(id, conversation, place, now)));
             }
-            if !known.has_room_for(&new.text) {
-                // An earlier execution of the same request may have added it.
-                let said = self.said_by(origin).await?.map(|place| new.message(id, conversation, place, now));
-                return Ok(said.map_or(Changed::Full, Changed::Done));
+            Err(Cancelled::Condition(_, stands)) if !round.is_over() => from_item(stands.ok_or(TableError::Missing)?)?,
+            Err(Cancelled::Condition(..)) => {
+                return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
             }
-            let place = known.chat_count;
-            let message = new.message(id, conversation, place, now);
-            let mut transaction = Transaction::new(self);
-            if let Some(origin) = origin {
-                transaction.made_by(origin, message.id.0, now);
-            }
-            transaction.say(&known, &message, None)?;
-            let lost = LostAnswer::default();
-            known = match self.store.transact_once(&transaction.writes, &lost).await {
-                Ok(()) => return Ok(Changed::Done(message)),
-                Err(Cancelled::Condition(0, Some(marker))) if origin.is_some() => {
-                    let place = ordinal(made_id(&marker)?);
-                    return Ok(Changed::Done(new.message(id, conversation, place, now)));
-                }
-                Err(Cancelled::Condition(_, stands)) if !round.is_over() => {
-                    from_item(stands.ok_or(TableError::Missing)?)?
-                }
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
-                }
-                // What was in the way has added a message: another one in its place would only be in the way of others.
-                Err(Cancelled::Conflict(_)) if round.wait().await => self.get(conversation).await?,
-                Err(cancelled) => return Err(cancelled.into()),
-            };
-            if lost.happened() {
-                unanswered = Some(message);
-            }
-            // Once another message could come next, an attempt whose answer was lost is decided.
-            if let Some(message) = unanswered.take_if(|message| known.chat_count > ordinal(message.id.0))
-                && self.is_said(&message).await?
-            {
-                return Ok(Changed::Done(message));
-            }
-            if !known.is_open() {
-                return Ok(Changed::Closed);
-            }
+            // What was in the way has added a message: another one in its place would only be in the way of others.
+            Err(Cancelled::Conflict(_)) if round.wait().await => table.get(conversation).await?,
+            Err(cancelled) => return Err(cancelled.into()),
+        };
+        if lost.happened() {
+            unanswered = Some(message);
+        }
+        // Once another message could come next, an attempt whose answer was lost is decided.
+        if let Some(message) = unanswered.take_if(|message| known.chat_count > ordinal(message.id.0))
+            && is_said(table, &message).await?
+        {
+            return Ok(Changed::Done(message));
+        }
+        if !known.is_open() {
+            return Ok(Changed::Closed);
         }
     }
+}
 
-    /// The place of the message that `origin` has added, if it has.
-    async fn said_by(&self, origin: Option<Uuid>) -> Result<Option<u64>, TableError> {
-        let Some(origin) = origin else { return Ok(None) };
-        let marker = self.store.get(&made_by(&self.tenant, origin)).await?;
-        marker.map(|marker| made_id(&marker).map(ordinal)).transpose()
+/// The place of the message that `origin` has added, if it has.
+async fn said_by(table: &Table, origin: Option<Uuid>) -> Result<Option<u64>, TableError> {
+    let Some(origin) = origin else { return Ok(None) };
+    let marker = table.store.get(&made_by(&table.tenant, origin)).await?;
+    marker.map(|marker| made_id(&marker).map(ordinal)).transpose()
+}
+
+/// Whether this very message is stored at its place.
+async fn is_said(table: &Table, message: &Message) -> Result<bool, TableError> {
+    let stored = table.store.get(&table.key::<Message>((message.conversation_id, ordinal(message.id.0)))).await?;
+    Ok(stored.is_some_and(|stored| has_id(&stored, Some(message.id.0))))
+}
+
+/// A conversation and a page of its messages, read at the same time.
+///
+/// # Errors
+/// [`TableError::Missing`] where there is no such conversation.
+pub async fn transcribed(table: &Table, id: ConversationId, query: &PageQuery) -> Result<Transcribed, TableError> {
+    let first = query.offset();
+    let first = Message::key(&table.tenant, (id, first));
+    let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
+    let (conversation, messages) =
+        futures_util::join!(table.get::<Conversation>(id), messages(table, &first, Some(size)));
+    let (conversation, mut messages) = (conversation?, messages?);
+    let left = conversation.chat_count.saturating_sub(query.offset());
+    messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+    let transcript = query.of(messages, conversation.chat_count);
+    Ok(Transcribed { conversation, transcript })
+}
+
+/// A page of the conversations with a contact.
+///
+/// # Errors
+/// [`TableError::Missing`] where there is no such contact.
+pub async fn with_contact(
+    table: &Table,
+    contact: ContactId,
+    page: PageQuery,
+) -> Result<Page<Conversation>, TableError> {
+    let of_it = Term::of("contact_id", &contact).map(Term::sparse);
+    let query = ListQuery::new(page, of_it.into_iter().collect());
+    // Not `try_join!`: the cost of a request must not depend on whether the contact exists.
+    let (contact, page) = futures_util::join!(table.get::<Contact>(contact), table.list((), &query));
+    contact.and(page)
+}
+
+/// All messages of a conversation.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn transcript(table: &Table, id: ConversationId) -> Result<Vec<Message>, TableError> {
+    messages(table, &Message::key(&table.tenant, (id, 0)), None).await
+}
+
+/// The message `id` of a conversation.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn message(
+    table: &Table,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<Option<Message>, TableError> {
+    let first = Message::key(&table.tenant, (conversation, ordinal(id.0)));
+    Ok(messages(table, &first, Some(1)).await?.pop().filter(|message| message.id == id))
+}
+
+async fn messages(table: &Table, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
+    let mut lost = BTreeSet::new();
+    loop {
+        let stored: Vec<StoredMessage> = table.store.query_records(&first.pk, (&first.sk, None), limit).await?.records;
+        let mut named: BTreeSet<TextOf> = stored.iter().filter_map(StoredMessage::text_of).collect();
+        let texts = campaign::texts(table, &named).await?;
+        named.retain(|of| !texts.contains_key(of));
+        if named.is_subset(&lost) {
+            return Ok(stored.into_iter().map(|message| message.message(&texts)).collect());
+        }
+        // The campaign was removed just now. Before its text went, its messages have got it themselves.
+        lost = named;
     }
+}
 
-    /// Whether this very message is stored at its place.
-    async fn is_said(&self, message: &Message) -> Result<bool, TableError> {
-        let stored = self.store.get(&self.key::<Message>((message.conversation_id, ordinal(message.id.0)))).await?;
-        Ok(stored.is_some_and(|stored| has_id(&stored, Some(message.id.0))))
-    }
+/// The messages of a run in a conversation, with the versions of their texts.
+pub(crate) async fn said_in(
+    table: &Table,
+    conversation: ConversationId,
+    run: RunId,
+) -> Result<Vec<((ConversationId, u64), u32)>, TableError> {
+    let first = Message::key(&table.tenant, (conversation, 0));
+    let stored: Vec<StoredMessage> = table.store.query_records(&first.pk, (&first.sk, None), None).await?.records;
+    let of_run = stored.into_iter().filter(|message| message.text_of == Some(run));
+    Ok(of_run.map(|message| ((conversation, ordinal(message.id.0)), message.text_version)).collect())
+}
 
-    /// A conversation and a page of its messages, read at the same time.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such conversation.
-    pub async fn transcribed(&self, id: ConversationId, query: &PageQuery) -> Result<Transcribed, TableError> {
-        let first = query.offset();
-        let first = Message::key(&self.tenant, (id, first));
-        let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
-        let (conversation, messages) =
-            futures_util::join!(self.get::<Conversation>(id), self.messages(&first, Some(size)));
-        let (conversation, mut messages) = (conversation?, messages?);
-        let left = conversation.chat_count.saturating_sub(query.offset());
-        messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-        let transcript = query.of(messages, conversation.chat_count);
-        Ok(Transcribed { conversation, transcript })
-    }
+/// Puts the text of a run into the message at this place, where that only names it.
+pub(crate) async fn keep_text(
+    table: &Table,
+    at: (ConversationId, u64),
+    run: RunId,
+    said: String,
+) -> Result<(), TableError> {
+    let values = values([(":text", text(said)), (":run", text(run))]);
+    let expression = "SET #text = :text REMOVE text_of, text_version";
+    // Or it has its text, or is gone.
+    was_done(table.store.update(&table.key::<Message>(at), expression, Some("text_of = :run"), &values).await).map(drop)
+}
 
-    /// A page of the conversations with a contact.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is no such contact.
-    pub async fn conversations_with(
-        &self,
-        contact: ContactId,
-        page: PageQuery,
-    ) -> Result<Page<Conversation>, TableError> {
-        let of_it = Term::of("contact_id", &contact).map(Term::sparse);
-        let query = ListQuery::new(page, of_it.into_iter().collect());
-        // Not `try_join!`: the cost of a request must not depend on whether the contact exists.
-        let (contact, page) = futures_util::join!(self.get::<Contact>(contact), self.list((), &query));
-        contact.and(page)
-    }
-
-    /// All messages of a conversation.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn transcript(&self, id: ConversationId) -> Result<Vec<Message>, TableError> {
-        self.messages(&Message::key(&self.tenant, (id, 0)), None).await
-    }
-
-    /// The message `id` of a conversation.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn message(&self, conversation: ConversationId, id: MessageId) -> Result<Option<Message>, TableError> {
-        let first = Message::key(&self.tenant, (conversation, ordinal(id.0)));
-        Ok(self.messages(&first, Some(1)).await?.pop().filter(|message| message.id == id))
-    }
-
-    async fn messages(&self, first: &Key, limit: Option<usize>) -> Result<Vec<Message>, TableError> {
-        let mut lost = BTreeSet::new();
-        loop {
-            let stored: Vec<StoredMessage> =
-                self.store.query_records(&first.pk, (&first.sk, None), limit).await?.records;
-            let mut named: BTreeSet<TextOf> = stored.iter().filter_map(StoredMessage::text_of).collect();
-            let texts = self.campaign_texts(&named).await?;
-            named.retain(|of| !texts.contains_key(of));
-            if named.is_subset(&lost) {
-                return Ok(stored.into_iter().map(|message| message.message(&texts)).collect());
+/// The newest open conversation with `contact` through `widget`, if it has room for `message`.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn open_thread(
+    table: &Table,
+    widget: WidgetId,
+    contact: ContactId,
+    message: &str,
+) -> Result<Option<Conversation>, TableError> {
+    let partition = thread(&table.tenant, widget, contact, ConversationId(Uuid::nil())).pk;
+    let mut before: Option<ConversationId> = None;
+    for _ in 0..MOST_CLOSED {
+        let before_it = before.map(|id| id.to_string());
+        let Some(pointer) = table.store.last(&partition, before_it.as_deref()).await? else { return Ok(None) };
+        let id = ConversationId(made_id(&pointer)?);
+        match table.find::<Conversation>(id).await? {
+            Some(newest) if newest.is_open() => {
+                return Ok(Some(newest).filter(|newest| newest.has_room_for(message)));
             }
-            // The campaign was removed just now. Before its text went, its messages have got it themselves.
-            lost = named;
+            // The stream has not yet removed its pointer.
+            _ => before = Some(id),
         }
     }
+    Ok(None)
+}
 
-    /// The messages of a run in a conversation, with the versions of their texts.
-    pub(crate) async fn said_in(
-        &self,
-        conversation: ConversationId,
-        run: RunId,
-    ) -> Result<Vec<((ConversationId, u64), u32)>, TableError> {
-        let first = Message::key(&self.tenant, (conversation, 0));
-        let stored: Vec<StoredMessage> = self.store.query_records(&first.pk, (&first.sk, None), None).await?.records;
-        let of_run = stored.into_iter().filter(|message| message.text_of == Some(run));
-        Ok(of_run.map(|message| ((conversation, ordinal(message.id.0)), message.text_version)).collect())
+/// The same for each of some contacts, where it finds one. The conversations are read together.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn open_threads(
+    table: &Table,
+    widget: WidgetId,
+    contacts: &[ContactId],
+    message: &str,
+) -> Result<HashMap<ContactId, Conversation>, TableError> {
+    let newest = contacts.iter().map(async |contact| {
+        let partition = thread(&table.tenant, widget, *contact, ConversationId(Uuid::nil())).pk;
+        let pointer = table.store.last(&partition, None).await?;
+        Ok::<_, TableError>(
+            pointer.map(|pointer| made_id(&pointer)).transpose()?.map(|id| (*contact, ConversationId(id))),
+        )
+    });
+    let newest: Vec<_> = try_join_all(newest.collect::<Vec<_>>()).await?.into_iter().flatten().collect();
+    let found = table.get_each::<Conversation>(&newest.iter().map(|(_, id)| *id).collect()).await?;
+    let found: HashMap<_, _> = found.into_iter().map(|conversation| (conversation.id, conversation)).collect();
+    let mut threads = HashMap::new();
+    for (contact, id) in newest {
+        let thread = match found.get(&id) {
+            Some(newest) if newest.is_open() => Some(newest.clone()).filter(|newest| newest.has_room_for(message)),
+            // The stream has not yet removed its pointer, and an older one may be open.
+            _ => open_thread(table, widget, contact, message).await?,
+        };
+        threads.extend(thread.map(|thread| (contact, thread)));
     }
+    Ok(threads)
+}
 
-    /// Puts the text of a run into the message at this place, where that only names it.
-    pub(crate) async fn keep_text(
-        &self,
-        at: (ConversationId, u64),
-        run: RunId,
-        said: String,
-    ) -> Result<(), TableError> {
-        let values = values([(":text", text(said)), (":run", text(run))]);
-        let expression = "SET #text = :text REMOVE text_of, text_version";
-        match self.store.update(&self.key::<Message>(at), expression, Some("text_of = :run"), &values).await {
-            // It has its text, or is gone.
-            Ok(_) | Err(Cancelled::Condition(..)) => Ok(()),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    /// The newest open conversation with `contact` through `widget`, if it has room for `message`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn open_thread(
-        &self,
-        widget: WidgetId,
-        contact: ContactId,
-        message: &str,
-    ) -> Result<Option<Conversation>, TableError> {
-        let partition = thread(&self.tenant, widget, contact, ConversationId(Uuid::nil())).pk;
-        let mut before: Option<ConversationId> = None;
-        for _ in 0..MOST_CLOSED {
-            let before_it = before.map(|id| id.to_string());
-            let Some(pointer) = self.store.last(&partition, before_it.as_deref()).await? else { return Ok(None) };
-            let id = ConversationId(made_id(&pointer)?);
-            match self.find::<Conversation>(id).await? {
-                Some(newest) if newest.is_open() => {
-                    return Ok(Some(newest).filter(|newest| newest.has_room_for(message)));
-                }
-                // The stream has not yet removed its pointer.
-                _ => before = Some(id),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The same for each of some contacts, where it finds one. The conversations are read together.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn open_threads(
-        &self,
-        widget: WidgetId,
-        contacts: &[ContactId],
-        message: &str,
-    ) -> Result<HashMap<ContactId, Conversation>, TableError> {
-        let newest = contacts.iter().map(async |contact| {
-            let partition = thread(&self.tenant, widget, *contact, ConversationId(Uuid::nil())).pk;
-            let pointer = self.store.last(&partition, None).await?;
-            Ok::<_, TableError>(
-                pointer.map(|pointer| made_id(&pointer)).transpose()?.map(|id| (*contact, ConversationId(id))),
-            )
-        });
-        let newest: Vec<_> = try_join_all(newest.collect::<Vec<_>>()).await?.into_iter().flatten().collect();
-        let found = self.get_each::<Conversation>(&newest.iter().map(|(_, id)| *id).collect()).await?;
-        let found: HashMap<_, _> = found.into_iter().map(|conversation| (conversation.id, conversation)).collect();
-        let mut threads = HashMap::new();
-        for (contact, id) in newest {
-            let thread = match found.get(&id) {
-                Some(newest) if newest.is_open() => Some(newest.clone()).filter(|newest| newest.has_room_for(message)),
-                // The stream has not yet removed its pointer, and an older one may be open.
-                _ => self.open_thread(widget, contact, message).await?,
-            };
-            threads.extend(thread.map(|thread| (contact, thread)));
-        }
-        Ok(threads)
-    }
-
-    /// Removes the pointers to conversations that are closed.
-    ///
-    /// # Errors
-    /// [`TableError`]: some may have been removed.
-    pub async fn forget_threads(&self, closed: impl Iterator<Item = &Conversation> + Send) -> Result<(), TableError> {
-        let pointers: Vec<Key> = closed.flat_map(|closed| closed.pointers(&self.tenant)).collect();
-        self.store.delete_all(&pointers).await
-    }
+/// Removes the pointers to conversations that are closed.
+///
+/// # Errors
+/// [`TableError`]: some may have been removed.
+pub async fn forget_threads(
+    table: &Table,
+    closed: impl Iterator<Item = &Conversation> + Send,
+) -> Result<(), TableError> {
+    let pointers: Vec<Key> = closed.flat_map(|closed| closed.pointers(&table.tenant)).collect();
+    table.store.delete_all(&pointers).await
 }

@@ -13,6 +13,7 @@ use crate::input::{Between, Issues, Location, Parse, Raw, member, reject, words}
 use crate::records::datasource::{DatasourceFile, DatasourceType};
 use crate::request::claim::MARKED;
 use crate::request::error::{Error, Result};
+use crate::table::version::Version;
 use crate::values::id::OrgId;
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -117,6 +118,7 @@ fn blank(ds_type: DatasourceType, size_bytes: i64) -> DatasourceFile {
         org_id: nobody.into(),
         created_at: never,
         updated_at: never,
+        version: Version::default(),
     }
 }
 

@@ -1,9 +1,19 @@
 //! The health of an endpoint: what its circuit breaker needs to know.
 
+mod storage;
+
+pub use storage::{drain_later, keep, look_later, of, resetting, stop_draining};
+
 use serde::{Deserialize, Serialize};
 
 use super::Attempt;
+use crate::records::due::Due;
+use crate::table::keys::Key;
+use crate::table::single::Versioned;
+use crate::table::stored::{Single, Stored};
+use crate::table::version::Version;
 use crate::values::id::EndpointId;
+use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// Failures in a row that open the circuit of an endpoint.
@@ -23,10 +33,12 @@ pub struct EndpointHealth {
     /// Failures in a row.
     pub failures: u64,
     /// When the first of them was.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
     /// Whether its last answer was slow.
     pub slow: bool,
     /// When a delivery was last deferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_at: Option<Timestamp>,
     /// Whether it is a widget's connector and no webhook. A delivery tells this too, but there may be none.
     #[serde(default)]
@@ -34,14 +46,56 @@ pub struct EndpointHealth {
     /// Whether the index has shown nothing more for it, so that the next drain looks at the deliveries themselves, and is the last.
     #[serde(default)]
     pub looked: bool,
+    /// When the tick drains it next; `None` where nothing is deferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    /// When its owner has closed the circuit last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<Timestamp>,
+    /// How often it has changed.
+    #[serde(flatten)]
+    pub version: Version,
 }
 
-crate::single!(EndpointHealth, EndpointId, |id| format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH");
+impl Stored for EndpointHealth {
+    type Id = EndpointId;
+
+    fn key(tenant: &Tenant, id: EndpointId) -> Key {
+        Key::of(tenant, format_args!("ENDPOINT_HEALTH#{id}"), "ENDPOINT_HEALTH")
+    }
+
+    fn due_partition(&self, id: EndpointId) -> Option<String> {
+        self.due_at.map(|_| Due::Endpoint.partition(id.0))
+    }
+}
+
+impl Single for EndpointHealth {}
+
+impl Versioned for EndpointHealth {
+    fn version(&self) -> Version {
+        self.version
+    }
+
+    fn set_version(&mut self, version: Version) {
+        self.version = version;
+    }
+}
 
 impl EndpointHealth {
     /// A healthy endpoint.
-    pub const fn healthy(id: EndpointId) -> Self {
-        Self { id, failures: 0, failing_since: None, slow: false, deferred_at: None, connector: false, looked: false }
+    pub fn healthy(id: EndpointId) -> Self {
+        Self {
+            id,
+            failures: 0,
+            failing_since: None,
+            slow: false,
+            deferred_at: None,
+            connector: false,
+            looked: false,
+            due_at: None,
+            reset_at: None,
+            version: Version::default(),
+        }
     }
 
     /// Whether nothing is wrong with it.
@@ -74,14 +128,24 @@ impl EndpointHealth {
     pub fn with(&self, observed: &Observed) -> Self {
         let earlier = if observed.succeeded { Self::healthy(self.id) } else { self.clone() };
         Self {
-            id: self.id,
             failures: earlier.failures + observed.failures,
             failing_since: earlier.failing_since.or(observed.failing_since),
             slow: observed.slow.unwrap_or(self.slow),
             deferred_at: observed.deferred_at.or(self.deferred_at),
-            connector: self.connector,
             looked: self.looked && observed.deferred_at.is_none(),
+            ..self.clone()
         }
+    }
+
+    /// This health, with what was observed of the endpoint whose address was read at `read_at`; the tick is to drain it. Where the circuit was closed
+    /// after that, the address was another one, and only a deferral counts.
+    #[must_use]
+    pub fn after(&self, observed: &Observed, read_at: Timestamp, now: Timestamp) -> Self {
+        let deferral = Observed { deferred_at: observed.deferred_at, ..Observed::default() };
+        let is_of_now = self.reset_at.is_none_or(|reset_at| reset_at <= read_at);
+        // A drain that only looks once more may be an hour away.
+        let due_at = self.due_at.filter(|_| observed.deferred_at.is_none()).or(Some(now));
+        Self { due_at, ..self.with(if is_of_now { observed } else { &deferral }) }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::table::item::{Item, key_of, number, readable, values};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, filter_section_of_volume, filter_volume, row_of};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
-use crate::table::version::version;
 use crate::table::stored::Listed;
+use crate::table::version::version;
 use crate::values::id::SPREAD;
 use crate::values::time::Timestamp;
 
@@ -116,9 +116,7 @@ impl Table {
             for (key, terms) in std::mem::replace(&mut present, later) {
                 moved.entry(key).and_modify(|row| row.had.push(terms));
             }
-            if !round.wait().await {
-                return Err(TableError::Unavailable("others kept changing a row".into()));
-            }
+            round.again("a row").await?;
         }
     }
 
@@ -209,10 +207,7 @@ impl Table {
                     return self.expire_if_empty(section, &counts, now).await;
                 }
                 // The same change is being followed elsewhere, because it came twice.
-                Err(Cancelled::Condition(..)) if round.wait().await => {}
-                Err(Cancelled::Condition(..)) => {
-                    return Err(TableError::Unavailable("others kept changing a filter".into()));
-                }
+                Err(Cancelled::Condition(..)) => round.again("a filter").await?,
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }

@@ -1,0 +1,162 @@
+//! The body of an event. It is made for each attempt from what is stored then. Only the contact may have changed in between: a copy of all that with
+//! every delivery would cost each contact of a campaign more writes.
+
+use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
+
+use crate::delivery::endpoint::Endpoint;
+use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, RequestedData, TestData};
+use crate::delivery::outbox::Outbox;
+use crate::records::campaign::{self, Campaign, CampaignContact, CampaignStatus, CampaignText, ContactStatus, TextOf};
+use crate::records::contact::Contact;
+use crate::records::conversation::{self, Conversation, Message};
+use crate::records::delivery::{Delivery, DeliveryState, Subject};
+use crate::request::error::Error;
+use crate::table::{Table, TableError};
+use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
+use crate::values::time::Timestamp;
+
+/// Why a delivery is not sent.
+pub(super) enum Unsent {
+    /// It cannot be sent.
+    Impossible(&'static str),
+    /// It must not be sent any more.
+    Stopped(&'static str),
+    /// Its campaign is paused.
+    Paused(CampaignId),
+    /// The window of its campaign opens at this time.
+    WindowClosed(Timestamp),
+    /// This process has no room for its body now.
+    Postponed,
+    /// Something has failed that does not depend on the delivery.
+    Failed(Error),
+}
+
+impl From<Error> for Unsent {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<TableError> for Unsent {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A body, with its share of the memory.
+pub(super) struct Body<'a> {
+    pub text: String,
+    pub share: Option<SemaphorePermit<'a>>,
+}
+
+/// How long a delivery waits for its share of what the process has: the stream has others behind it, the tick works for a while.
+pub(super) const fn patience(was: &Delivery) -> Duration {
+    Duration::from_secs(if matches!(was.state, DeliveryState::Ready) { 2 } else { 30 })
+}
+
+fn print(was: &Delivery, data: EventData<'_>) -> Result<Body<'static>, Unsent> {
+    let text = serde_json::to_string(&Event::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(Body { text, share: None })
+}
+
+impl Outbox<'_> {
+    /// The body of a delivery.
+    pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body<'_>, Unsent> {
+        match was.subject() {
+            Some(Subject::Test) => print(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
+            Some(Subject::Closed(id)) => self.closed(&endpoint.table, was, id).await,
+            Some(Subject::Campaign(id)) => self.of_campaign(endpoint, was, id).await,
+            Some(Subject::Requested(id)) => requested(endpoint, was, id).await,
+            None => Err(Error::Internal("a delivery of nothing".into()).into()),
+        }
+    }
+
+    /// About a closed conversation, which never changes, so the delivery needs no copy of it.
+    async fn closed(&self, table: &Table, was: &Delivery, id: ConversationId) -> Result<Body<'_>, Unsent> {
+        let conversation = table.find::<Conversation>(id).await?;
+        let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
+        let share = self.bounds.body(&conversation, patience(was)).await.ok_or(Unsent::Postponed)?;
+        let transcript = conversation::transcript(table, id).await?;
+        let body = print(was, EventData::Conversation(ConversationData::of(&conversation, &transcript)))?;
+        Ok(Body { share: Some(share), ..body })
+    }
+
+    /// What a contact of a campaign gets.
+    async fn of_campaign(
+        &self,
+        endpoint: &Endpoint,
+        was: &Delivery,
+        id: CampaignContactId,
+    ) -> Result<Body<'_>, Unsent> {
+        let table = &endpoint.table;
+        let deleted = || Unsent::Stopped("deleted before it was sent");
+        let (campaign, member) =
+            futures_util::try_join!(campaign::of_delivery(table, was), table.find::<CampaignContact>(id))?;
+        let (campaign, member) = campaign.zip(member).ok_or_else(deleted)?;
+        if member.clone().seen_in(&campaign).status != ContactStatus::Queued {
+            return Err(Unsent::Stopped("cancelled before it was sent"));
+        }
+        if campaign.status == CampaignStatus::Paused {
+            return Err(Unsent::Paused(campaign.id));
+        }
+        let schedule = campaign.schedule().filter(|schedule| !schedule.is_open(self.now()));
+        if let Some(opens) = schedule.and_then(|schedule| schedule.opens(self.now())) {
+            return Err(Unsent::WindowClosed(opens));
+        }
+        let contact = table.find::<Contact>(member.contact_id).await?;
+        let contact = contact.ok_or(Unsent::Impossible("the contact is gone"))?;
+        let said = self.campaign_text(table, &campaign, was).await?;
+        let CampaignText { text, assistant_id, .. } = said.ok_or_else(deleted)?;
+        let campaign = Campaign { message: text, assistant_id, ..campaign };
+        let widget = WidgetId(endpoint.id.0);
+        print(was, EventData::Campaign(CampaignData::of(&campaign, widget, &member, &contact, was.message_id)))
+    }
+
+    /// What the campaign of a delivery said when it was made, which is read once for all its contacts; `None` where the campaign is gone.
+    async fn campaign_text(
+        &self,
+        table: &Table,
+        campaign: &Campaign,
+        was: &Delivery,
+    ) -> Result<Option<CampaignText>, TableError> {
+        let of = (table.tenant.org(), TextOf { run: campaign.id.run(), version: was.text_version });
+        let mut texts = self.texts.lock().await;
+        if let Some(said) = texts.get(&of) {
+            return Ok(Some(said.clone()));
+        }
+        let said = campaign::text_of_version(table, campaign, was.text_version).await?;
+        let said = said.filter(|said| said.text.is_some() || was.message_id.is_none());
+        texts.extend(said.clone().map(|said| (of, said)));
+        Ok(said)
+    }
+}
+
+/// A single message or call.
+async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> Result<Body<'static>, Unsent> {
+    let table = &endpoint.table;
+    let (conversation, contact, message) =
+        futures_util::try_join!(table.find::<Conversation>(id), contact_of(table, was), message_of(table, was))?;
+    let conversation = conversation.filter(|_| message.is_some() == was.message_id.is_some());
+    let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
+    let contact = contact.ok_or(Unsent::Impossible("the contact is gone"))?;
+    let (widget, to) = (WidgetId(endpoint.id.0), (contact, was.to.clone()));
+    print(was, EventData::Requested(RequestedData::of(widget, &conversation, to, message.as_ref())))
+}
+
+/// The contact that a single message or call is for.
+async fn contact_of(table: &Table, delivery: &Delivery) -> Result<Option<Contact>, TableError> {
+    match delivery.contact_id {
+        Some(id) => table.find(id).await,
+        None => Ok(None),
+    }
+}
+
+/// The message that is delivered.
+async fn message_of(table: &Table, delivery: &Delivery) -> Result<Option<Message>, TableError> {
+    match delivery.conversation_id.zip(delivery.message_id) {
+        Some((conversation, id)) => conversation::message(table, conversation, id).await,
+        None => Ok(None),
+    }
+}

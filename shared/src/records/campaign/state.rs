@@ -1,0 +1,403 @@
+//! The phases of a campaign, and how it changes from one to the next: by the commands of callers, and by the steps of the function that sends it. Nothing
+//! here reads or writes the table. The dispatch and the deliveries look at the campaign before they send, so a command is one write of the campaign alone,
+//! however many contacts it has.
+
+use super::{Campaign, CampaignStatus, Counts};
+use crate::input::Location;
+use crate::request::error::Error;
+use crate::table::declaration::Declared as _;
+use crate::values::time::Timestamp;
+
+/// What a campaign does. The attributes `status` and `due_at` store it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It is not enabled, or has no time at which it is sent.
+    NotStarted,
+    /// Its next execution, or the rest of one, begins at `at`.
+    Waiting {
+        /// The time.
+        at: Timestamp,
+    },
+    /// The next tick sends it.
+    Queued {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A function has a lease and sends it.
+    Sending {
+        /// When the lease expires. It also names the lease.
+        lease: Timestamp,
+    },
+    /// All contacts of the execution were dispatched; deliveries may not have ended.
+    Dispatched,
+    /// Nothing is sent until it is resumed.
+    Paused,
+    /// What was queued is never sent.
+    Cancelled,
+    /// Nothing is left to send.
+    Completed,
+}
+
+/// What a caller asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Stop it: what is queued is never sent.
+    Cancel,
+    /// Stop it until it is resumed.
+    Pause,
+    /// Continue it after a pause.
+    Resume,
+    /// Queue the failed contacts again.
+    Retry,
+}
+
+/// What the function does that sends a campaign. A step with a `lease` is made only while that lease is the campaign's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Take a lease until `until`, if the campaign is due.
+    Lease {
+        /// When the lease expires.
+        until: Timestamp,
+    },
+    /// Save the place of the next contact, and renew the lease until `until`.
+    Renew {
+        /// The present lease.
+        lease: Timestamp,
+        /// The place.
+        next: u32,
+        /// When the new lease expires.
+        until: Timestamp,
+    },
+    /// End the lease before it expires: the campaign is due at once.
+    Release {
+        /// The present lease.
+        lease: Timestamp,
+    },
+    /// The time window has closed: the rest of the contacts wait until it `opens`.
+    Interrupt {
+        /// The present lease.
+        lease: Timestamp,
+        /// When the window opens.
+        opens: Timestamp,
+    },
+    /// All contacts of the execution were dispatched.
+    Finish {
+        /// The present lease.
+        lease: Timestamp,
+    },
+    /// No contact is queued any more in this round.
+    Complete {
+        /// The round.
+        round: u32,
+    },
+}
+
+/// Why a campaign refuses a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is cancelled.
+    Cancelled,
+    /// It has nothing left to send.
+    NothingLeft,
+    /// It is being sent.
+    InProgress,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let (kind, message) = match refusal {
+            Refusal::Cancelled => ("campaign_cancelled", "The campaign is cancelled"),
+            Refusal::NothingLeft => ("campaign_completed", "The campaign has nothing left to send"),
+            Refusal::InProgress => ("campaign_in_progress", "The campaign is being sent"),
+        };
+        Campaign::conflict(kind, message)
+    }
+}
+
+/// What has become of a campaign's contacts, as far as a command depends on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Standing {
+    /// How many are in each state.
+    pub counts: Counts,
+    /// How many were dispatched and have a delivery that has not ended.
+    pub dispatched: u64,
+}
+
+impl Campaign {
+    /// What it does.
+    pub fn phase(&self) -> Phase {
+        match (self.status, self.due_at) {
+            (CampaignStatus::NotStarted, _) => Phase::NotStarted,
+            (CampaignStatus::ToBeRun, at) => Phase::Waiting { at: at.unwrap_or(Timestamp::MAX) },
+            (CampaignStatus::Queued, at) => Phase::Queued { at: at.unwrap_or(Timestamp::MAX) },
+            (CampaignStatus::InProgress, Some(lease)) => Phase::Sending { lease },
+            (CampaignStatus::InProgress, None) => Phase::Dispatched,
+            (CampaignStatus::Paused, _) => Phase::Paused,
+            (CampaignStatus::Cancelled, _) => Phase::Cancelled,
+            (CampaignStatus::Completed, _) => Phase::Completed,
+        }
+    }
+
+    /// The one place that stores a phase.
+    fn enter(&mut self, phase: Phase) {
+        (self.status, self.due_at) = match phase {
+            Phase::NotStarted => (CampaignStatus::NotStarted, None),
+            Phase::Waiting { at } => (CampaignStatus::ToBeRun, Some(at)),
+            Phase::Queued { at } => (CampaignStatus::Queued, Some(at)),
+            Phase::Sending { lease } => (CampaignStatus::InProgress, Some(lease)),
+            Phase::Dispatched => (CampaignStatus::InProgress, None),
+            Phase::Paused => (CampaignStatus::Paused, None),
+            Phase::Cancelled => (CampaignStatus::Cancelled, None),
+            Phase::Completed => (CampaignStatus::Completed, None),
+        };
+    }
+
+    /// The campaign after a command, or why it refuses.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn on(mut self, command: Command, standing: Standing, now: Timestamp) -> Result<Self, Refusal> {
+        match command {
+            Command::Cancel => self.cancel(standing, now),
+            Command::Pause => self.pause(standing, now),
+            Command::Resume => self.resume(standing, now),
+            Command::Retry => self.retry(standing, now),
+        }?;
+        Ok(self)
+    }
+
+    /// The campaign after a step; none where it is not due, or where another function has the lease.
+    pub fn after(mut self, step: Step, now: Timestamp) -> Option<Self> {
+        let phase = self.phase();
+        match step {
+            Step::Lease { until } => {
+                let (Phase::Waiting { at: due } | Phase::Queued { at: due } | Phase::Sending { lease: due }) = phase
+                else {
+                    return None;
+                };
+                if now < due {
+                    return None;
+                }
+                // An execution ends with the contacts that there are when it begins.
+                self.until_place = self.until_place.or(Some(self.places()));
+                self.enter(Phase::Sending { lease: until });
+                self.touch(now);
+            }
+            Step::Complete { round } => {
+                if phase != Phase::Dispatched || self.round != round {
+                    return None;
+                }
+                self.enter(Phase::Completed);
+            }
+            Step::Renew { lease, .. }
+            | Step::Release { lease }
+            | Step::Interrupt { lease, .. }
+            | Step::Finish { lease }
+                if phase != (Phase::Sending { lease }) =>
+            {
+                return None;
+            }
+            Step::Renew { next, until, .. } => {
+                self.next_place = next;
+                self.enter(Phase::Sending { lease: until });
+            }
+            Step::Release { .. } => self.enter(Phase::Sending { lease: now }),
+            Step::Interrupt { opens, .. } => self.enter(Phase::Waiting { at: opens }),
+            Step::Finish { .. } => self.finish(now),
+        }
+        Some(self)
+    }
+
+    /// Ends an execution: waits for the next one, if there is one.
+    fn finish(&mut self, now: Timestamp) {
+        let until = self.until_place.take().unwrap_or_default();
+        let unscheduled = std::mem::take(&mut self.unscheduled);
+        let Some(schedule) = self.schedule() else { return self.enter(Phase::Dispatched) };
+        let next = match self.execution_at {
+            Some(next) if unscheduled => Some(next),
+            began => schedule.next(began.unwrap_or(now)),
+        };
+        self.last_run_at = next.map(|_| now).or(self.last_run_at);
+        match next {
+            Some(next) => {
+                (self.next_place, self.execution_at) = (until, Some(next.max(now)));
+                // One that was missed meanwhile is made up for at once.
+                let at = if next > now { next } else { schedule.opens(now).unwrap_or(now) };
+                self.enter(if self.enabled { Phase::Waiting { at } } else { Phase::NotStarted });
+            }
+            None if self.places() == until => {
+                (self.last_run_at, self.execution_at) = (Some(now), None);
+                self.enter(Phase::Dispatched);
+            }
+            // The last execution waits for the contacts that were added meanwhile.
+            None => {
+                self.next_place = until;
+                self.enter(Phase::Sending { lease: now });
+            }
+        }
+    }
+
+    /// It has so many places, of which the last ones are new.
+    pub(super) fn grow(&mut self, places: u32, now: Timestamp) {
+        self.counts.queued = u64::from(places);
+        self.touch(now);
+    }
+
+    /// The number of its places, including those of deleted contacts.
+    pub(super) fn places(&self) -> u32 {
+        u32::try_from(self.counts.queued).unwrap_or(u32::MAX)
+    }
+
+    /// It has no time any more at which it is sent.
+    pub(super) fn unschedule(&mut self) {
+        if self.phase() == Phase::Paused {
+            // Once there is a time again, what the pause held back is looked at.
+            self.rewind();
+        }
+        self.enter(Phase::NotStarted);
+    }
+
+    /// Stops it: what is queued is never sent.
+    fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+        if self.is_over(standing.counts) {
+            return Err(self.nothing_to_send());
+        }
+        self.stop(Phase::Cancelled, now);
+        Ok(())
+    }
+
+    /// Stops it until it is resumed.
+    fn pause(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+        if self.status == CampaignStatus::Paused {
+            return Ok(());
+        }
+        if self.is_over(standing.counts) {
+            return Err(self.nothing_to_send());
+        }
+        self.stop(Phase::Paused, now);
+        Ok(())
+    }
+
+    /// Continues it after a pause.
+    fn resume(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+        if self.status != CampaignStatus::Paused {
+            return if self.is_over(standing.counts) { Err(self.nothing_to_send()) } else { Ok(()) };
+        }
+        self.rewind();
+        if self.start_time.is_none() {
+            self.go_on(now, now);
+            return Ok(());
+        }
+        if self.execution_at.is_none() && !self.is_under_way() {
+            // It was paused before that time was stored.
+            self.plan(now);
+        }
+        self.wait(now);
+        Ok(())
+    }
+
+    /// Queues the failed contacts again.
+    fn retry(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+        match self.status {
+            CampaignStatus::Cancelled => return Err(self.nothing_to_send()),
+            CampaignStatus::Paused => return Err(Refusal::InProgress),
+            _ if standing.dispatched > 0 || self.is_under_way() => return Err(Refusal::InProgress),
+            // What was added since the last execution waits for the next one.
+            _ if standing.counts.queued > 0 && !self.waits() => return Err(Refusal::InProgress),
+            _ if standing.counts.failed == 0 => {}
+            _ => {
+                self.round += 1;
+                self.rewind();
+                let schedule = self.schedule();
+                self.go_on(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left to send, and nothing ever will be without a retry.
+    fn is_over(&self, counts: Counts) -> bool {
+        let is_left = counts.queued > 0 || self.recurs() || self.waits();
+        matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || !is_left
+    }
+
+    /// Whether it waits for its time, or for somebody who enables or resumes it.
+    pub(super) fn waits(&self) -> bool {
+        let waiting = [CampaignStatus::NotStarted, CampaignStatus::ToBeRun, CampaignStatus::Paused];
+        self.start_time.is_some() && waiting.contains(&self.status)
+    }
+
+    /// Continues what is under way at `at`: at once, or when its window opens.
+    fn go_on(&mut self, at: Timestamp, now: Timestamp) {
+        self.enter(if at == now { Phase::Queued { at } } else { Phase::Waiting { at } });
+        self.touch(now);
+    }
+
+    /// Begins again with its first contact: those before the last one dispatched may have a delivery that was parked, or have failed. What was
+    /// added since the last execution waits for the next one.
+    pub(super) fn rewind(&mut self) {
+        if self.next_place == 0 && self.until_place.is_none() {
+            return;
+        }
+        self.unscheduled |= self.until_place.is_none();
+        self.until_place = self.until_place.or(Some(self.next_place));
+        self.next_place = 0;
+    }
+
+    /// Sets the time of its next execution anew, where its schedule has changed.
+    pub(super) fn plan(&mut self, now: Timestamp) {
+        let Some(schedule) = self.schedule() else { return };
+        let (under_way, has_run) = (self.is_under_way(), self.last_run_at.is_some_and(|last| schedule.start <= last));
+        // The current execution does not belong to the new schedule.
+        self.unscheduled = under_way;
+        let next = if under_way || has_run { schedule.next(now) } else { schedule.first(now) };
+        // Contacts queued for an execution which the new schedule no longer has are sent in one final execution.
+        let is_left = has_run && self.waits() && u64::from(self.next_place) < self.counts.queued;
+        let last = || schedule.opens(self.execution_at.unwrap_or(now).max(now)).filter(|_| is_left && !under_way);
+        self.execution_at = next.or_else(last);
+        if self.status != CampaignStatus::Paused {
+            self.wait(now);
+        }
+    }
+
+    /// Whether an execution has begun and has contacts left.
+    fn is_under_way(&self) -> bool {
+        self.until_place.is_some_and(|until| self.next_place < until)
+    }
+
+    /// Waits for what it does next: the rest of what is under way, or its next execution. One that was missed is made up for at once.
+    fn wait(&mut self, now: Timestamp) {
+        let Some(schedule) = self.schedule() else { return };
+        let under_way = self.is_under_way();
+        let next = if under_way {
+            schedule.opens(now.max(schedule.start))
+        } else {
+            (self.until_place, self.unscheduled) = (None, false);
+            self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) })
+        };
+        match next {
+            Some(_) if !self.enabled => self.stop(Phase::NotStarted, now),
+            Some(at) if under_way => self.go_on(at, now),
+            Some(at) => self.enter(Phase::Waiting { at }),
+            None => self.stop(Phase::Completed, now),
+        }
+        self.touch(now);
+    }
+
+    fn stop(&mut self, phase: Phase, now: Timestamp) {
+        self.enter(phase);
+        self.touch(now);
+    }
+
+    /// Why it sends nothing more.
+    pub(super) const fn nothing_to_send(&self) -> Refusal {
+        match self.status {
+            CampaignStatus::Cancelled => Refusal::Cancelled,
+            _ => Refusal::NothingLeft,
+        }
+    }
+
+    pub(super) fn conflict(kind: &'static str, message: &'static str) -> Error {
+        Error::Conflict { at: Location::path().name("campaign_id"), kind, message }
+    }
+}

@@ -1,0 +1,100 @@
+//! How the health of endpoints is kept, and which endpoints the tick is to drain.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{EndpointHealth, Observed};
+use crate::records::due::Due;
+use crate::table::item::{number, text, values};
+use crate::table::single::Change;
+use crate::table::transaction::Write;
+use crate::table::{Table, TableError};
+use crate::values::id::EndpointId;
+use crate::values::time::Timestamp;
+
+/// The health of `endpoint`.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn of(table: &Table, endpoint: EndpointId) -> Result<EndpointHealth, TableError> {
+    Ok(table.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::healthy(endpoint)))
+}
+
+/// Adds what was `observed` to the health of an endpoint, which was `seen`, and has the tick drain it. Returns the sum of all observations.
+/// `read_at` is when the observer read the endpoint's address.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn keep(
+    table: &Table,
+    seen: &EndpointHealth,
+    observed: &Observed,
+    read_at: Timestamp,
+    now: Timestamp,
+) -> Result<EndpointHealth, TableError> {
+    let healthy = EndpointHealth { connector: seen.connector, ..EndpointHealth::healthy(seen.id) };
+    let after = |stands: Option<&EndpointHealth>| Some(stands.unwrap_or(&healthy).after(observed, read_at, now));
+    match table.change_single(seen.id, Some(seen.clone()), after).await? {
+        Change::Made(kept) => Ok(kept),
+        Change::NotWanted(stands) => Ok(stands.unwrap_or(healthy)),
+    }
+}
+
+/// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address. Nobody reads its health before.
+pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: Timestamp) -> Write {
+    Write::Update {
+        key: table.key::<EndpointHealth>(endpoint),
+        expression: "SET id = :id, connector = :connector, due_pk = :due_pk, due_at = if_not_exists(due_at, :now), \
+            failures = :none, slow = :false, reset_at = :now REMOVE failing_since ADD version :one"
+            .into(),
+        condition: None,
+        values: values([
+            (":id", text(endpoint)),
+            (":connector", AttributeValue::Bool(connector)),
+            (":due_pk", text(Due::Endpoint.partition(endpoint.0))),
+            (":now", text(now)),
+            (":none", number(0)),
+            (":false", AttributeValue::Bool(false)),
+            (":one", number(1)),
+        ]),
+    }
+}
+
+/// Puts an endpoint behind all others that the tick is to drain.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn drain_later(table: &Table, seen: &EndpointHealth, now: Timestamp) -> Result<(), TableError> {
+    let later = |stands: Option<&EndpointHealth>| {
+        let due = stands.filter(|stands| stands.due_at.is_some_and(|due| due < now))?;
+        Some(EndpointHealth { due_at: Some(now), ..due.clone() })
+    };
+    table.change_single(seen.id, Some(seen.clone()), later).await.map(drop)
+}
+
+/// Has the tick drain an endpoint once more at `later`, and look at the deliveries themselves, unless a delivery was deferred since its health
+/// was `seen`.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn look_later(table: &Table, seen: &EndpointHealth, later: Timestamp) -> Result<(), TableError> {
+    let looked = |stands: Option<&EndpointHealth>| {
+        let due = stands.filter(|stands| stands.due_at.is_some() && stands.deferred_at == seen.deferred_at)?;
+        (!due.looked).then(|| EndpointHealth { due_at: Some(later), looked: true, ..due.clone() })
+    };
+    table.change_single(seen.id, Some(seen.clone()), looked).await.map(drop)
+}
+
+/// Takes an endpoint from those that the tick drains, unless a delivery was deferred since its health was `seen`. `forget` deletes its health.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn stop_draining(table: &Table, seen: &EndpointHealth, forget: bool) -> Result<(), TableError> {
+    if forget {
+        return table.remove_seen(seen.id, seen).await.map(drop);
+    }
+    let idle = |stands: Option<&EndpointHealth>| {
+        let due = stands.filter(|stands| stands.due_at.is_some() && stands.deferred_at == seen.deferred_at)?;
+        Some(EndpointHealth { due_at: None, ..due.clone() })
+    };
+    table.change_single(seen.id, Some(seen.clone()), idle).await.map(drop)
+}

@@ -1,0 +1,286 @@
+//! The stages of a delivery, and how each outcome leads from one to the next. Nothing here reads or writes the table.
+
+use uuid::Uuid;
+
+use super::{Attempt, Delivery, DeliveryState, SentBy};
+use crate::values::time::Timestamp;
+
+/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.
+const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+/// The most jitter, as a part of the delay that it is added to.
+const JITTER: f64 = 0.1;
+/// Seconds after which a ready delivery that was not sent is released.
+pub(crate) const UNSENT: i64 = 300;
+/// Seconds for which a delivery that has ended is kept.
+pub const KEPT: i64 = 30 * 86_400;
+/// The most attempts that a delivery lists.
+const LOG: usize = 20;
+/// The attempts without a result after which a delivery is given up.
+const MOST_UNCONFIRMED: u32 = 10;
+/// The releases after which a delivery may have crashed the processes that attempted it. One is due to any failure of the stream.
+const SUSPICIOUS_RELEASES: u32 = 2;
+
+/// What happens to a delivery next. The attributes `state`, `due_at`, `sent_by` and `next_attempt_at` store it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The stream sends it now. It is released at `due`, if the stream has not sent it by then.
+    Ready {
+        /// Deliveries of old versions have none.
+        due: Option<Timestamp>,
+    },
+    /// It is sent at `due`.
+    Waiting {
+        /// The time.
+        due: Timestamp,
+        /// Who sends it.
+        by: SentBy,
+    },
+    /// It waits for its campaign to be resumed.
+    Parked,
+    /// It has arrived.
+    Delivered,
+    /// It is given up.
+    Dead,
+}
+
+/// What has happened to a delivery.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// A request has asked for it once more.
+    AskedAgain {
+        /// The request.
+        by: Uuid,
+    },
+    /// Its campaign was resumed.
+    Resumed,
+    /// It was due: its time has come, or the stream has not sent it.
+    Released,
+    /// An attempt begins that leaves no other trace if it crashes the process.
+    Begun,
+    /// An attempt has a result.
+    Attempted {
+        /// The result.
+        attempt: Attempt,
+        /// Seconds for which the endpoint asks to wait.
+        retry_after: Option<i64>,
+        /// Who makes the next attempt.
+        retried_by: SentBy,
+        /// From 0 to 1.
+        jitter: f64,
+    },
+    /// It is left to the tick, without an attempt.
+    Deferred,
+    /// The attempt that has begun was not made.
+    NotAttempted,
+    /// The time window of its campaign is closed.
+    WindowClosed {
+        /// When it opens.
+        opens: Timestamp,
+    },
+    /// Its campaign is paused.
+    Paused,
+    /// It cannot be sent, or must not be sent any more.
+    GivenUp {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Delivery {
+    /// What happens to it next.
+    pub fn stage(&self) -> Stage {
+        match (self.state, self.due_at) {
+            (DeliveryState::Ready, due) => Stage::Ready { due },
+            (DeliveryState::Waiting, Some(due)) => Stage::Waiting { due, by: self.sent_by },
+            (DeliveryState::Waiting, None) => Stage::Parked,
+            (DeliveryState::Delivered, _) => Stage::Delivered,
+            (DeliveryState::Dead, _) => Stage::Dead,
+        }
+    }
+
+    /// The delivery after `outcome`.
+    #[must_use]
+    pub fn decide(self, outcome: Outcome, now: Timestamp) -> Self {
+        match outcome {
+            Outcome::AskedAgain { by } => {
+                Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }.made_ready(now)
+            }
+            Outcome::Resumed => self.made_ready(now),
+            Outcome::Released => {
+                let releases = if self.state == DeliveryState::Ready { self.releases + 1 } else { 0 };
+                Self { releases, ..self }.made_ready(now)
+            }
+            Outcome::Begun if self.unconfirmed >= MOST_UNCONFIRMED => self.given_up("no attempt came to an end", now),
+            Outcome::Begun => Self { unconfirmed: self.unconfirmed + 1, updated_at: now, ..self },
+            Outcome::Attempted { attempt, retry_after, retried_by, jitter } => {
+                self.attempted(attempt, (retry_after, retried_by, jitter), now)
+            }
+            Outcome::Deferred => Self { releases: 0, ..self }.enter(Stage::Waiting { due: now, by: SentBy::Tick }, now),
+            Outcome::NotAttempted => self.not_attempted(now),
+            Outcome::WindowClosed { opens } => {
+                let waiting = Self { releases: 0, ..self.not_attempted(now) };
+                waiting.enter(Stage::Waiting { due: opens, by: SentBy::Stream }, now)
+            }
+            Outcome::Paused => Self { releases: 0, ..self.not_attempted(now) }.enter(Stage::Parked, now),
+            Outcome::GivenUp { reason } => self.given_up(&reason, now),
+        }
+    }
+
+    /// Whether an attempt may have crashed the process.
+    pub const fn is_suspect(&self) -> bool {
+        self.unconfirmed > 0 || self.releases >= SUSPICIOUS_RELEASES
+    }
+
+    pub(super) fn made_ready(self, now: Timestamp) -> Self {
+        self.enter(Stage::Ready { due: Some(now.plus_seconds(UNSENT)) }, now)
+    }
+
+    /// The same, where the attempt that was begun last was not made.
+    fn not_attempted(self, now: Timestamp) -> Self {
+        Self { unconfirmed: self.unconfirmed.saturating_sub(1), updated_at: now, ..self }
+    }
+
+    fn given_up(self, reason: &str, now: Timestamp) -> Self {
+        Self { error: Some(reason.to_owned()), ..self }.enter(Stage::Dead, now)
+    }
+
+    /// After an attempt. The next one waits for the backoff or for what the endpoint asks, whichever is longer.
+    fn attempted(
+        mut self,
+        attempt: Attempt,
+        (retry_after, retried_by, jitter): (Option<i64>, SentBy, f64),
+        now: Timestamp,
+    ) -> Self {
+        let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
+        (self.unconfirmed, self.releases) = (0, 0);
+        (self.status, self.milliseconds) = (attempt.status, Some(attempt.milliseconds));
+        self.error.clone_from(&attempt.error);
+        self.log.push(attempt);
+        let surplus = self.log.len().saturating_sub(LOG);
+        self.log.drain(..surplus);
+        let delay = usize::try_from(self.tries).ok().and_then(|tries| DELAYS.get(tries)).copied();
+        (self.attempts, self.tries) = (self.attempts + 1, self.tries + 1);
+        let stage = match delay {
+            _ if succeeded => Stage::Delivered,
+            Some(delay) if !gone => {
+                Stage::Waiting { due: after(now, retry_after.unwrap_or(0).max(delay), jitter), by: retried_by }
+            }
+            _ => Stage::Dead,
+        };
+        self.enter(stage, now)
+    }
+
+    /// The one place that stores a stage.
+    fn enter(mut self, stage: Stage, now: Timestamp) -> Self {
+        (self.state, self.due_at) = match stage {
+            Stage::Ready { due } => (DeliveryState::Ready, due),
+            Stage::Waiting { due, .. } => (DeliveryState::Waiting, Some(due)),
+            Stage::Parked => (DeliveryState::Waiting, None),
+            Stage::Delivered => (DeliveryState::Delivered, None),
+            Stage::Dead => (DeliveryState::Dead, None),
+        };
+        self.next_attempt_at = self.due_at.filter(|_| self.state == DeliveryState::Waiting);
+        self.sent_by = match stage {
+            Stage::Ready { .. } => SentBy::Stream,
+            Stage::Waiting { by, .. } => by,
+            Stage::Parked | Stage::Delivered | Stage::Dead => self.sent_by,
+        };
+        let has_ended = matches!(stage, Stage::Delivered | Stage::Dead);
+        self.ttl = has_ended.then(|| now.plus_seconds(KEPT).unix_seconds());
+        self.updated_at = now;
+        self
+    }
+}
+
+/// So many seconds later, with jitter from 0 to 1.
+fn after(now: Timestamp, seconds: i64, jitter: f64) -> Timestamp {
+    let delay = seconds * 1000;
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "days in milliseconds")]
+    let jitter = (delay as f64 * JITTER * jitter) as i64;
+    Timestamp::from_unix_millis(now.unix_millis() + delay + jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::delivery::{EventId, NewDelivery};
+    use crate::values::id::DeliveryId;
+
+    fn later(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_millis(1_800_000_000_000).plus_seconds(seconds)
+    }
+
+    fn answered(status: u64) -> Outcome {
+        let attempt = Attempt { at: later(0), status: Some(status), milliseconds: 5, error: None, answer: None };
+        Outcome::Attempted { attempt, retry_after: None, retried_by: SentBy::Stream, jitter: 0.0 }
+    }
+
+    fn in_stage(stage: Stage) -> Delivery {
+        let new = NewDelivery::test(EventId(Uuid::nil()), later(0));
+        Delivery::new(DeliveryId(Uuid::nil()), new, later(0)).enter(stage, later(0))
+    }
+
+    #[test]
+    fn each_outcome_leads_from_each_stage_to_one_stage() {
+        let ready = Stage::Ready { due: Some(later(UNSENT)) };
+        let retried = Stage::Waiting { due: later(5), by: SentBy::Stream };
+        let held = Stage::Waiting { due: later(0), by: SentBy::Tick };
+        let opens = Stage::Waiting { due: later(60), by: SentBy::Stream };
+        let reason = || "no".to_owned();
+        for before in [ready, retried, held, Stage::Parked, Stage::Delivered, Stage::Dead] {
+            let rows = [
+                (Outcome::AskedAgain { by: Uuid::nil() }, ready),
+                (Outcome::Resumed, ready),
+                (Outcome::Released, ready),
+                (Outcome::Begun, before),
+                (answered(204), Stage::Delivered),
+                (answered(500), retried),
+                (answered(410), Stage::Dead),
+                (Outcome::Deferred, held),
+                (Outcome::NotAttempted, before),
+                (Outcome::WindowClosed { opens: later(60) }, opens),
+                (Outcome::Paused, Stage::Parked),
+                (Outcome::GivenUp { reason: reason() }, Stage::Dead),
+            ];
+            for (outcome, after) in rows {
+                let told = format!("{before:?}, {outcome:?}");
+                let delivery = in_stage(before).decide(outcome, later(0));
+                assert_eq!(delivery.stage(), after, "{told}");
+                let has_ended = matches!(after, Stage::Delivered | Stage::Dead);
+                assert_eq!(delivery.ttl.is_some(), has_ended, "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_delay_ends_the_attempts_and_the_endpoint_may_ask_for_longer_ones() {
+        let mut delivery = in_stage(Stage::Ready { due: None });
+        for delay in DELAYS {
+            delivery = delivery.decide(answered(500), later(0));
+            assert_eq!(delivery.stage(), Stage::Waiting { due: later(delay), by: SentBy::Stream });
+        }
+        assert_eq!(delivery.clone().decide(answered(500), later(0)).stage(), Stage::Dead);
+        let again = delivery.decide(Outcome::AskedAgain { by: Uuid::max() }, later(0));
+        let Outcome::Attempted { attempt, .. } = answered(429) else { unreachable!("it is an attempt") };
+        let asked = Outcome::Attempted { attempt, retry_after: Some(600), retried_by: SentBy::Tick, jitter: 1.0 };
+        assert_eq!(again.decide(asked, later(0)).stage(), Stage::Waiting { due: later(660), by: SentBy::Tick });
+    }
+
+    #[test]
+    fn attempts_without_a_result_make_a_delivery_suspect_and_end_it() {
+        let mut delivery = in_stage(Stage::Ready { due: None });
+        assert!(!delivery.is_suspect());
+        for _ in 0..MOST_UNCONFIRMED {
+            delivery = delivery.decide(Outcome::Begun, later(0));
+            assert!(delivery.is_suspect());
+        }
+        assert_eq!(delivery.clone().decide(Outcome::Begun, later(0)).stage(), Stage::Dead);
+        assert!(!delivery.clone().decide(answered(500), later(0)).is_suspect());
+        let once = in_stage(Stage::Ready { due: None }).decide(Outcome::Begun, later(0));
+        assert!(!once.decide(Outcome::NotAttempted, later(0)).is_suspect());
+        let released = in_stage(Stage::Ready { due: None }).decide(Outcome::Released, later(0));
+        assert!(!released.is_suspect());
+        assert!(released.clone().decide(Outcome::Released, later(0)).is_suspect());
+        assert!(!released.decide(Outcome::Deferred, later(0)).decide(Outcome::Released, later(0)).is_suspect());
+    }
+}
