@@ -48,7 +48,7 @@ pub mod prelude {
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
     pub use crate::records::campaign::{
-        self, AddedContacts, Campaign, CampaignChanges, CampaignContact, CampaignRun, Command, MoreContacts,
+        self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,
     };
     pub use crate::records::contact::{

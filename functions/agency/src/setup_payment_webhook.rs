@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: sets up an agency's webhook at the payment provider.
 
 use shared::payments::provider::{EVENTS, PaymentProvider, SetupFailure, idempotency_key};
-use shared::payments::retired_webhook;
+use shared::payments::retired_webhook::{keep_webhook, point_to_webhook};
 use shared::prelude::*;
 
 pub struct SetupPaymentWebhook;
@@ -23,7 +23,7 @@ impl Operation for SetupPaymentWebhook {
         if let Some(webhook) = known
             && provider.update_webhook(webhook, &url).await?
         {
-            retired_webhook::point_to_webhook(&cx.table, &agency, cx.new_id()).await.on_missing("agency_id")?;
+            point_to_webhook(&cx.table, &agency, cx.new_id()).await.on_missing("agency_id")?;
             return Ok(Either::Second(Updated(PaymentWebhook::new(id, webhook, url, &EVENTS, SetupStatus::Updated))));
         }
         let made = provider.create_webhook(&url, &idempotency_key(id, known, failed, &url)).await;
@@ -33,9 +33,7 @@ impl Operation for SetupPaymentWebhook {
             cx.table.change(id, cx.new_id(), count).await.on_missing("agency_id")?;
         }
         let webhook = made?;
-        retired_webhook::keep_webhook(&cx.table, (&agency, cx.new_id()), &webhook, cx.now())
-            .await
-            .on_missing("agency_id")?;
+        keep_webhook(&cx.table, (&agency, cx.new_id()), &webhook, cx.now()).await.on_missing("agency_id")?;
         Ok(Either::First(Created(PaymentWebhook::new(
             id,
             &webhook.payment_webhook_id,

@@ -11,6 +11,6 @@ impl Operation for CancelCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        campaign::control(cx, request.path, Command::Cancel).await.map(Updated)
+        campaign::control(cx, request.path, CampaignCommand::Cancel).await.map(Updated)
     }
 }

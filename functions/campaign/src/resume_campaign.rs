@@ -11,6 +11,6 @@ impl Operation for ResumeCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        campaign::control(cx, request.path, Command::Resume).await.map(Updated)
+        campaign::control(cx, request.path, CampaignCommand::Resume).await.map(Updated)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for RetryCampaign {
     type Reply = Updated<Campaign>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        campaign::control(cx, request.path, Command::Retry).await.map(Updated)
+        campaign::control(cx, request.path, CampaignCommand::Retry).await.map(Updated)
     }
 }

@@ -13,7 +13,7 @@ use shared::input::Between;
 use shared::records::assistant::Assistant;
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{
-    self, Delivery, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed, Outcome,
+    self, Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed,
 };
 use shared::records::widget::Widget;
 use shared::table::Table;
@@ -316,7 +316,7 @@ impl Customer {
         let healthy = EndpointHealth::healthy(webhook);
         delivery::health::keep(&self.organisation.table, &healthy, &deferral, now, now).await?;
         for was in outbox_of(&self.organisation.table, webhook).await? {
-            let is = was.clone().decide(Outcome::Deferred, now);
+            let is = was.clone().decide(DeliveryOutcome::Deferred, now);
             self.organisation.table.replace((webhook, was.id), &was, is).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::receiver::Receiver;
 use serde_json::{Value, json};
-use shared::records::delivery::{self, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed, Outcome};
+use shared::records::delivery::{self, DeliveryOutcome, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed};
 use shared::records::widget::Widget;
 use shared::values::id::{EndpointId, WidgetId};
 use shared::values::time::Clock;
@@ -93,7 +93,7 @@ async fn deferred(bench: &Bench, figures: &mut Figures) -> Result<()> {
     delivery::health::keep(table, &EndpointHealth::healthy(webhook), &deferral, now, now).await?;
     let all = outbox_of(table, webhook).await?;
     let defers =
-        all.iter().map(|was| table.replace((webhook, was.id), was, was.clone().decide(Outcome::Deferred, now)));
+        all.iter().map(|was| table.replace((webhook, was.id), was, was.clone().decide(DeliveryOutcome::Deferred, now)));
     stream::iter(defers.collect::<Vec<_>>()).buffer_unordered(32).try_collect::<Vec<_>>().await?;
     let each = tick(&mut bench.program("sender", &stack).start().await?, DEFERRED).await?;
     let all = outbox_of(table, webhook).await?;

@@ -6,7 +6,7 @@ use shared::records::campaign;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
 use shared::records::conversation;
 use shared::records::conversation::{Conversation, Message};
-use shared::records::delivery::{self, Outcome};
+use shared::records::delivery::{self, DeliveryOutcome};
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::routes;
 use shared::table::Table;
@@ -111,7 +111,7 @@ pub(super) async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Tr
             .map_err(trouble)?
         {
             let was = Delivery::new(id, new.clone(), closed.created_at);
-            let is = was.clone().decide(Outcome::GivenUp { reason: error.clone() }, closed.created_at);
+            let is = was.clone().decide(DeliveryOutcome::GivenUp { reason: error.clone() }, closed.created_at);
             table.replace((webhook_id.into(), id), &was, is).await.map_err(trouble)?;
         }
         table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;

@@ -188,7 +188,7 @@ fn after_the_lease(wanted: usize) -> impl FnMut(&str, usize) -> bool + Send + 's
     let mut lease = None;
     move |action, number| {
         // Before it, the tick only asks what is due.
-        lease = lease.or((action == "UpdateItem").then_some(number));
+        lease = lease.or((action == "PutItem").then_some(number));
         lease.is_some_and(|lease| number == lease + wanted)
     }
 }
@@ -211,7 +211,7 @@ async fn requests_of_a_tick(interval: Option<u32>) -> usize {
     sender.world.faults.watch();
     sender.world.stack.tick("send-campaigns").await.unwrap();
     let requests = sender.world.faults.requests();
-    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "UpdateItem").map(|(at, _)| at);
+    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "PutItem").map(|(at, _)| at);
     let (lease, end) = (updates.next().unwrap(), updates.next_back().unwrap());
     end - lease
 }

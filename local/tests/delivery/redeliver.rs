@@ -3,7 +3,7 @@
 use local::Stack;
 use local::gateway::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{self, Attempt, Delivery, Outcome, SentBy};
+use shared::records::delivery::{self, Attempt, Delivery, DeliveryOutcome, SentBy};
 use shared::values::id::{DeliveryId, EndpointId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -37,10 +37,10 @@ pub async fn make(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> D
     acme(stack).replace((webhook, was.id), &was, is).await.unwrap().unwrap()
 }
 
-pub fn attempted(status: u64, retried_by: SentBy) -> Outcome {
+pub fn attempted(status: u64, retried_by: SentBy) -> DeliveryOutcome {
     let at = Timestamp::from_unix_millis(NOW - 60_000);
     let attempt = Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) };
-    Outcome::Attempted { attempt, retry_after: None, retried_by, jitter: 0.0 }
+    DeliveryOutcome::Attempted { attempt, retry_after: None, retried_by, jitter: 0.0 }
 }
 
 #[tokio::test]
@@ -64,11 +64,11 @@ async fn what_was_given_up_is_ready_once_more() {
 #[tokio::test]
 async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
     let earlier = Timestamp::from_unix_millis(NOW - 60_000);
-    let ready = || Outcome::AskedAgain { by: Uuid::max() };
+    let ready = || DeliveryOutcome::AskedAgain { by: Uuid::max() };
     let states = [
-        ("dead", vec![Outcome::GivenUp { reason: "no".into() }]),
+        ("dead", vec![DeliveryOutcome::GivenUp { reason: "no".into() }]),
         ("waiting", vec![ready(), attempted(500, SentBy::Stream)]),
-        ("waiting", vec![ready(), attempted(500, SentBy::Tick), Outcome::Deferred]),
+        ("waiting", vec![ready(), attempted(500, SentBy::Tick), DeliveryOutcome::Deferred]),
         ("delivered", vec![ready(), attempted(204, SentBy::Stream)]),
         ("dead", vec![ready(), attempted(410, SentBy::Stream)]),
     ];

@@ -8,7 +8,7 @@ use crate::delivery::outbox::Outbox;
 use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
 use crate::records::campaign::{self, ContactStatus};
-use crate::records::delivery::{Attempt, Delivery, DeliveryState, Outcome, SentBy, Stage};
+use crate::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, DeliveryState, SentBy};
 use crate::request::error::Result;
 
 /// An answer is slow when it takes this part of the time limit of an attempt, or more: a fifth.
@@ -32,7 +32,7 @@ impl Outbox<'_> {
         endpoint.note_deferral(now);
         // First the health, by which the tick finds the endpoint: without it the delivery would be lost.
         endpoint.keep_health(now).await?;
-        self.replace(endpoint, was, Outcome::Deferred).await.map(drop)
+        self.replace(endpoint, was, DeliveryOutcome::Deferred).await.map(drop)
     }
 
     /// Makes one attempt and saves its result.
@@ -57,8 +57,8 @@ impl Outbox<'_> {
         if !(self.counts_first || was.is_suspect() || was.state == DeliveryState::Waiting) {
             return Ok(Some(Cow::Borrowed(was)));
         }
-        let is = was.clone().decide(Outcome::Begun, self.now());
-        if is.stage() == Stage::Dead {
+        let is = was.clone().decide(DeliveryOutcome::Begun, self.now());
+        if is.stage() == DeliveryStage::Dead {
             self.keep(endpoint, was, is).await?;
             return Ok(None);
         }
@@ -98,14 +98,14 @@ impl Outbox<'_> {
             endpoint.note_deferral(now);
             endpoint.keep_health(now).await?;
         }
-        let outcome = Outcome::Attempted { attempt, retry_after, retried_by, jitter: fastrand::f64() };
+        let outcome = DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter: fastrand::f64() };
         self.keep(endpoint, was, was.clone().decide(outcome, now)).await?;
         Ok(if arrived { Tried::Arrived } else { Tried::InVain })
     }
 
     /// Saves why a delivery is not sent.
     async fn leave(&self, endpoint: &Endpoint, was: &Delivery, unsent: Unsent) -> Result<Tried> {
-        let given_up = |reason: &str| Outcome::GivenUp { reason: reason.to_owned() };
+        let given_up = |reason: &str| DeliveryOutcome::GivenUp { reason: reason.to_owned() };
         match unsent {
             Unsent::Failed(error) => return Err(error),
             Unsent::Impossible(reason) => {
@@ -120,17 +120,17 @@ impl Outbox<'_> {
                 // The campaign was resumed meanwhile: nobody else looks for the delivery any more.
                 self.defer(endpoint, was).await?;
             }
-            Unsent::WindowClosed(opens) => self.replace(endpoint, was, Outcome::WindowClosed { opens }).await?,
+            Unsent::WindowClosed(opens) => self.replace(endpoint, was, DeliveryOutcome::WindowClosed { opens }).await?,
             Unsent::Postponed if was.state == DeliveryState::Ready => self.defer(endpoint, was).await?,
             // It stays due, for the next tick.
-            Unsent::Postponed if was.is_suspect() => self.replace(endpoint, was, Outcome::NotAttempted).await?,
+            Unsent::Postponed if was.is_suspect() => self.replace(endpoint, was, DeliveryOutcome::NotAttempted).await?,
             Unsent::Postponed => {}
         }
         Ok(Tried::InVain)
     }
 
     /// Replaces a delivery by what follows from `outcome`, unless it has changed.
-    async fn replace(&self, endpoint: &Endpoint, was: &Delivery, outcome: Outcome) -> Result<()> {
+    async fn replace(&self, endpoint: &Endpoint, was: &Delivery, outcome: DeliveryOutcome) -> Result<()> {
         let is = was.clone().decide(outcome, self.now());
         Ok(endpoint.table.replace((endpoint.id, was.id), was, is).await.map(drop)?)
     }
@@ -138,9 +138,9 @@ impl Outbox<'_> {
     /// Replaces the delivery. Where this is its end, its campaign's contact gets its final status in the same transaction.
     async fn keep(&self, endpoint: &Endpoint, was: &Delivery, is: Delivery) -> Result<()> {
         let status = match is.stage() {
-            Stage::Delivered => Some(ContactStatus::Sent),
-            Stage::Dead => Some(ContactStatus::Failed),
-            Stage::Ready { .. } | Stage::Waiting { .. } | Stage::Parked => None,
+            DeliveryStage::Delivered => Some(ContactStatus::Sent),
+            DeliveryStage::Dead => Some(ContactStatus::Failed),
+            DeliveryStage::Ready { .. } | DeliveryStage::Waiting { .. } | DeliveryStage::Parked => None,
         };
         let (table, id) = (&endpoint.table, endpoint.id);
         match status.zip(was.campaign_contact_id) {

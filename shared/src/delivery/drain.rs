@@ -8,7 +8,7 @@ use futures_util::future::{join_all, try_join_all};
 use crate::delivery::attempt::Tried;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::outbox::Outbox;
-use crate::records::delivery::{self, Delivery, Outcome};
+use crate::records::delivery::{self, Delivery, DeliveryOutcome};
 use crate::request::error::Result;
 use crate::table::Table;
 use crate::values::id::EndpointId;
@@ -180,8 +180,9 @@ impl Outbox<'_> {
             for some in new.chunks(HANDED_OVER_AT_ONCE) {
                 let mut held = delivery::all_at(table, id, some).await?;
                 held.retain(|was| was.is_held() && was.is_due(now) && !was.is_suspect());
-                let ready =
-                    held.iter().map(|was| table.replace((id, was.id), was, was.clone().decide(Outcome::Released, now)));
+                let ready = held
+                    .iter()
+                    .map(|was| table.replace((id, was.id), was, was.clone().decide(DeliveryOutcome::Released, now)));
                 try_join_all(ready.collect::<Vec<_>>()).await?;
             }
         }

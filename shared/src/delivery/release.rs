@@ -3,7 +3,7 @@
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::records::delivery::storage::delivery_of;
-use crate::records::delivery::{self, DeliveryState, Outcome};
+use crate::records::delivery::{self, DeliveryOutcome, DeliveryState};
 use crate::records::due::Due;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
@@ -43,6 +43,6 @@ async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
     if !open || was.due_at.is_none_or(|due| now < due) {
         return Ok(false);
     }
-    let is = was.clone().decide(Outcome::Released, now);
+    let is = was.clone().decide(DeliveryOutcome::Released, now);
     Ok(table.replace((endpoint, was.id), &was, is).await?.is_some())
 }

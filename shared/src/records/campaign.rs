@@ -26,7 +26,7 @@ pub use run::{NewCampaign, run};
 pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign, create, update};
 pub use staged::{AddedContacts, MoreContacts, add_contacts};
-pub use state::{Command, Phase, Refusal, Standing, Step};
+pub use state::{CampaignCommand, CampaignPhase, CampaignRefusal, CampaignStep, Standing};
 pub use storage::{Earlier, contacts_at, list, list_contacts, of_delivery, read, remove_contact, stage_contacts};
 pub use text::{CampaignText, SaidAt, TextOf, remove_contacts, stage_message};
 pub(crate) use text::{text_of_version, texts};
@@ -308,7 +308,7 @@ impl Campaign {
 
     /// Whether all its contacts were dispatched, as far as is stored.
     pub fn is_dispatched(&self) -> bool {
-        self.phase() == Phase::Dispatched
+        self.phase() == CampaignPhase::Dispatched
     }
 
     /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.

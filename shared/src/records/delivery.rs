@@ -6,7 +6,7 @@ pub(crate) mod storage;
 
 pub use health::{EndpointHealth, Observed};
 pub(crate) use state::UNSENT;
-pub use state::{KEPT, Outcome, Stage};
+pub use state::{DeliveryOutcome, DeliveryStage, KEPT};
 pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, of_webhook, redeliver};
 
 use serde::{Deserialize, Serialize};
@@ -349,12 +349,12 @@ impl Delivery {
 
     /// Whether it waits for its campaign to be resumed.
     pub fn is_parked(&self) -> bool {
-        self.stage() == Stage::Parked
+        self.stage() == DeliveryStage::Parked
     }
 
     /// Whether the tick is to send it, now or later.
     pub fn is_held(&self) -> bool {
-        matches!(self.stage(), Stage::Waiting { by: SentBy::Tick, .. })
+        matches!(self.stage(), DeliveryStage::Waiting { by: SentBy::Tick, .. })
     }
 
     /// Whether its time has come by `now`.

@@ -18,7 +18,7 @@ pub trait Versioned: Single + Clone {
 
 /// What became of a record that was to be changed.
 #[derive(Debug, Clone)]
-pub(crate) enum Change<R> {
+pub(crate) enum SingleChange<R> {
     /// It was changed to this.
     Made(R),
     /// What decides has left it as it is.
@@ -36,22 +36,22 @@ impl Table {
         id: R::Id,
         seen: Option<R>,
         decide: impl Fn(Option<&R>) -> Option<R> + Sync,
-    ) -> Result<Change<R>, TableError> {
+    ) -> Result<SingleChange<R>, TableError> {
         // The name of this change, by which an attempt is known whose answer was lost.
         let (mut was, by) = (seen, uuid::Uuid::from_u128(fastrand::u128(..)));
         let mut round = self.store.backoff();
         loop {
-            let Some(mut is) = decide(was.as_ref()) else { return Ok(Change::NotWanted(was)) };
+            let Some(mut is) = decide(was.as_ref()) else { return Ok(SingleChange::NotWanted(was)) };
             let version = was.as_ref().map(R::version).unwrap_or_default();
             is.set_version(version.next(Some(by)));
             let (condition, values) = version.alone();
             match self.store.put_if(&self.item(id, &is)?, condition, &values).await {
-                Ok(()) => return Ok(Change::Made(is)),
+                Ok(()) => return Ok(SingleChange::Made(is)),
                 Err(Cancelled::Condition((), stands)) => was = stands.map(from_item).transpose()?,
                 Err(cancelled) => return Err(cancelled.into()),
             }
             if let Some(made) = was.take_if(|stands| stands.version().is_by(by)) {
-                return Ok(Change::Made(made));
+                return Ok(SingleChange::Made(made));
             }
             round.again("the record").await?;
         }

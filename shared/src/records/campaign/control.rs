@@ -1,6 +1,6 @@
 //! The commands of callers: pause, resume, cancel, retry, delete.
 
-use super::state::{Command, Refusal};
+use super::state::{CampaignCommand, CampaignRefusal};
 use super::storage::{answered, standing, with_items};
 use super::{Campaign, CampaignStatus};
 use crate::request::context::Context;
@@ -13,14 +13,14 @@ enum Unchanged {
     /// It is as it is asked to be.
     Already(Box<Campaign>),
     /// Its phase forbids it.
-    Refused(Refusal),
+    Refused(CampaignRefusal),
 }
 
 /// Does what a caller commands, once for one request. Returns the campaign as it is answered.
 ///
 /// # Errors
 /// [`Error::NotFound`] where there is no such campaign, [`Error::Conflict`] where it refuses.
-pub async fn control(cx: &Context<'_>, id: CampaignId, command: Command) -> Result<Campaign> {
+pub async fn control(cx: &Context<'_>, id: CampaignId, command: CampaignCommand) -> Result<Campaign> {
     let (by, now) = (cx.new_id(), cx.now());
     let (campaign, beside) = with_items(&cx.table, id).await.on_missing("campaign_id")?;
     let change = |campaign: &mut Campaign| {
@@ -46,10 +46,10 @@ pub async fn remove(cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
     let completed = seen.status == CampaignStatus::Completed;
     // What is stored may lag behind what became of the last contact, but not while there is more to dispatch.
     let check = |stored: &Campaign| match stored.status {
-        CampaignStatus::Queued | CampaignStatus::Paused => Err(Error::from(Refusal::InProgress)),
+        CampaignStatus::Queued | CampaignStatus::Paused => Err(Error::from(CampaignRefusal::InProgress)),
         // Of another round is what somebody retried just now.
         CampaignStatus::InProgress if !(completed && stored.round == seen.round && stored.is_dispatched()) => {
-            Err(Refusal::InProgress.into())
+            Err(CampaignRefusal::InProgress.into())
         }
         _ => Ok(()),
     };

@@ -1,6 +1,6 @@
 //! The lease of a campaign: one function at a time sends it, and another one continues after the lease has expired.
 
-use super::state::Step;
+use super::state::CampaignStep;
 use super::{Campaign, CampaignStatus, storage};
 use crate::table::error::NotChanged;
 use crate::table::item::from_item;
@@ -30,7 +30,7 @@ impl Lease {
     /// [`TableError`].
     pub async fn take(table: &Table, key: &Key, now: Timestamp) -> Result<Option<Self>, TableError> {
         let Some(item) = table.store.get(key).await? else { return Ok(None) };
-        let leased = step(table, from_item(item)?, Step::Lease { until: now.plus_seconds(LEASE) }, now).await?;
+        let leased = step(table, from_item(item)?, CampaignStep::Lease { until: now.plus_seconds(LEASE) }, now).await?;
         Ok(leased.map(|stored| Self { campaign: stored.clone(), next: stored.next_place, stored }))
     }
 
@@ -44,7 +44,7 @@ impl Lease {
     /// # Errors
     /// [`TableError`].
     pub async fn renew(&mut self, table: &Table, next: u32, now: Timestamp) -> Result<bool, TableError> {
-        let renew = Step::Renew { lease: self.expires_at(), next, until: now.plus_seconds(LEASE) };
+        let renew = CampaignStep::Renew { lease: self.expires_at(), next, until: now.plus_seconds(LEASE) };
         let Some(stored) = step(table, self.stored.clone(), renew, now).await? else { return Ok(false) };
         (self.next, self.stored) = (next, stored);
         Ok(true)
@@ -55,7 +55,7 @@ impl Lease {
     /// # Errors
     /// [`TableError`].
     pub async fn release(self, table: &Table, now: Timestamp) -> Result<(), TableError> {
-        let release = Step::Release { lease: self.expires_at() };
+        let release = CampaignStep::Release { lease: self.expires_at() };
         step(table, self.stored, release, now).await.map(drop)
     }
 
@@ -64,7 +64,7 @@ impl Lease {
     /// # Errors
     /// [`TableError`].
     pub async fn interrupt(self, table: &Table, opens: Timestamp, now: Timestamp) -> Result<(), TableError> {
-        let interrupt = Step::Interrupt { lease: self.expires_at(), opens };
+        let interrupt = CampaignStep::Interrupt { lease: self.expires_at(), opens };
         step(table, self.stored, interrupt, now).await.map(drop)
     }
 
@@ -73,7 +73,7 @@ impl Lease {
     /// # Errors
     /// [`TableError`].
     pub async fn finish(self, table: &Table, now: Timestamp) -> Result<(), TableError> {
-        let finish = Step::Finish { lease: self.expires_at() };
+        let finish = CampaignStep::Finish { lease: self.expires_at() };
         step(table, self.stored, finish, now).await.map(drop)
     }
 
@@ -83,7 +83,12 @@ impl Lease {
 }
 
 /// Makes a step of a campaign that was read; `None` where its phase does not allow it, or it is gone.
-async fn step(table: &Table, read: Campaign, step: Step, now: Timestamp) -> Result<Option<Campaign>, TableError> {
+async fn step(
+    table: &Table,
+    read: Campaign,
+    step: CampaignStep,
+    now: Timestamp,
+) -> Result<Option<Campaign>, TableError> {
     let id = read.id;
     let change = |campaign: &mut Campaign| {
         *campaign = campaign.clone().after(step, now).ok_or(())?;
@@ -105,7 +110,7 @@ pub(crate) async fn complete(table: &Table, id: CampaignId, now: Timestamp) -> R
     let Some(stored) = table.find::<Campaign>(id).await?.filter(Campaign::is_dispatched) else { return Ok(()) };
     let round = stored.round;
     if storage::read(table, id).await?.status == CampaignStatus::Completed {
-        step(table, stored, Step::Complete { round }, now).await?;
+        step(table, stored, CampaignStep::Complete { round }, now).await?;
     }
     Ok(())
 }

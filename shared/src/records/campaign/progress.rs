@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::storage::{AS_READ, SENT, as_read, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
 use crate::records::conversation::{Conversation, Message, NewMessage};
-use crate::records::delivery::{Delivery, DeliveryState, NewDelivery, Outcome};
+use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
 use crate::table::error::{Cancelled, was_done};
 use crate::table::item::{hide, null, number, text, values};
 use crate::table::reservation::Reservation;
@@ -88,7 +88,7 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
         let ends: Vec<_> = open
             .filter_map(|was| Some((was, was.campaign_contact_id?)))
             .map(|(was, contact)| async move {
-                let is = was.clone().decide(Outcome::GivenUp { reason: "the widget is gone".to_owned() }, now);
+                let is = was.clone().decide(DeliveryOutcome::GivenUp { reason: "the widget is gone".to_owned() }, now);
                 settle_delivery(table, endpoint, (was, is), (contact, ContactStatus::Failed), now).await
             })
             .collect();
@@ -194,7 +194,7 @@ pub async fn dispatch_together(
 }
 
 /// What is said to a contact, and where.
-struct Spoken {
+struct SpokenTo {
     conversation: Conversation,
     message: Option<Message>,
     /// The ordinal of its delivery.
@@ -206,7 +206,7 @@ fn spoken(
     dispatches: &[Dispatch],
     (conversations, deliveries): (Option<&Reservation>, Option<&Reservation>),
     now: Timestamp,
-) -> Vec<Spoken> {
+) -> Vec<SpokenTo> {
     let mut places = conversations.into_iter().flat_map(Reservation::ordinals);
     let mut delivery_places = deliveries.into_iter().flat_map(Reservation::ordinals);
     let one = |dispatch: &Dispatch| {
@@ -214,7 +214,7 @@ fn spoken(
         let conversation = dispatch.thread.clone().unwrap_or_else(opening);
         let message = dispatch.message.as_ref();
         let message = message.map(|(id, new)| new.message(*id, conversation.id, conversation.chat_count, now));
-        Spoken { conversation, message, place: delivery_places.next().unwrap_or_default() }
+        SpokenTo { conversation, message, place: delivery_places.next().unwrap_or_default() }
     };
     dispatches.iter().map(one).collect()
 }
@@ -224,7 +224,7 @@ fn dispatched(
     table: &Table,
     campaign: &Campaign,
     dispatch: &Dispatch,
-    spoken: &Spoken,
+    spoken: &SpokenTo,
     now: Timestamp,
 ) -> Result<Write, TableError> {
     let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
@@ -252,7 +252,7 @@ fn speak(
     transaction: &mut Transaction<'_, Dispatched>,
     campaign: &Campaign,
     dispatch: &Dispatch,
-    Spoken { conversation, message, place }: Spoken,
+    SpokenTo { conversation, message, place }: SpokenTo,
     now: Timestamp,
 ) -> Result<(), TableError> {
     let text_of = Some(campaign.text_of());
@@ -359,7 +359,7 @@ pub async fn park_delivery(
     now: Timestamp,
 ) -> Result<bool, TableError> {
     let mut transaction = Transaction::new(table);
-    transaction.replace((endpoint, was.id), was, was.clone().decide(Outcome::Paused, now), None)?;
+    transaction.replace((endpoint, was.id), was, was.clone().decide(DeliveryOutcome::Paused, now), None)?;
     transaction.write(Write::Check {
         key: table.key::<Campaign>(campaign),
         condition: "#status = :paused",
@@ -384,7 +384,7 @@ pub async fn unpark_delivery(
     let parked = table.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
     if let Some(was) = parked {
         // Where it has changed, another process has done this.
-        table.replace((endpoint, id), &was, was.clone().decide(Outcome::Resumed, now)).await?;
+        table.replace((endpoint, id), &was, was.clone().decide(DeliveryOutcome::Resumed, now)).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::records::widget::Widget;
 use crate::table::cascade::Partitions;
 use crate::table::keys::Key;
-use crate::table::single::{Change, Versioned};
+use crate::table::single::{SingleChange, Versioned};
 use crate::table::stored::{Single, Stored};
 use crate::table::version::Version;
 use crate::table::{Table, TableError};
@@ -81,10 +81,10 @@ pub async fn reserve(
     };
     let seen = table.find::<Slot>(limited).await?;
     match table.change_single(limited, seen, next).await? {
-        Change::Made(Slot { next_millis, .. }) => {
+        SingleChange::Made(Slot { next_millis, .. }) => {
             let from = next_millis - after(count);
             Ok((0..count).map(|turn| Timestamp::from_unix_millis(from + after(turn))).collect())
         }
-        Change::NotWanted(_) => Ok(Vec::new()),
+        SingleChange::NotWanted(_) => Ok(Vec::new()),
     }
 }

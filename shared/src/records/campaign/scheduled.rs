@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::staged::{Addition, PlacedContacts, add, addition, show_contacts, with_places};
-use super::state::{Command, Refusal, Standing};
+use super::state::{CampaignCommand, CampaignRefusal, Standing};
 use super::storage::{answered, missing_contacts, read, stage, with_items};
 use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, text};
 use crate::input::schema::{Member, Value, object, titled};
@@ -178,7 +178,7 @@ impl Campaign {
         if has_changed || new > 0 {
             match seen.status {
                 CampaignStatus::Cancelled => return Err(seen.nothing_to_send().into()),
-                CampaignStatus::Queued | CampaignStatus::InProgress => return Err(Refusal::InProgress.into()),
+                CampaignStatus::Queued | CampaignStatus::InProgress => return Err(CampaignRefusal::InProgress.into()),
                 _ => self.touch(now),
             }
         }
@@ -241,9 +241,9 @@ impl Campaign {
     /// Does what a `status` asks for.
     fn turn(&mut self, status: CampaignStatus, standing: Standing, now: Timestamp) -> Result<()> {
         let command = match status {
-            CampaignStatus::Paused => Command::Pause,
-            CampaignStatus::InProgress => Command::Resume,
-            CampaignStatus::Cancelled => Command::Cancel,
+            CampaignStatus::Paused => CampaignCommand::Pause,
+            CampaignStatus::InProgress => CampaignCommand::Resume,
+            CampaignStatus::Cancelled => CampaignCommand::Cancel,
             _ => {
                 let message = "Value error, status can be set to paused, in_progress or cancelled";
                 return Err(Error::invalid(Location::body().name("status").issue("value_error", message)));

@@ -10,7 +10,7 @@ use crate::values::time::Timestamp;
 
 /// What a campaign does. The attributes `status` and `due_at` store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum CampaignPhase {
     /// It is not enabled, or has no time at which it is sent.
     NotStarted,
     /// Its next execution, or the rest of one, begins at `at`.
@@ -40,7 +40,7 @@ pub enum Phase {
 
 /// What a caller asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
+pub enum CampaignCommand {
     /// Stop it: what is queued is never sent.
     Cancel,
     /// Stop it until it is resumed.
@@ -53,7 +53,7 @@ pub enum Command {
 
 /// What the function does that sends a campaign. A step with a `lease` is made only while that lease is the campaign's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CampaignStep {
     /// Take a lease until `until`, if the campaign is due.
     Lease {
         /// When the lease expires.
@@ -94,7 +94,7 @@ pub enum Step {
 
 /// Why a campaign refuses a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CampaignRefusal {
     /// It is cancelled.
     Cancelled,
     /// It has nothing left to send.
@@ -103,12 +103,12 @@ pub enum Refusal {
     InProgress,
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<CampaignRefusal> for Error {
+    fn from(refusal: CampaignRefusal) -> Self {
         let (kind, message) = match refusal {
-            Refusal::Cancelled => ("campaign_cancelled", "The campaign is cancelled"),
-            Refusal::NothingLeft => ("campaign_completed", "The campaign has nothing left to send"),
-            Refusal::InProgress => ("campaign_in_progress", "The campaign is being sent"),
+            CampaignRefusal::Cancelled => ("campaign_cancelled", "The campaign is cancelled"),
+            CampaignRefusal::NothingLeft => ("campaign_completed", "The campaign has nothing left to send"),
+            CampaignRefusal::InProgress => ("campaign_in_progress", "The campaign is being sent"),
         };
         Campaign::conflict(kind, message)
     }
@@ -125,53 +125,55 @@ pub struct Standing {
 
 impl Campaign {
     /// What it does.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> CampaignPhase {
         match (self.status, self.due_at) {
-            (CampaignStatus::NotStarted, _) => Phase::NotStarted,
-            (CampaignStatus::ToBeRun, at) => Phase::Waiting { at: at.unwrap_or(Timestamp::MAX) },
-            (CampaignStatus::Queued, at) => Phase::Queued { at: at.unwrap_or(Timestamp::MAX) },
-            (CampaignStatus::InProgress, Some(lease)) => Phase::Sending { lease },
-            (CampaignStatus::InProgress, None) => Phase::Dispatched,
-            (CampaignStatus::Paused, _) => Phase::Paused,
-            (CampaignStatus::Cancelled, _) => Phase::Cancelled,
-            (CampaignStatus::Completed, _) => Phase::Completed,
+            (CampaignStatus::NotStarted, _) => CampaignPhase::NotStarted,
+            (CampaignStatus::ToBeRun, at) => CampaignPhase::Waiting { at: at.unwrap_or(Timestamp::MAX) },
+            (CampaignStatus::Queued, at) => CampaignPhase::Queued { at: at.unwrap_or(Timestamp::MAX) },
+            (CampaignStatus::InProgress, Some(lease)) => CampaignPhase::Sending { lease },
+            (CampaignStatus::InProgress, None) => CampaignPhase::Dispatched,
+            (CampaignStatus::Paused, _) => CampaignPhase::Paused,
+            (CampaignStatus::Cancelled, _) => CampaignPhase::Cancelled,
+            (CampaignStatus::Completed, _) => CampaignPhase::Completed,
         }
     }
 
     /// The one place that stores a phase.
-    fn enter(&mut self, phase: Phase) {
+    fn enter(&mut self, phase: CampaignPhase) {
         (self.status, self.due_at) = match phase {
-            Phase::NotStarted => (CampaignStatus::NotStarted, None),
-            Phase::Waiting { at } => (CampaignStatus::ToBeRun, Some(at)),
-            Phase::Queued { at } => (CampaignStatus::Queued, Some(at)),
-            Phase::Sending { lease } => (CampaignStatus::InProgress, Some(lease)),
-            Phase::Dispatched => (CampaignStatus::InProgress, None),
-            Phase::Paused => (CampaignStatus::Paused, None),
-            Phase::Cancelled => (CampaignStatus::Cancelled, None),
-            Phase::Completed => (CampaignStatus::Completed, None),
+            CampaignPhase::NotStarted => (CampaignStatus::NotStarted, None),
+            CampaignPhase::Waiting { at } => (CampaignStatus::ToBeRun, Some(at)),
+            CampaignPhase::Queued { at } => (CampaignStatus::Queued, Some(at)),
+            CampaignPhase::Sending { lease } => (CampaignStatus::InProgress, Some(lease)),
+            CampaignPhase::Dispatched => (CampaignStatus::InProgress, None),
+            CampaignPhase::Paused => (CampaignStatus::Paused, None),
+            CampaignPhase::Cancelled => (CampaignStatus::Cancelled, None),
+            CampaignPhase::Completed => (CampaignStatus::Completed, None),
         };
     }
 
     /// The campaign after a command, or why it refuses.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn on(mut self, command: Command, standing: Standing, now: Timestamp) -> Result<Self, Refusal> {
+    /// [`CampaignRefusal`].
+    pub fn on(mut self, command: CampaignCommand, standing: Standing, now: Timestamp) -> Result<Self, CampaignRefusal> {
         match command {
-            Command::Cancel => self.cancel(standing, now),
-            Command::Pause => self.pause(standing, now),
-            Command::Resume => self.resume(standing, now),
-            Command::Retry => self.retry(standing, now),
+            CampaignCommand::Cancel => self.cancel(standing, now),
+            CampaignCommand::Pause => self.pause(standing, now),
+            CampaignCommand::Resume => self.resume(standing, now),
+            CampaignCommand::Retry => self.retry(standing, now),
         }?;
         Ok(self)
     }
 
     /// The campaign after a step; none where it is not due, or where another function has the lease.
-    pub fn after(mut self, step: Step, now: Timestamp) -> Option<Self> {
+    pub fn after(mut self, step: CampaignStep, now: Timestamp) -> Option<Self> {
         let phase = self.phase();
         match step {
-            Step::Lease { until } => {
-                let (Phase::Waiting { at: due } | Phase::Queued { at: due } | Phase::Sending { lease: due }) = phase
+            CampaignStep::Lease { until } => {
+                let (CampaignPhase::Waiting { at: due }
+                | CampaignPhase::Queued { at: due }
+                | CampaignPhase::Sending { lease: due }) = phase
                 else {
                     return None;
                 };
@@ -180,30 +182,30 @@ impl Campaign {
                 }
                 // An execution ends with the contacts that there are when it begins.
                 self.until_place = self.until_place.or(Some(self.places()));
-                self.enter(Phase::Sending { lease: until });
+                self.enter(CampaignPhase::Sending { lease: until });
                 self.touch(now);
             }
-            Step::Complete { round } => {
-                if phase != Phase::Dispatched || self.round != round {
+            CampaignStep::Complete { round } => {
+                if phase != CampaignPhase::Dispatched || self.round != round {
                     return None;
                 }
-                self.enter(Phase::Completed);
+                self.enter(CampaignPhase::Completed);
             }
-            Step::Renew { lease, .. }
-            | Step::Release { lease }
-            | Step::Interrupt { lease, .. }
-            | Step::Finish { lease }
-                if phase != (Phase::Sending { lease }) =>
+            CampaignStep::Renew { lease, .. }
+            | CampaignStep::Release { lease }
+            | CampaignStep::Interrupt { lease, .. }
+            | CampaignStep::Finish { lease }
+                if phase != (CampaignPhase::Sending { lease }) =>
             {
                 return None;
             }
-            Step::Renew { next, until, .. } => {
+            CampaignStep::Renew { next, until, .. } => {
                 self.next_place = next;
-                self.enter(Phase::Sending { lease: until });
+                self.enter(CampaignPhase::Sending { lease: until });
             }
-            Step::Release { .. } => self.enter(Phase::Sending { lease: now }),
-            Step::Interrupt { opens, .. } => self.enter(Phase::Waiting { at: opens }),
-            Step::Finish { .. } => self.finish(now),
+            CampaignStep::Release { .. } => self.enter(CampaignPhase::Sending { lease: now }),
+            CampaignStep::Interrupt { opens, .. } => self.enter(CampaignPhase::Waiting { at: opens }),
+            CampaignStep::Finish { .. } => self.finish(now),
         }
         Some(self)
     }
@@ -212,7 +214,7 @@ impl Campaign {
     fn finish(&mut self, now: Timestamp) {
         let until = self.until_place.take().unwrap_or_default();
         let unscheduled = std::mem::take(&mut self.unscheduled);
-        let Some(schedule) = self.schedule() else { return self.enter(Phase::Dispatched) };
+        let Some(schedule) = self.schedule() else { return self.enter(CampaignPhase::Dispatched) };
         let next = match self.execution_at {
             Some(next) if unscheduled => Some(next),
             began => schedule.next(began.unwrap_or(now)),
@@ -223,16 +225,16 @@ impl Campaign {
                 (self.next_place, self.execution_at) = (until, Some(next.max(now)));
                 // One that was missed meanwhile is made up for at once.
                 let at = if next > now { next } else { schedule.opens(now).unwrap_or(now) };
-                self.enter(if self.enabled { Phase::Waiting { at } } else { Phase::NotStarted });
+                self.enter(if self.enabled { CampaignPhase::Waiting { at } } else { CampaignPhase::NotStarted });
             }
             None if self.places() == until => {
                 (self.last_run_at, self.execution_at) = (Some(now), None);
-                self.enter(Phase::Dispatched);
+                self.enter(CampaignPhase::Dispatched);
             }
             // The last execution waits for the contacts that were added meanwhile.
             None => {
                 self.next_place = until;
-                self.enter(Phase::Sending { lease: now });
+                self.enter(CampaignPhase::Sending { lease: now });
             }
         }
     }
@@ -250,36 +252,36 @@ impl Campaign {
 
     /// It has no time any more at which it is sent.
     pub(super) fn unschedule(&mut self) {
-        if self.phase() == Phase::Paused {
+        if self.phase() == CampaignPhase::Paused {
             // Once there is a time again, what the pause held back is looked at.
             self.rewind();
         }
-        self.enter(Phase::NotStarted);
+        self.enter(CampaignPhase::NotStarted);
     }
 
     /// Stops it: what is queued is never sent.
-    fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+    fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.is_over(standing.counts) {
             return Err(self.nothing_to_send());
         }
-        self.stop(Phase::Cancelled, now);
+        self.stop(CampaignPhase::Cancelled, now);
         Ok(())
     }
 
     /// Stops it until it is resumed.
-    fn pause(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+    fn pause(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.status == CampaignStatus::Paused {
             return Ok(());
         }
         if self.is_over(standing.counts) {
             return Err(self.nothing_to_send());
         }
-        self.stop(Phase::Paused, now);
+        self.stop(CampaignPhase::Paused, now);
         Ok(())
     }
 
     /// Continues it after a pause.
-    fn resume(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+    fn resume(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.status != CampaignStatus::Paused {
             return if self.is_over(standing.counts) { Err(self.nothing_to_send()) } else { Ok(()) };
         }
@@ -297,13 +299,13 @@ impl Campaign {
     }
 
     /// Queues the failed contacts again.
-    fn retry(&mut self, standing: Standing, now: Timestamp) -> Result<(), Refusal> {
+    fn retry(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
         match self.status {
             CampaignStatus::Cancelled => return Err(self.nothing_to_send()),
-            CampaignStatus::Paused => return Err(Refusal::InProgress),
-            _ if standing.dispatched > 0 || self.is_under_way() => return Err(Refusal::InProgress),
+            CampaignStatus::Paused => return Err(CampaignRefusal::InProgress),
+            _ if standing.dispatched > 0 || self.is_under_way() => return Err(CampaignRefusal::InProgress),
             // What was added since the last execution waits for the next one.
-            _ if standing.counts.queued > 0 && !self.waits() => return Err(Refusal::InProgress),
+            _ if standing.counts.queued > 0 && !self.waits() => return Err(CampaignRefusal::InProgress),
             _ if standing.counts.failed == 0 => {}
             _ => {
                 self.round += 1;
@@ -329,7 +331,7 @@ impl Campaign {
 
     /// Continues what is under way at `at`: at once, or when its window opens.
     fn go_on(&mut self, at: Timestamp, now: Timestamp) {
-        self.enter(if at == now { Phase::Queued { at } } else { Phase::Waiting { at } });
+        self.enter(if at == now { CampaignPhase::Queued { at } } else { CampaignPhase::Waiting { at } });
         self.touch(now);
     }
 
@@ -376,24 +378,24 @@ impl Campaign {
             self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) })
         };
         match next {
-            Some(_) if !self.enabled => self.stop(Phase::NotStarted, now),
+            Some(_) if !self.enabled => self.stop(CampaignPhase::NotStarted, now),
             Some(at) if under_way => self.go_on(at, now),
-            Some(at) => self.enter(Phase::Waiting { at }),
-            None => self.stop(Phase::Completed, now),
+            Some(at) => self.enter(CampaignPhase::Waiting { at }),
+            None => self.stop(CampaignPhase::Completed, now),
         }
         self.touch(now);
     }
 
-    fn stop(&mut self, phase: Phase, now: Timestamp) {
+    fn stop(&mut self, phase: CampaignPhase, now: Timestamp) {
         self.enter(phase);
         self.touch(now);
     }
 
     /// Why it sends nothing more.
-    pub(super) const fn nothing_to_send(&self) -> Refusal {
+    pub(super) const fn nothing_to_send(&self) -> CampaignRefusal {
         match self.status {
-            CampaignStatus::Cancelled => Refusal::Cancelled,
-            _ => Refusal::NothingLeft,
+            CampaignStatus::Cancelled => CampaignRefusal::Cancelled,
+            _ => CampaignRefusal::NothingLeft,
         }
     }
 

@@ -265,7 +265,7 @@ async fn request_prepared(
         Ok(()) => Ok(Some(requested)),
         Err(Cancelled::Condition(Unmet::Repeated, _)) => requested_before(table, endpoint, new.event).await,
         // In between, another writer has made a contact with the number, or changed the conversation.
-        Err(Cancelled::Condition(..)) => Ok(None),
+        Err(Cancelled::Condition(..) | Cancelled::Failed(TableError::Taken { .. })) => Ok(None),
         Err(cancelled) => Err(cancelled.into()),
     }
 }

@@ -22,7 +22,7 @@ const SUSPICIOUS_RELEASES: u32 = 2;
 
 /// What happens to a delivery next. The attributes `state`, `due_at`, `sent_by` and `next_attempt_at` store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum DeliveryStage {
     /// The stream sends it now. It is released at `due`, if the stream has not sent it by then.
     Ready {
         /// Deliveries of old versions have none.
@@ -45,7 +45,7 @@ pub enum Stage {
 
 /// What has happened to a delivery.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// A request has asked for it once more.
     AskedAgain {
         /// The request.
@@ -88,41 +88,47 @@ pub enum Outcome {
 
 impl Delivery {
     /// What happens to it next.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> DeliveryStage {
         match (self.state, self.due_at) {
-            (DeliveryState::Ready, due) => Stage::Ready { due },
-            (DeliveryState::Waiting, Some(due)) => Stage::Waiting { due, by: self.sent_by },
-            (DeliveryState::Waiting, None) => Stage::Parked,
-            (DeliveryState::Delivered, _) => Stage::Delivered,
-            (DeliveryState::Dead, _) => Stage::Dead,
+            (DeliveryState::Ready, due) => DeliveryStage::Ready { due },
+            (DeliveryState::Waiting, Some(due)) => DeliveryStage::Waiting { due, by: self.sent_by },
+            (DeliveryState::Waiting, None) => DeliveryStage::Parked,
+            (DeliveryState::Delivered, _) => DeliveryStage::Delivered,
+            (DeliveryState::Dead, _) => DeliveryStage::Dead,
         }
     }
 
     /// The delivery after `outcome`.
     #[must_use]
-    pub fn decide(self, outcome: Outcome, now: Timestamp) -> Self {
+    pub fn decide(self, outcome: DeliveryOutcome, now: Timestamp) -> Self {
         match outcome {
-            Outcome::AskedAgain { by } => {
+            DeliveryOutcome::AskedAgain { by } => {
                 Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }.made_ready(now)
             }
-            Outcome::Resumed => self.made_ready(now),
-            Outcome::Released => {
+            DeliveryOutcome::Resumed => self.made_ready(now),
+            DeliveryOutcome::Released => {
                 let releases = if self.state == DeliveryState::Ready { self.releases + 1 } else { 0 };
                 Self { releases, ..self }.made_ready(now)
             }
-            Outcome::Begun if self.unconfirmed >= MOST_UNCONFIRMED => self.given_up("no attempt came to an end", now),
-            Outcome::Begun => Self { unconfirmed: self.unconfirmed + 1, updated_at: now, ..self },
-            Outcome::Attempted { attempt, retry_after, retried_by, jitter } => {
+            DeliveryOutcome::Begun if self.unconfirmed >= MOST_UNCONFIRMED => {
+                self.given_up("no attempt came to an end", now)
+            }
+            DeliveryOutcome::Begun => Self { unconfirmed: self.unconfirmed + 1, updated_at: now, ..self },
+            DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter } => {
                 self.attempted(attempt, (retry_after, retried_by, jitter), now)
             }
-            Outcome::Deferred => Self { releases: 0, ..self }.enter(Stage::Waiting { due: now, by: SentBy::Tick }, now),
-            Outcome::NotAttempted => self.not_attempted(now),
-            Outcome::WindowClosed { opens } => {
-                let waiting = Self { releases: 0, ..self.not_attempted(now) };
-                waiting.enter(Stage::Waiting { due: opens, by: SentBy::Stream }, now)
+            DeliveryOutcome::Deferred => {
+                Self { releases: 0, ..self }.enter(DeliveryStage::Waiting { due: now, by: SentBy::Tick }, now)
             }
-            Outcome::Paused => Self { releases: 0, ..self.not_attempted(now) }.enter(Stage::Parked, now),
-            Outcome::GivenUp { reason } => self.given_up(&reason, now),
+            DeliveryOutcome::NotAttempted => self.not_attempted(now),
+            DeliveryOutcome::WindowClosed { opens } => {
+                let waiting = Self { releases: 0, ..self.not_attempted(now) };
+                waiting.enter(DeliveryStage::Waiting { due: opens, by: SentBy::Stream }, now)
+            }
+            DeliveryOutcome::Paused => {
+                Self { releases: 0, ..self.not_attempted(now) }.enter(DeliveryStage::Parked, now)
+            }
+            DeliveryOutcome::GivenUp { reason } => self.given_up(&reason, now),
         }
     }
 
@@ -132,7 +138,7 @@ impl Delivery {
     }
 
     pub(super) fn made_ready(self, now: Timestamp) -> Self {
-        self.enter(Stage::Ready { due: Some(now.plus_seconds(UNSENT)) }, now)
+        self.enter(DeliveryStage::Ready { due: Some(now.plus_seconds(UNSENT)) }, now)
     }
 
     /// The same, where the attempt that was begun last was not made.
@@ -141,7 +147,7 @@ impl Delivery {
     }
 
     fn given_up(self, reason: &str, now: Timestamp) -> Self {
-        Self { error: Some(reason.to_owned()), ..self }.enter(Stage::Dead, now)
+        Self { error: Some(reason.to_owned()), ..self }.enter(DeliveryStage::Dead, now)
     }
 
     /// After an attempt. The next one waits for the backoff or for what the endpoint asks, whichever is longer.
@@ -161,31 +167,31 @@ impl Delivery {
         let delay = usize::try_from(self.tries).ok().and_then(|tries| DELAYS.get(tries)).copied();
         (self.attempts, self.tries) = (self.attempts + 1, self.tries + 1);
         let stage = match delay {
-            _ if succeeded => Stage::Delivered,
+            _ if succeeded => DeliveryStage::Delivered,
             Some(delay) if !gone => {
-                Stage::Waiting { due: after(now, retry_after.unwrap_or(0).max(delay), jitter), by: retried_by }
+                DeliveryStage::Waiting { due: after(now, retry_after.unwrap_or(0).max(delay), jitter), by: retried_by }
             }
-            _ => Stage::Dead,
+            _ => DeliveryStage::Dead,
         };
         self.enter(stage, now)
     }
 
     /// The one place that stores a stage.
-    fn enter(mut self, stage: Stage, now: Timestamp) -> Self {
+    fn enter(mut self, stage: DeliveryStage, now: Timestamp) -> Self {
         (self.state, self.due_at) = match stage {
-            Stage::Ready { due } => (DeliveryState::Ready, due),
-            Stage::Waiting { due, .. } => (DeliveryState::Waiting, Some(due)),
-            Stage::Parked => (DeliveryState::Waiting, None),
-            Stage::Delivered => (DeliveryState::Delivered, None),
-            Stage::Dead => (DeliveryState::Dead, None),
+            DeliveryStage::Ready { due } => (DeliveryState::Ready, due),
+            DeliveryStage::Waiting { due, .. } => (DeliveryState::Waiting, Some(due)),
+            DeliveryStage::Parked => (DeliveryState::Waiting, None),
+            DeliveryStage::Delivered => (DeliveryState::Delivered, None),
+            DeliveryStage::Dead => (DeliveryState::Dead, None),
         };
         self.next_attempt_at = self.due_at.filter(|_| self.state == DeliveryState::Waiting);
         self.sent_by = match stage {
-            Stage::Ready { .. } => SentBy::Stream,
-            Stage::Waiting { by, .. } => by,
-            Stage::Parked | Stage::Delivered | Stage::Dead => self.sent_by,
+            DeliveryStage::Ready { .. } => SentBy::Stream,
+            DeliveryStage::Waiting { by, .. } => by,
+            DeliveryStage::Parked | DeliveryStage::Delivered | DeliveryStage::Dead => self.sent_by,
         };
-        let has_ended = matches!(stage, Stage::Delivered | Stage::Dead);
+        let has_ended = matches!(stage, DeliveryStage::Delivered | DeliveryStage::Dead);
         self.ttl = has_ended.then(|| now.plus_seconds(KEPT).unix_seconds());
         self.updated_at = now;
         self
@@ -210,43 +216,43 @@ mod tests {
         Timestamp::from_unix_millis(1_800_000_000_000).plus_seconds(seconds)
     }
 
-    fn answered(status: u64) -> Outcome {
+    fn answered(status: u64) -> DeliveryOutcome {
         let attempt = Attempt { at: later(0), status: Some(status), milliseconds: 5, error: None, answer: None };
-        Outcome::Attempted { attempt, retry_after: None, retried_by: SentBy::Stream, jitter: 0.0 }
+        DeliveryOutcome::Attempted { attempt, retry_after: None, retried_by: SentBy::Stream, jitter: 0.0 }
     }
 
-    fn in_stage(stage: Stage) -> Delivery {
+    fn in_stage(stage: DeliveryStage) -> Delivery {
         let new = NewDelivery::test(EventId(Uuid::nil()), later(0));
         Delivery::new(DeliveryId(Uuid::nil()), new, later(0)).enter(stage, later(0))
     }
 
     #[test]
     fn each_outcome_leads_from_each_stage_to_one_stage() {
-        let ready = Stage::Ready { due: Some(later(UNSENT)) };
-        let retried = Stage::Waiting { due: later(5), by: SentBy::Stream };
-        let held = Stage::Waiting { due: later(0), by: SentBy::Tick };
-        let opens = Stage::Waiting { due: later(60), by: SentBy::Stream };
+        let ready = DeliveryStage::Ready { due: Some(later(UNSENT)) };
+        let retried = DeliveryStage::Waiting { due: later(5), by: SentBy::Stream };
+        let held = DeliveryStage::Waiting { due: later(0), by: SentBy::Tick };
+        let opens = DeliveryStage::Waiting { due: later(60), by: SentBy::Stream };
         let reason = || "no".to_owned();
-        for before in [ready, retried, held, Stage::Parked, Stage::Delivered, Stage::Dead] {
+        for before in [ready, retried, held, DeliveryStage::Parked, DeliveryStage::Delivered, DeliveryStage::Dead] {
             let rows = [
-                (Outcome::AskedAgain { by: Uuid::nil() }, ready),
-                (Outcome::Resumed, ready),
-                (Outcome::Released, ready),
-                (Outcome::Begun, before),
-                (answered(204), Stage::Delivered),
+                (DeliveryOutcome::AskedAgain { by: Uuid::nil() }, ready),
+                (DeliveryOutcome::Resumed, ready),
+                (DeliveryOutcome::Released, ready),
+                (DeliveryOutcome::Begun, before),
+                (answered(204), DeliveryStage::Delivered),
                 (answered(500), retried),
-                (answered(410), Stage::Dead),
-                (Outcome::Deferred, held),
-                (Outcome::NotAttempted, before),
-                (Outcome::WindowClosed { opens: later(60) }, opens),
-                (Outcome::Paused, Stage::Parked),
-                (Outcome::GivenUp { reason: reason() }, Stage::Dead),
+                (answered(410), DeliveryStage::Dead),
+                (DeliveryOutcome::Deferred, held),
+                (DeliveryOutcome::NotAttempted, before),
+                (DeliveryOutcome::WindowClosed { opens: later(60) }, opens),
+                (DeliveryOutcome::Paused, DeliveryStage::Parked),
+                (DeliveryOutcome::GivenUp { reason: reason() }, DeliveryStage::Dead),
             ];
             for (outcome, after) in rows {
                 let told = format!("{before:?}, {outcome:?}");
                 let delivery = in_stage(before).decide(outcome, later(0));
                 assert_eq!(delivery.stage(), after, "{told}");
-                let has_ended = matches!(after, Stage::Delivered | Stage::Dead);
+                let has_ended = matches!(after, DeliveryStage::Delivered | DeliveryStage::Dead);
                 assert_eq!(delivery.ttl.is_some(), has_ended, "{told}");
             }
         }
@@ -254,33 +260,39 @@ mod tests {
 
     #[test]
     fn the_last_delay_ends_the_attempts_and_the_endpoint_may_ask_for_longer_ones() {
-        let mut delivery = in_stage(Stage::Ready { due: None });
+        let mut delivery = in_stage(DeliveryStage::Ready { due: None });
         for delay in DELAYS {
             delivery = delivery.decide(answered(500), later(0));
-            assert_eq!(delivery.stage(), Stage::Waiting { due: later(delay), by: SentBy::Stream });
+            assert_eq!(delivery.stage(), DeliveryStage::Waiting { due: later(delay), by: SentBy::Stream });
         }
-        assert_eq!(delivery.clone().decide(answered(500), later(0)).stage(), Stage::Dead);
-        let again = delivery.decide(Outcome::AskedAgain { by: Uuid::max() }, later(0));
-        let Outcome::Attempted { attempt, .. } = answered(429) else { unreachable!("it is an attempt") };
-        let asked = Outcome::Attempted { attempt, retry_after: Some(600), retried_by: SentBy::Tick, jitter: 1.0 };
-        assert_eq!(again.decide(asked, later(0)).stage(), Stage::Waiting { due: later(660), by: SentBy::Tick });
+        assert_eq!(delivery.clone().decide(answered(500), later(0)).stage(), DeliveryStage::Dead);
+        let again = delivery.decide(DeliveryOutcome::AskedAgain { by: Uuid::max() }, later(0));
+        let DeliveryOutcome::Attempted { attempt, .. } = answered(429) else { unreachable!("it is an attempt") };
+        let asked =
+            DeliveryOutcome::Attempted { attempt, retry_after: Some(600), retried_by: SentBy::Tick, jitter: 1.0 };
+        assert_eq!(again.decide(asked, later(0)).stage(), DeliveryStage::Waiting { due: later(660), by: SentBy::Tick });
     }
 
     #[test]
     fn attempts_without_a_result_make_a_delivery_suspect_and_end_it() {
-        let mut delivery = in_stage(Stage::Ready { due: None });
+        let mut delivery = in_stage(DeliveryStage::Ready { due: None });
         assert!(!delivery.is_suspect());
         for _ in 0..MOST_UNCONFIRMED {
-            delivery = delivery.decide(Outcome::Begun, later(0));
+            delivery = delivery.decide(DeliveryOutcome::Begun, later(0));
             assert!(delivery.is_suspect());
         }
-        assert_eq!(delivery.clone().decide(Outcome::Begun, later(0)).stage(), Stage::Dead);
+        assert_eq!(delivery.clone().decide(DeliveryOutcome::Begun, later(0)).stage(), DeliveryStage::Dead);
         assert!(!delivery.clone().decide(answered(500), later(0)).is_suspect());
-        let once = in_stage(Stage::Ready { due: None }).decide(Outcome::Begun, later(0));
-        assert!(!once.decide(Outcome::NotAttempted, later(0)).is_suspect());
-        let released = in_stage(Stage::Ready { due: None }).decide(Outcome::Released, later(0));
+        let once = in_stage(DeliveryStage::Ready { due: None }).decide(DeliveryOutcome::Begun, later(0));
+        assert!(!once.decide(DeliveryOutcome::NotAttempted, later(0)).is_suspect());
+        let released = in_stage(DeliveryStage::Ready { due: None }).decide(DeliveryOutcome::Released, later(0));
         assert!(!released.is_suspect());
-        assert!(released.clone().decide(Outcome::Released, later(0)).is_suspect());
-        assert!(!released.decide(Outcome::Deferred, later(0)).decide(Outcome::Released, later(0)).is_suspect());
+        assert!(released.clone().decide(DeliveryOutcome::Released, later(0)).is_suspect());
+        assert!(
+            !released
+                .decide(DeliveryOutcome::Deferred, later(0))
+                .decide(DeliveryOutcome::Released, later(0))
+                .is_suspect()
+        );
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
-use crate::records::delivery::{Delivery, DeliveryState, EndpointHealth, NewDelivery, Outcome};
+use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery};
 use crate::records::webhook::Webhook;
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, made_id, readable};
@@ -164,7 +164,7 @@ pub async fn redeliver(
         if was.asked_by == Some(by) || was.state == DeliveryState::Ready {
             return Ok(was);
         }
-        let is = was.clone().decide(Outcome::AskedAgain { by }, now);
+        let is = was.clone().decide(DeliveryOutcome::AskedAgain { by }, now);
         if let Some(is) = table.replace((endpoint, id), &was, is).await? {
             return Ok(is);
         }

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::{EndpointHealth, Observed};
 use crate::records::due::Due;
 use crate::table::item::{number, text, values};
-use crate::table::single::Change;
+use crate::table::single::SingleChange;
 use crate::table::transaction::Write;
 use crate::table::{Table, TableError};
 use crate::values::id::EndpointId;
@@ -34,8 +34,8 @@ pub async fn keep(
     let healthy = EndpointHealth { connector: seen.connector, ..EndpointHealth::healthy(seen.id) };
     let after = |stands: Option<&EndpointHealth>| Some(stands.unwrap_or(&healthy).after(observed, read_at, now));
     match table.change_single(seen.id, Some(seen.clone()), after).await? {
-        Change::Made(kept) => Ok(kept),
-        Change::NotWanted(stands) => Ok(stands.unwrap_or(healthy)),
+        SingleChange::Made(kept) => Ok(kept),
+        SingleChange::NotWanted(stands) => Ok(stands.unwrap_or(healthy)),
     }
 }
 
