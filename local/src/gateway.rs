@@ -443,8 +443,8 @@ impl Gateway {
 
 /// The endpoint of the function `name`.
 pub fn endpoint(name: &str) -> Option<Routed> {
-    let operation =
-        functions::OPERATIONS.iter().chain(functions::SIGNED).find(|operation| operation.route.name == name);
+    let mut handlers = functions::OPERATIONS.iter().chain(functions::SIGNED).map(|operation| &operation.handler);
+    let operation = handlers.find(|handler| handler.route.name == name);
     let document = functions::DOCUMENTS.iter().find(|document| document.route.name == name);
     let server = functions::SERVERS.iter().find(|server| server.route.name == name);
     operation.map(Routed::Operation).or(document.map(Routed::Document)).or(server.map(Routed::Server))

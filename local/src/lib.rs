@@ -10,7 +10,7 @@
 //!   customer's server that can fail, and [`fault_run`] uses all at once and checks what arrives.
 //! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, the requests of the [`journal`] with their [`calls`] of the
 //!   database, and the records by the [`api`].
-//! - [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
+//! - [`plain`] says what an operation without a file is. [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod api;
@@ -34,6 +34,7 @@ pub mod lambda;
 pub mod metric_filter;
 pub mod openapi;
 pub mod payment_provider;
+pub mod plain;
 pub mod prices;
 pub mod receiver;
 pub mod replay;

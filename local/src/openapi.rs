@@ -1,5 +1,6 @@
 //! The OpenAPI document: it follows from the route table, from the schemas of records and operations, from the first lines of the operations'
-//! files, and from the recorded events and their answers. Nothing in it is written for it alone but what no code says.
+//! files, from the names of the plain ones, and from the recorded events and their answers. Nothing in it is written for it alone but what no code
+//! says.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +16,7 @@ use shared::request::route::{Access, Route};
 use shared::routes;
 
 use crate::functions::describe;
+use crate::plain::{PlainOperation, own_file};
 use crate::template::camel_case;
 
 /// The server that the file names. What serves the document puts its own address there.
@@ -400,9 +402,12 @@ fn shortened(mut answer: Value) -> Value {
     answer
 }
 
-/// What the first lines of an operation's file say of it.
+/// What an operation does: the first lines of its file say it. What a plain one does follows from its name.
 pub(crate) fn about(root: &Path, route: &Route) -> String {
-    let file = root.join(format!("functions/{}/src/{}.rs", route.record, route.name.replace('-', "_")));
+    if let Some(plain) = PlainOperation::of(root, route.record, route.name) {
+        return plain.about();
+    }
+    let file = root.join(own_file(route.record, route.name));
     let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines: Vec<&str> = source
         .lines()

@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use local::functions::describe;
+use local::functions::{Described, describe};
+use local::plain::{PlainOperation, own_file};
 use local::template::{Template, TemplateRoute, camel_case, document};
 use shared::reactions;
-use shared::request::pipeline::Handler;
 use shared::request::route::Route;
 use shared::routes;
 
@@ -90,28 +90,58 @@ pub struct Function {
 }
 
 impl Function {
+    /// What it is without a file, if it has none.
+    fn plain(&self) -> Option<PlainOperation<'_>> {
+        if self.kind == "Operation" { PlainOperation::of(&root(), &self.package, &self.name) } else { None }
+    }
+
+    /// The file with its code.
     fn file(&self) -> String {
-        format!("functions/{}/src/{}.rs", self.package, snake_case(&self.name))
+        self.plain().map_or_else(|| own_file(&self.package, &self.name), |plain| plain.file())
+    }
+
+    /// Its type.
+    fn type_name(&self) -> String {
+        let own = || format!("{}::{}", snake_case(&self.package), camel_case(&self.name));
+        self.plain().map(|plain| plain.types()).map_or_else(own, |[verb, record]| format!("{verb}<{record}>"))
     }
 
     /// What makes a handler of it, as the binaries and the local stack both have it.
     fn handler(&self) -> String {
-        let (krate, name) = (snake_case(&self.package), camel_case(&self.name));
+        let (type_name, constant) = (self.type_name(), snake_case(&self.name).to_uppercase());
         match self.kind {
-            "Operation" => {
-                format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "SignedOperation" => {
-                format!("Handler::signed::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "Document" => {
-                format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "ToolServer" => format!("Server::of::<{krate}::{name}>(&routes::MCP)"),
-            "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
-            "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
-            _ => format!("Scheduled::of::<{krate}::{name}>()"),
+            "Operation" => format!("Handler::of::<{type_name}>(&routes::{constant})"),
+            "SignedOperation" => format!("Handler::signed::<{type_name}>(&routes::{constant})"),
+            "Document" => format!("Published::of::<{type_name}>(&routes::{constant})"),
+            "ToolServer" => format!("Server::of::<{type_name}>(&routes::{constant})"),
+            "OperatorTask" => format!("Task::of::<{type_name}>()"),
+            "StreamConsumer" => format!("Consumer::of::<{type_name}>()"),
+            _ => format!("Scheduled::of::<{type_name}>()"),
         }
+    }
+
+    /// The program that runs it.
+    fn main(&self) -> String {
+        let (kind, run) = match self.kind {
+            "Operation" | "SignedOperation" => ("request::pipeline::Handler", "run"),
+            "Document" => ("runtime::document::Published", "run_document"),
+            "ToolServer" => ("mcp::Server", "run_server"),
+            "OperatorTask" => ("runtime::operator::Task", "run_task"),
+            "StreamConsumer" => ("runtime::stream::Consumer", "run_consumer"),
+            _ => ("runtime::schedule::Scheduled", "run_scheduled"),
+        };
+        let (name, handler) = (&self.name, self.handler());
+        let mut paths = BTreeSet::from([kind.to_owned(), "runtime::lambda".to_owned()]);
+        paths.extend(handler.contains("&routes::").then(|| "routes".to_owned()));
+        if let Some(mut types) = self.plain().map(|plain| plain.types()) {
+            types.sort();
+            paths.insert(format!("prelude::{{{}}}", types.join(", ")));
+        }
+        let uses: String = paths.iter().map(|path| format!("use shared::{path};\n")).collect();
+        format!(
+            "//! Runs `{name}` under Lambda. Written by `cargo generate`.\n\n{uses}\n\
+             fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
+        )
     }
 }
 
@@ -121,23 +151,14 @@ fn snake_case(name: &str) -> String {
 
 /// Every function: those of the route table in its order, then those without a route, which their files name.
 pub fn functions() -> Vec<Function> {
-    let routed = routes::ALL.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "Operation",
-    });
-    let signed = routes::SIGNED.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "SignedOperation",
-    });
-    let documents = routes::DOCUMENTS.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "Document",
-    });
-    let server =
-        Function { package: routes::MCP.record.to_owned(), name: routes::MCP.name.to_owned(), kind: "ToolServer" };
+    let lists: [(&[&Route], _); 4] = [
+        (routes::ALL, "Operation"),
+        (routes::SIGNED, "SignedOperation"),
+        (routes::DOCUMENTS, "Document"),
+        (&[&routes::MCP], "ToolServer"),
+    ];
+    let of = |route: &Route, kind| Function { package: route.record.to_owned(), name: route.name.to_owned(), kind };
+    let routed = lists.into_iter().flat_map(|(routes, kind)| routes.iter().map(move |route| of(route, kind)));
     let kind = |source: &str| {
         let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
         kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
@@ -150,11 +171,25 @@ pub fn functions() -> Vec<Function> {
             Some(Function { package: package.to_owned(), name, kind })
         })
     });
-    let mut functions: Vec<_> = routed.chain(signed).chain(documents).chain([server]).chain(unrouted).collect();
+    let mut functions: Vec<_> = routed.chain(unrouted).collect();
     let order =
         ["Operation", "SignedOperation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
     functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
+    records_are_declared(&functions);
     functions
+}
+
+/// A plain operation is one of a listed record. This is found before anything is written: `cargo generate` cannot correct what does not compile.
+fn records_are_declared(functions: &[Function]) {
+    let records = "shared/src/records";
+    let text = |file: String| Some(read(&format!("{records}/{}.rs", file.strip_suffix(".rs")?)));
+    let declared: String = names_in(records).into_iter().filter_map(text).collect();
+    for function in functions {
+        let Some([_, record]) = function.plain().map(|plain| plain.types()) else { continue };
+        let head = format!("pub struct {record}({record}Id): listed(");
+        let own = own_file(&function.package, &function.name);
+        assert!(declared.contains(&head), "{own} is missing, and no listed record is called {record}");
+    }
 }
 
 /// The names of all functions.
@@ -204,76 +239,67 @@ fn the_template_builds_each_function_from_its_folder() {
     }
 }
 
+/// The manifest of a package with these functions.
+fn manifest(package: &str, functions: &[&Function]) -> String {
+    let mut manifest = format!(
+        "# Written by `cargo generate`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
+         rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n"
+    );
+    if functions.iter().any(|function| function.plain().is_none()) {
+        manifest += "[lib]\ndoctest = false\ntest = false\n\n";
+    }
+    manifest += "[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n";
+    if package == "document" {
+        // What the page of the API needs.
+        manifest += "base64.workspace = true\nring.workspace = true\nscalar_api_reference.workspace = true\n";
+    }
+    for Function { name, .. } in functions {
+        manifest += &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");
+    }
+    manifest
+}
+
+/// The library of a package with these files.
+fn library(package: &str, modules: &BTreeSet<String>) -> String {
+    let of_what = match package {
+        "document" => "What anybody may read.".to_owned(),
+        "mcp" => "What serves the operations to agents.".to_owned(),
+        "operator" => "What an operator invokes.".to_owned(),
+        "background" => "What runs without a request.".to_owned(),
+        record => format!("The operations of the record `{record}`."),
+    };
+    let line = |module: &String| format!("mod {module};\n");
+    let export = |module: &String| format!("pub use {module}::{};\n", camel_case(&module.replace('_', "-")));
+    let (lines, exports): (String, String) = (modules.iter().map(line).collect(), modules.iter().map(export).collect());
+    format!("//! {of_what} Written by `cargo generate`.\n\n{lines}\n{exports}")
+}
+
 #[test]
 fn the_packages_are_those_of_the_functions() {
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| function.package.clone()).collect();
-    assert_eq!(names_in("functions"), packages);
     for package in &packages {
-        let of_package = || functions.iter().filter(|function| function.package == *package);
+        let of_package: Vec<_> = functions.iter().filter(|function| function.package == *package).collect();
         let folder = format!("functions/{package}");
-        let mut manifest = format!(
-            "# Written by `cargo generate`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
-             rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n\
-             [lib]\ndoctest = false\ntest = false\n\n[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n"
-        );
-        if package == "document" {
-            // What the page of the API needs.
-            manifest += "base64.workspace = true\nring.workspace = true\nscalar_api_reference.workspace = true\n";
+        generated(&format!("{folder}/Cargo.toml"), &manifest(package, &of_package));
+        let with_file = of_package.iter().filter(|function| function.plain().is_none());
+        let modules: BTreeSet<_> = with_file.map(|function| snake_case(&function.name)).collect();
+        let mut sources: BTreeSet<_> = modules.iter().map(|module| format!("{module}.rs")).collect();
+        if !modules.is_empty() {
+            generated(&format!("{folder}/src/lib.rs"), &library(package, &modules));
+            sources.insert("lib.rs".into());
         }
-        for Function { name, .. } in of_package() {
-            manifest +=
-                &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");
+        for function in &of_package {
+            generated(&format!("{folder}/src/bin/{}.rs", function.name), &function.main());
         }
-        generated(&format!("{folder}/Cargo.toml"), &manifest);
-        let of_what = match package.as_str() {
-            "document" => "What anybody may read.".to_owned(),
-            "mcp" => "What serves the operations to agents.".to_owned(),
-            "operator" => "What an operator invokes.".to_owned(),
-            "background" => "What runs without a request.".to_owned(),
-            record => format!("The operations of the record `{record}`."),
-        };
-        let mut modules: Vec<_> = of_package().map(|function| snake_case(&function.name)).collect();
-        modules.sort();
-        let line = |module: &String| format!("mod {module};\n");
-        let export = |module: &String| format!("pub use {module}::{};\n", camel_case(&module.replace('_', "-")));
-        let (lines, exports): (String, String) =
-            (modules.iter().map(line).collect(), modules.iter().map(export).collect());
-        let library = format!("//! {of_what} Written by `cargo generate`.\n\n{lines}\n{exports}");
-        generated(&format!("{folder}/src/lib.rs"), &library);
-        for function in of_package() {
-            let (name, handler) = (&function.name, function.handler());
-            let (uses, run) = match function.kind {
-                "Operation" | "SignedOperation" => (
-                    "use shared::request::pipeline::Handler;\nuse shared::routes;\nuse shared::runtime::lambda;",
-                    "run",
-                ),
-                "Document" => (
-                    "use shared::routes;\nuse shared::runtime::document::Published;\nuse shared::runtime::lambda;",
-                    "run_document",
-                ),
-                "ToolServer" => {
-                    ("use shared::mcp::Server;\nuse shared::routes;\nuse shared::runtime::lambda;", "run_server")
-                }
-                "OperatorTask" => ("use shared::runtime::lambda;\nuse shared::runtime::operator::Task;", "run_task"),
-                "StreamConsumer" => {
-                    ("use shared::runtime::lambda;\nuse shared::runtime::stream::Consumer;", "run_consumer")
-                }
-                _ => ("use shared::runtime::lambda;\nuse shared::runtime::schedule::Scheduled;", "run_scheduled"),
-            };
-            let main = format!(
-                "//! Runs `{name}` under Lambda. Written by `cargo generate`.\n\n{uses}\n\n\
-                 fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
-            );
-            generated(&format!("{folder}/src/bin/{name}.rs"), &main);
-        }
-        let binaries = of_package().map(|function| format!("{}.rs", function.name)).collect();
+        let binaries = of_package.iter().map(|function| format!("{}.rs", function.name)).collect();
         assert_eq!(names_in(&format!("{folder}/src/bin")), binaries, "{folder} has a binary of no function");
-        let sources =
-            modules.iter().map(|module| format!("{module}.rs")).chain(["lib.rs".into(), "bin".into()]).collect();
+        sources.insert("bin".into());
         assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    for (function, route) in functions.iter().zip(routes::every()) {
+    // The folders of new plain operations are made above.
+    assert_eq!(names_in("functions"), packages);
+    for (function, route) in functions.iter().zip(routes::every()).filter(|(function, _)| function.plain().is_none()) {
         let (file, source) = (function.file(), read(&function.file()));
         let head = format!("//! `{} {}`: ", route.method, route.path);
         assert!(source.starts_with(&head), "{file} should begin with {head}");
@@ -298,7 +324,7 @@ fn a_position_of_a_path_has_one_variable() {
 fn a_handler_fits_thirty_lines() {
     for function in functions().iter().filter(|function| ["Operation", "SignedOperation"].contains(&function.kind)) {
         let (name, source) = (&function.name, read(&function.file()));
-        // A plain operation has none of its own.
+        // An alias has none.
         let Some(body) = source.split("async fn handle").nth(1) else { continue };
         let lines = body.lines().take_while(|line| *line != "    }").count();
         assert!(lines <= 30, "the handler of {name} has {lines} lines: the rest belongs in shared::records");
@@ -310,14 +336,18 @@ fn the_local_stack_has_every_function() {
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| &function.package).collect();
     let members: String = packages.iter().map(|name| format!("    \"functions/{name}\",\n")).collect();
-    generated_between("Cargo.toml", ("    \"local\",", "]"), &members);
+    for before in ["    \"local/benches/sender\",", "default-members = [\n    \"shared\",\n    \"local\","] {
+        generated_between("Cargo.toml", (before, "]"), &members);
+    }
+    let with_file = functions.iter().filter(|function| function.plain().is_none());
+    let libraries: BTreeSet<_> = with_file.map(|function| &function.package).collect();
     let dependencies: String =
-        packages.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
+        libraries.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
     let marks = ("`cargo generate` writes them.", "\n[dev-dependencies]");
     generated_between("local/Cargo.toml", marks, &dependencies);
     for (kind, list) in [
-        ("Operation", "OPERATIONS: &[Handler]"),
-        ("SignedOperation", "SIGNED: &[Handler]"),
+        ("Operation", "OPERATIONS: &[Described]"),
+        ("SignedOperation", "SIGNED: &[Described]"),
         ("Document", "DOCUMENTS: &[Published]"),
         ("ToolServer", "SERVERS: &[Server]"),
         ("OperatorTask", "TASKS: &[Task]"),
@@ -325,18 +355,11 @@ fn the_local_stack_has_every_function() {
         ("ScheduledTask", "SCHEDULED: &[Scheduled]"),
     ] {
         let of_kind = functions.iter().filter(|function| function.kind == kind);
-        let lines: String = of_kind.map(|function| format!("    {},\n", function.handler())).collect();
+        let entry = |function: &Function| function.handler().replacen("Handler", "Described", 1);
+        let lines: String = of_kind.map(|function| format!("    {},\n", entry(function))).collect();
         generated_between("local/src/functions.rs", (&format!("pub const {list} = &["), "];"), &lines);
     }
-    let operations = functions.iter().filter(|function| ["Operation", "SignedOperation"].contains(&function.kind));
-    let schema = |function: &Function| {
-        let (krate, name) = (snake_case(&function.package), camel_case(&function.name));
-        let of = if function.kind == "Operation" { "of" } else { "of_signed" };
-        format!("    (\"{}\", Description::{of}::<{krate}::{name}>),\n", function.name)
-    };
-    let schemas: String = operations.map(schema).collect();
-    generated_between("local/src/functions.rs", ("DESCRIPTIONS: &[(&str, Describe)] = &[", "];"), &schemas);
-    let constant = |handler: &Handler| handler.route;
+    let constant = |operation: &Described| operation.handler.route;
     assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
     assert_eq!(local::functions::SIGNED.iter().map(constant).collect::<Vec<&Route>>(), routes::SIGNED);
 }
@@ -344,10 +367,8 @@ fn the_local_stack_has_every_function() {
 #[test]
 fn the_api_document_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
-    for route in routes::every() {
-        let Route { record, name, method, path, .. } = route;
-        let file = format!("../functions/{record}/src/{}.rs", snake_case(name));
-        table += &format!("| [`{name}`]({file}) | {method} | `{path}` |\n");
+    for (function, Route { name, method, path, .. }) in functions().iter().zip(routes::every()) {
+        table += &format!("| [`{name}`](../{}) | {method} | `{path}` |\n", function.file());
     }
     generated_between("docs/API.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
 }
@@ -433,14 +454,14 @@ fn tests_mirror_the_functions() {
 
 #[test]
 fn every_operation_describes_itself() {
-    for endpoint in local::functions::OPERATIONS.iter().chain(local::functions::SIGNED) {
-        let description = describe(endpoint.route.name);
-        let parameters: BTreeSet<_> = endpoint.route.parameters().collect();
+    for Described { handler, .. } in local::functions::OPERATIONS.iter().chain(local::functions::SIGNED) {
+        let (route, description) = (handler.route, describe(handler.route.name));
+        let parameters: BTreeSet<_> = route.parameters().collect();
         let described: BTreeSet<_> =
             description.path["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(described, parameters, "{}: the path it reads is not that of its route", endpoint.route.name);
+        assert_eq!(described, parameters, "{}: the path it reads is not that of its route", route.name);
         assert_eq!(description.reply["required"], serde_json::json!(["message", "meta", "data"]));
-        assert!(description.reply["properties"]["data"]["properties"].is_object(), "{}", endpoint.route.name);
+        assert!(description.reply["properties"]["data"]["properties"].is_object(), "{}", route.name);
     }
 }
 

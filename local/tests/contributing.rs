@@ -31,41 +31,31 @@ crate::record! {
 }
 "#;
 
-/// The operations: constant, name, line of the route table, type, exercise.
-const OPERATIONS: [(&str, &str, &str, &str, &str); 5] = [
+/// The operations: constant, name, line of the route table, exercise.
+const OPERATIONS: [(&str, &str, &str, &str); 5] = [
     (
         "CREATE_NOTE",
         "create-note",
         r#"POST "/api/v1/note" Write 201 256"#,
-        "Create",
         r###"Exercise { body: |_| r##"{"title":"Monday"}"##.into(), ..Exercise::of(&routes::CREATE_NOTE) }"###,
     ),
-    (
-        "READ_NOTE",
-        "read-note",
-        r#"GET "/api/v1/note/{note_id}" Read 200 256"#,
-        "Read",
-        "Exercise::of(&routes::READ_NOTE)",
-    ),
+    ("READ_NOTE", "read-note", r#"GET "/api/v1/note/{note_id}" Read 200 256"#, "Exercise::of(&routes::READ_NOTE)"),
     (
         "LIST_NOTES",
         "list-notes",
         r#"GET "/api/v1/note/list" Read 200 256"#,
-        "List",
         "Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_NOTES) }",
     ),
     (
         "UPDATE_NOTE",
         "update-note",
         r#"PUT "/api/v1/note/{note_id}" Write 200 256"#,
-        "Update",
         r###"Exercise { body: |_| r##"{"title":"Tuesday"}"##.into(), ..Exercise::of(&routes::UPDATE_NOTE) }"###,
     ),
     (
         "DELETE_NOTE",
         "delete-note",
         r#"DELETE "/api/v1/note/{note_id}" Write 200 256"#,
-        "Delete",
         "Exercise::of(&routes::DELETE_NOTE)",
     ),
 ];
@@ -160,16 +150,10 @@ fn add_record(copy: &Copy) {
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
 }
 
-/// The steps "… an operation": three edits.
-fn add_operation(copy: &Copy, (constant, name, route, operation, exercise): (&str, &str, &str, &str, &str)) {
+/// The steps "… an operation": two edits.
+fn add_operation(copy: &Copy, (constant, name, route, exercise): (&str, &str, &str, &str)) {
     let last = "    CANCEL_CAMPAIGN ";
     copy.insert("shared/src/routes.rs", last, &format!("    {constant} \"note\" \"{name}\" {route};\n"));
-    let file = format!("functions/note/src/{}.rs", name.replace('-', "_"));
-    let camel_case: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-    let (method, path) =
-        route.split_once(" \"").and_then(|(method, rest)| Some((method, rest.split_once('"')?.0))).unwrap();
-    let head = format!("//! `{method} {path}`: {}.", name.replace('-', " "));
-    copy.write(&file, &format!("{head}\n\nuse shared::prelude::*;\n\npub type {camel_case} = {operation}<Note>;\n"));
     let last = "    Exercise { further: Further::Conflict, ..Exercise::of(&routes::CANCEL_CAMPAIGN) },\n";
     copy.insert("local/tests/exercises.rs", last, &format!("    {exercise},\n"));
 }

@@ -1,6 +1,6 @@
 //! The plain operations: create, read, list, update and delete, generic over all listed records.
 //!
-//! A plain operation of a record is an alias: `pub type ReadTag = Read<Tag>;`. An operation that does more implements
+//! A plain operation has no file: its binary runs `Read<Tag>`. An operation that does more implements
 //! [`Operation`](crate::request::pipeline::Operation) itself.
 
 mod create;

@@ -1,9 +1,7 @@
 //! The operations of the record `link`. Written by `cargo generate`.
 
 mod create_link_tag_entity;
-mod delete_link_tag_entity;
 mod read_link_tag_entity_list;
 
 pub use create_link_tag_entity::CreateLinkTagEntity;
-pub use delete_link_tag_entity::DeleteLinkTagEntity;
 pub use read_link_tag_entity_list::ReadLinkTagEntityList;

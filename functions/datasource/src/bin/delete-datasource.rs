@@ -1,9 +1,10 @@
 //! Runs `delete-datasource` under Lambda. Written by `cargo generate`.
 
+use shared::prelude::{Datasource, Delete};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<datasource::DeleteDatasource>(&routes::DELETE_DATASOURCE))
+    lambda::run(Handler::of::<Delete<Datasource>>(&routes::DELETE_DATASOURCE))
 }

@@ -1,9 +1,10 @@
 //! Runs `delete-intent` under Lambda. Written by `cargo generate`.
 
+use shared::prelude::{Delete, Intent};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<intent::DeleteIntent>(&routes::DELETE_INTENT))
+    lambda::run(Handler::of::<Delete<Intent>>(&routes::DELETE_INTENT))
 }

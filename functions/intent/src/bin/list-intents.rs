@@ -1,9 +1,10 @@
 //! Runs `list-intents` under Lambda. Written by `cargo generate`.
 
+use shared::prelude::{Intent, List};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<intent::ListIntents>(&routes::LIST_INTENTS))
+    lambda::run(Handler::of::<List<Intent>>(&routes::LIST_INTENTS))
 }

@@ -1,9 +1,10 @@
 //! Runs `read-intent` under Lambda. Written by `cargo generate`.
 
+use shared::prelude::{Intent, Read};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<intent::ReadIntent>(&routes::READ_INTENT))
+    lambda::run(Handler::of::<Read<Intent>>(&routes::READ_INTENT))
 }

@@ -1,9 +1,10 @@
 //! Runs `create-user` under Lambda. Written by `cargo generate`.
 
+use shared::prelude::{Create, User};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<user::CreateUser>(&routes::CREATE_USER))
+    lambda::run(Handler::of::<Create<User>>(&routes::CREATE_USER))
 }

@@ -1,5 +1,0 @@
-//! `POST /api/v1/intent`: makes an intent.
-
-use shared::prelude::*;
-
-pub type CreateIntent = Create<Intent>;
