@@ -1,4 +1,4 @@
-//! `cargo generate`: writes everything that follows from the declarations, from the tables of routes and reactions, and from what the tests call.
+//! `cargo generate` writes everything that follows from the declarations, from the tables of routes and reactions, and from what the tests call.
 //!
 //! The tests make what is generated and compare it with the files. Only here they write it: `GENERATE` names the file in which they list what they
 //! have written. One file may follow from another one, so they run until nothing is left to write.
@@ -110,6 +110,11 @@ impl Generator {
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
         let mut command = Command::new("cargo");
+        // What the cargo of this program has set is of another package. Build scripts look at it: all that depends on them would be compiled once more.
+        let of_cargo = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
+            command.env_remove(name);
+        }
         command.args(["test", "--package", "local", "--test", "stack", "--"]).args(tests).current_dir(&self.root);
         // All cases: what a function calls in any of them, its role allows.
         let passed = command.env("GENERATE", &list).env("SWEEP", "all").status().map_err(failed)?.success();
@@ -118,7 +123,6 @@ impl Generator {
         written.sort();
         written.dedup();
         std::fs::remove_file(&list).map_err(failed)?;
-        println!("ROUND {:?} {:?}", std::time::SystemTime::now(), written);
         Ok(Run { passed, written })
     }
 }
