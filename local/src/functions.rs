@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
-// The package, and not the prelude's module of the same name.
-use ::operator;
+// The packages, and not the prelude's modules of the same names.
+use ::{campaign, contact, conversation, delivery, operator};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
