@@ -2,7 +2,7 @@
 //!
 //! - [`stack`] starts and stops it.
 //! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
-//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded_dynamodb`], which counts the units of partitions; [`bucket`] the embedded S3, [`gateway`] the API, [`payment_provider`] stands in for the provider.
+//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded_dynamodb`], which counts the units of partitions; [`bucket`] the embedded S3, [`gateway`] the API, of which [`http`] has requests and answers, [`payment_provider`] stands in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
 //!   [`event_filter`]; what they give up goes to the [`destination`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
 //! - [`roles`] refuses what the role of a function does not allow, as IAM does.
@@ -28,6 +28,7 @@ pub mod fault_run;
 pub mod faults;
 pub mod functions;
 pub mod gateway;
+pub mod http;
 pub mod in_progress;
 pub mod inbox;
 pub mod journal;

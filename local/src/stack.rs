@@ -35,7 +35,8 @@ use crate::database::Data;
 use crate::demo::Demo;
 use crate::destination::Destination;
 use crate::faults::Faults;
-use crate::gateway::{Answer, Call, Gateway};
+use crate::gateway::Gateway;
+use crate::http::{Answer, Call};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::payment_provider::ProviderStandIn;
@@ -315,7 +316,7 @@ impl Stack {
         let mut stack = Self {
             stream: Arc::new(Stream::new(&database, &template, Some(&destination), function)?),
             schedules: Arc::new(Schedules::new(&template, function)?),
-            api: Api::new(Arc::clone(&gateway), demo.as_ref()),
+            api: Api::new(Arc::clone(&gateway), demo.map_or_else(Vec::new, |demo| demo.with_keys())),
             url: urls.gateway,
             dynamodb_url: urls.dynamodb,
             s3_url: urls.s3,

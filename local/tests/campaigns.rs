@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use local::Settings;
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::json;
 use shared::request::api_key::{ApiKey, ApiKeyRecord, Role};

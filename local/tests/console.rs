@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use local::console::PAGES;
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const HOSTILE: &str = "<script>alert(1)</script>";
 async fn watched() -> Stack {
     let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
     let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
-    inbox::connect(&stack).await.unwrap();
+    inbox::connect(&stack.url, &stack.api).await.unwrap();
     stack.settle().await.unwrap();
     stack
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use embedded_dynamodb::partitions::{Counting, Partitions, Unit};
 use local::faults::Faults;
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use ring::digest::{SHA256, digest};
 use shared::routes;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use local::gateway::{Call, endpoint};
+use local::gateway::endpoint;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::routes;

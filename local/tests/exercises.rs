@@ -1,6 +1,6 @@
 //! What the tests need to know of each operation, once: a plain operation is one line of [`EXERCISES`].
 
-use local::gateway::Call;
+use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde_json::{Value, json};
 use shared::request::route::Route;

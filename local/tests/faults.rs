@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use shared::routes;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use local::database::TABLE_NAME;
 use local::faults::Faults;
 use local::functions::describe;
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::conversation::Conversation;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::route::Route;

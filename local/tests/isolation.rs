@@ -1,7 +1,7 @@
 //! One organisation learns nothing of another's records: their ids answer like ids that nobody has.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use shared::routes;
 
 use crate::exercises::{EXERCISES, Exercise};

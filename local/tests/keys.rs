@@ -1,7 +1,7 @@
 //! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};

@@ -2,7 +2,8 @@
 //! set by hand: a second is as long as its requests take.
 
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call, Routed, endpoint};
+use local::gateway::{Routed, endpoint};
+use local::http::{Answer, Call};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;

@@ -1,7 +1,7 @@
 //! One matrix over the route table: what holds for every operation is asked of every operation.
 
 use local::functions::describe;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::api_key::ApiKey;

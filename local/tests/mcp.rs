@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
 use local::collections::{BRUNO, Collections};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::openapi::{EVENTS, document, operation_id};
 use local::receiver::Received;
 use serde_json::{Value, json};

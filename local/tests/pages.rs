@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use local::Stack;
 use local::functions::describe;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::request::api_key::ApiKey;
 use shared::request::route::Route;

@@ -9,7 +9,7 @@ use embedded_dynamodb::partitions::{Counting, Partition, Partitions, Unit};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use local::database::{Data, TABLE_NAME, open};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::template::Template;
 use local::{Settings, Stack};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;

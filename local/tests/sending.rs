@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use local::database::TABLE_NAME;
 use local::faults::Faults;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
 
 use local::functions::describe;
-use local::gateway::Call;
+use local::http::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};

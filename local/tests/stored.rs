@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Call;
+use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

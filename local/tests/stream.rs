@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};

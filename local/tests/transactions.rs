@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::database::request;
 use local::faults::{Fault, Faults};
-use local::gateway::Answer;
+use local::http::Answer;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::intent::Intent;

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;

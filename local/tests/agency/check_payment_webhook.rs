@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, stack};

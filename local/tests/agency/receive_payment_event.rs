@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use local::database::TABLE_NAME;
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, signature};
 use local::{Settings, Stack};

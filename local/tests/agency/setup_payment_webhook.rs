@@ -1,7 +1,7 @@
 //! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: the payment provider sends its events to an agency.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::prelude::*;
 

@@ -1,7 +1,7 @@
 //! `PUT /api/v1/agency/{agency_id}`: changes an agency, whose payment key is answered masked.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, kind, stack};

@@ -1,7 +1,7 @@
 //! `POST /api/v1/assistant`: makes an assistant.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, data, id, json, kind, post, stack};

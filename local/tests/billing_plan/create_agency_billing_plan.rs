@@ -1,7 +1,7 @@
 //! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: makes a billing plan of an agency.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};

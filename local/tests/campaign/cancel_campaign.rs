@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};

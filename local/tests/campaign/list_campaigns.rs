@@ -1,7 +1,7 @@
 //! `GET /api/v1/campaign/list`: a page of the campaigns, with their messages and counts.
 
 use local::Stack;
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::campaign::CampaignStatus;

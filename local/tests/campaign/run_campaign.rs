@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::campaign::{Campaign, Dispatch, Dispatched};

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
@@ -24,7 +24,7 @@ async fn say(stack: &Stack, conversation: u32, body: &Value) -> Answer {
 async fn read(stack: &Stack) -> Value {
     let path = format!("/api/v1/conversation/{}", id('a', kind::CONVERSATION, OPEN));
     let call = call("GET", &path, ACME);
-    data(&stack.answer(&local::gateway::Call { query: format!("{}&size=100", call.query), ..call }).await)
+    data(&stack.answer(&local::http::Call { query: format!("{}&size=100", call.query), ..call }).await)
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_full_conversation_takes_no_more_and_a_repeat_is_no_more() {
         let stack = stack().await;
         has(&stack, messages, bytes).await;
         let first = post(&path(&id('a', kind::CONVERSATION, OPEN)), ACME, body.to_string());
-        let first = local::gateway::Call { headers: [("idempotency-key".to_owned(), "k".to_owned())].into(), ..first };
+        let first = local::http::Call { headers: [("idempotency-key".to_owned(), "k".to_owned())].into(), ..first };
         let said = stack.answer(&first).await;
         assert_eq!(said.status, 201, "{}", said.body);
         assert_eq!(stack.answer(&first).await.body, said.body);

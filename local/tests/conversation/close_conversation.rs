@@ -1,7 +1,7 @@
 //! `POST /api/v1/conversation/{conversation_id}/close`: ends a conversation, once; its webhook is told.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack, streaming};

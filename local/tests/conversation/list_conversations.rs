@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,7 +1,7 @@
 //! `POST /api/v1/conversation`: begins a conversation of an assistant.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, member, post, stack};

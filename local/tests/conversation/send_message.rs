@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::{BoxFuture, join_all};
 use local::Stack;
 use local::faults::Fault;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;

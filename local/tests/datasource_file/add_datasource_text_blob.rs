@@ -2,7 +2,7 @@
 
 use local::Stack;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use serde_json::{Value, json};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, LIST_DATASOURCE_FILES};
 

@@ -1,7 +1,7 @@
 //! `POST /api/v1/datasource/{datasource_id}/file`: a new file, and the request that uploads its bytes.
 
 use local::Stack;
-use local::gateway::Call;
+use local::http::Call;
 use serde_json::{Value, json};
 use shared::routes::CREATE_DATASOURCE_FILE;
 use shared::values::time::Clock;

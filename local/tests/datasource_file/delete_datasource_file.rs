@@ -2,7 +2,7 @@
 
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::prelude::{DatasourceFile, DatasourceFileId};

@@ -1,7 +1,7 @@
 //! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery once more, from the beginning of the schedule.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::records::delivery::{Attempt, Delivery, SentBy};
 use shared::values::id::{DeliveryId, EndpointId};

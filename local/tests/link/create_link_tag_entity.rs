@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::fixture::{ACME, call, data, id, json, kind, post, stack};

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::routes;

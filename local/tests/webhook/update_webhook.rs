@@ -1,7 +1,7 @@
 //! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::records::delivery::EndpointHealth;
