@@ -6,7 +6,7 @@
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
 //!   [`event_filter`]; what they give up goes to the [`destination`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
 //! - [`roles`] refuses what the role of a function does not allow, as IAM does.
-//! - [`metric_filter`] tells which log lines CloudWatch counts, [`prices`] what calls and an idle stack cost.
+//! - [`prices`] tells what calls and an idle stack cost.
 //! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`in_progress`] holds transactions that are in progress, [`receiver`] is a
 //!   customer's server that can fail, and [`fault_run`] uses all at once and checks what arrives.
 //! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, the requests of the [`journal`] with their [`calls`] of the
@@ -33,7 +33,6 @@ pub mod in_progress;
 pub mod inbox;
 pub mod journal;
 pub mod lambda;
-pub mod metric_filter;
 pub mod openapi;
 pub mod payment_provider;
 pub mod prices;
