@@ -14,9 +14,10 @@ use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
 use shared::values::limits::Limits;
 
-use crate::canary::{Log, listening};
-use crate::contract::{functions, generated_between, read};
-use crate::fixture::{ACME, settings, streaming, valid_call};
+use crate::support::fixture::{ACME, settings, streaming, valid_call};
+use crate::support::functions::functions;
+use crate::support::generated::{generated_between, read};
+use crate::support::log::{Log, listening};
 
 fn resources(kind: &str) -> Map<String, Value> {
     let template = document(&read("template.yaml")).unwrap();

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming};
-use crate::idempotency::keyed;
+use crate::support::fixture::{
+    ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming,
+};
+use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 

@@ -1,9 +1,6 @@
 //! One list per fact: what repeats the route table is generated from it or compared with it. `cargo generate` writes what is generated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -14,152 +11,12 @@ use shared::request::pipeline::Handler;
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::fixture::{kind, root};
-
-/// Compares a file with what it should be. Where `cargo generate` runs the tests, writes it.
-pub fn generated(path: &str, wanted: &str) {
-    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
-    if is != wanted && generating() {
-        write(path, wanted);
-    } else {
-        assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
-    }
-}
-
-/// Writes a file, and tells `cargo generate` of it.
-pub fn write(path: &str, text: &str) {
-    let file = root().join(path);
-    // Renamed, so that no test that reads it meanwhile sees half of it.
-    let whole = file.with_extension("new");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&whole, text).unwrap();
-    std::fs::rename(&whole, &file).unwrap();
-    let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
-    writeln!(list.unwrap(), "{path}").unwrap();
-}
-
-/// The same for the part of a file between two lines.
-pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
-    let (before, _, after) = around(&read(path), marks);
-    generated(path, &format!("{before}\n{wanted}{after}"));
-}
-
-/// What stands before, between and after two lines; the lines themselves count as before and after.
-pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
-    let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
-    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
-    (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
-}
-
-/// Whether `cargo generate` runs the tests.
-pub fn generating() -> bool {
-    list_of_written().is_some()
-}
-
-/// The file in which `cargo generate` wants to find what was written.
-#[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
-fn list_of_written() -> Option<OsString> {
-    std::env::var_os("GENERATE")
-}
-
-fn difference(is: &str, wanted: &str) -> String {
-    let (is, wanted): (Vec<_>, Vec<_>) = (is.lines().collect(), wanted.lines().collect());
-    let line = (0..is.len().max(wanted.len())).find(|line| is.get(*line) != wanted.get(*line)).unwrap_or_default();
-    format!("line {}\n  is:     {:?}\n  should: {:?}", line + 1, is.get(line), wanted.get(line))
-}
-
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The names of what is in `folder`.
-pub fn names_in(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
+use crate::support::fixture::{kind, root};
+use crate::support::functions::{Function, functions, snake_case};
+use crate::support::generated::{generated, generated_between, names_in, read};
 
 fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
-}
-
-/// A function: the package that it is in, its name, and the trait that it implements.
-pub struct Function {
-    pub package: String,
-    pub name: String,
-    pub kind: &'static str,
-}
-
-impl Function {
-    fn file(&self) -> String {
-        format!("functions/{}/src/{}.rs", self.package, snake_case(&self.name))
-    }
-
-    /// What makes a handler of it, as the binaries and the local stack both have it.
-    fn handler(&self) -> String {
-        let (krate, name) = (snake_case(&self.package), camel_case(&self.name));
-        match self.kind {
-            "Operation" => {
-                format!("Handler::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "SignedOperation" => {
-                format!("Handler::signed::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "Document" => {
-                format!("Published::of::<{krate}::{name}>(&routes::{})", snake_case(&self.name).to_uppercase())
-            }
-            "ToolServer" => format!("Server::of::<{krate}::{name}>(&routes::MCP)"),
-            "OperatorTask" => format!("Task::of::<{krate}::{name}>()"),
-            "StreamConsumer" => format!("Consumer::of::<{krate}::{name}>()"),
-            _ => format!("Scheduled::of::<{krate}::{name}>()"),
-        }
-    }
-}
-
-fn snake_case(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// Every function: those of the route table in its order, then those without a route, which their files name.
-pub fn functions() -> Vec<Function> {
-    let routed = routes::ALL.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "Operation",
-    });
-    let signed = routes::SIGNED.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "SignedOperation",
-    });
-    let documents = routes::DOCUMENTS.iter().map(|route| Function {
-        package: route.record.to_owned(),
-        name: route.name.to_owned(),
-        kind: "Document",
-    });
-    let server =
-        Function { package: routes::MCP.record.to_owned(), name: routes::MCP.name.to_owned(), kind: "ToolServer" };
-    let kind = |source: &str| {
-        let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
-        kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
-    };
-    let unrouted = ["operator", "background"].into_iter().flat_map(|package| {
-        let files = names_in(&format!("functions/{package}/src")).into_iter();
-        files.filter_map(move |file| {
-            let name = file.strip_suffix(".rs").filter(|name| *name != "lib")?.replace('_', "-");
-            let kind = kind(&read(&format!("functions/{package}/src/{file}")))?;
-            Some(Function { package: package.to_owned(), name, kind })
-        })
-    });
-    let mut functions: Vec<_> = routed.chain(signed).chain(documents).chain([server]).chain(unrouted).collect();
-    let order =
-        ["Operation", "SignedOperation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
-    functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
-    functions
-}
-
-/// The names of all functions.
-pub fn names_of_functions() -> BTreeSet<String> {
-    functions().into_iter().map(|function| function.name).collect()
 }
 
 /// The names of the functions of this kind.
@@ -413,6 +270,8 @@ flowchart LR
 #[test]
 fn tests_mirror_the_functions() {
     let folders = names_in("local/tests").into_iter().filter(|name| root().join("local/tests").join(name).is_dir());
+    // What the tests share is of no record.
+    let folders = folders.filter(|name| name != "support");
     let files = |folder: &String| -> BTreeSet<String> {
         let names = names_in(&format!("local/tests/{folder}")).into_iter();
         names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect()

@@ -15,11 +15,11 @@ use shared::values::id::{ConversationId, SPREAD, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{
-    ACME, acme, call, data, everything, failure, id, json, kind, post, put_items, stack, streaming, tenant,
+use crate::support::fixture::{
+    ACME, acme, call, data, everything, failure, go_on_at, id, json, kind, post, put_items, stack, streaming, tenant,
 };
-use crate::records::NOBODYS;
-use crate::sweep::cases;
+use crate::support::records::NOBODYS;
+use crate::support::sweep::cases;
 
 const BLOCK: u64 = 1024;
 const DAY: i64 = 86_400_000;
@@ -63,14 +63,6 @@ enum Counted {
 
 /// The first ordinal, of those that are spread, that is in a section of a volume.
 const OF_VOLUME: u64 = SPREAD + (1 << 20);
-
-/// Has the list of conversations go on at this ordinal.
-pub async fn go_on_at(stack: &Stack, ordinal: u64) {
-    let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
-    let have = acme(stack).appended::<Conversation>(()).await.unwrap();
-    head.extend([("next_ordinal".into(), number(ordinal)), ("spread_from".into(), number(have))]);
-    put_items(stack, [head]).await;
-}
 
 /// Has all sections be where they were before there were volumes.
 async fn without_volumes(stack: &Stack) {

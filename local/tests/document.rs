@@ -9,8 +9,8 @@ use local::{Settings, Stack};
 use ring::digest::{SHA256, digest};
 use shared::routes;
 
-use crate::contract::read;
-use crate::fixture::{ACME, root, settings, stack};
+use crate::support::fixture::{ACME, root, settings, stack};
+use crate::support::generated::read;
 
 async fn get(stack: &Stack, path: &str, known: &str) -> Answer {
     let headers = BTreeMap::from([("if-none-match".to_owned(), known.to_owned())]);

@@ -8,7 +8,7 @@ use shared::request::api_key::ApiKey;
 use shared::request::route::{Access, Route};
 use shared::routes::{self, MCP};
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body, valid_call,
 };
 

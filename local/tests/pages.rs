@@ -11,8 +11,8 @@ use shared::request::route::Route;
 use shared::routes;
 
 use crate::exercises::EXERCISES;
-use crate::fixture::{ACME, data, empty, stack, valid_call};
-use crate::records::{ACME_ORG, DEMO_TIME, detail, issue};
+use crate::support::fixture::{ACME, data, empty, stack, valid_call};
+use crate::support::records::{ACME_ORG, DEMO_TIME, detail, issue};
 
 /// The lists, and how many rows Acme's have in the demo set.
 fn lists() -> Vec<(&'static Route, u64)> {

@@ -1,11 +1,11 @@
 //! Who imports from whom. The rooms of the crate `shared` stand in the order in which its documentation lists them: none imports from a later one.
-//! The modules of the crate `local` form no circle.
+//! The modules of the crate `local` form no circle, and no test imports from another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::contract::read;
-use crate::fixture::root;
+use crate::support::fixture::root;
+use crate::support::generated::read;
 
 /// The most files that may import each other in a circle.
 const LARGEST_CIRCLE: usize = 3;
@@ -155,4 +155,18 @@ fn no_modules_of_the_local_stack_form_a_circle() {
     let in_circles: Vec<_> = reached(&modules).into_iter().filter(|(module, used)| used.contains(module)).collect();
     assert_eq!(in_circles, []);
     assert!(modules["stack"].contains("gateway"), "the imports are found");
+}
+
+/// What several tests share stands in files that have no test.
+#[test]
+fn no_test_imports_from_a_file_with_tests() {
+    let edges = edges("local/tests");
+    let has_tests = |module: &String| {
+        let source = read(&format!("local/tests/{}.rs", module.replace("::", "/")));
+        ["#[test]", "#[tokio::test"].iter().any(|mark| source.lines().any(|line| line.starts_with(mark)))
+    };
+    let imported: BTreeSet<_> = edges.values().flatten().collect();
+    let with_tests: Vec<_> = imported.iter().filter(|module| has_tests(module)).collect();
+    assert_eq!(with_tests, Vec::<&&String>::new());
+    assert!(edges.len() > imported.len() && imported.len() > 10, "the imports are found");
 }

@@ -6,8 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::Stack;
-use local::database::TABLE_NAME;
 use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde::Serialize;
@@ -23,10 +21,10 @@ use shared::routes;
 use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
 
-use crate::contract::{generating, names_in, write};
-use crate::fixture::{
-    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, stack, valid_call,
+use crate::support::fixture::{
+    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, spoil, stack, valid_call,
 };
+use crate::support::generated::{generating, names_in, write};
 
 /// Reads an item of one record: what it answers, or why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
@@ -225,16 +223,6 @@ fn declared() -> BTreeSet<String> {
         read(&root().join("shared/src").join(room), &mut names);
     }
     names
-}
-
-/// Makes a row unreadable.
-pub async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
-    let text = |text: String| AttributeValue::S(text);
-    let update = stack.client.update_item().table_name(TABLE_NAME);
-    let update = update.key("pk", text(format!("ORG#01900000-0000-7000-8000-a00000000001#LIST#{list}#ROWS")));
-    let update = update.key("sk", text(format!("{ordinal:010}"))).update_expression("SET #name = :broken");
-    let update = update.expression_attribute_names("#name", attribute);
-    update.expression_attribute_values(":broken", AttributeValue::L(Vec::new())).send().await.unwrap();
 }
 
 #[tokio::test]

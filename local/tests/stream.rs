@@ -18,11 +18,11 @@ use shared::values::time::Timestamp;
 use shared::{reactions, routes};
 use uuid::Uuid;
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
     valid_call,
 };
-use crate::sweep::cases;
+use crate::support::sweep::cases;
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)

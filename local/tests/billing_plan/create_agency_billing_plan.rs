@@ -4,8 +4,8 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};
-use crate::records::{Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
+use crate::support::fixture::{ACME, data, failure, id, json, kind, post, stack};
+use crate::support::records::{Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
 
 const REQUIRED: [&str; 7] =
     ["name", "description", "bots_count", "queries_count", "words_count", "voice_seconds", "premium_support"];

@@ -14,9 +14,9 @@ use shared::records::conversation::Conversation;
 use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
-use super::read_campaign;
-use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
-use crate::records::{FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, row};
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
+use crate::support::records::{FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, row};
 
 async fn cancel(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await
@@ -55,7 +55,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     let stack = stack().await;
     let before = items(&stack).await;
     let campaign = id('a', kind::CAMPAIGN, 0);
-    let mut wanted = read_campaign::demo();
+    let mut wanted = demo_set::campaign();
     wanted["status"] = "cancelled".into();
     wanted["counts"] = json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 3});
     wanted["updated_at"] = TEST_TIME.into();
@@ -64,7 +64,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     assert_eq!((answer.status, json(&answer)), (200, envelope));
     // One item has changed, however many contacts there are.
     let key = row("CAMPAIGN", 0);
-    let mut item = crate::records::stored(&wanted, &["attributes"], &key);
+    let mut item = crate::support::records::stored(&wanted, &["attributes"], &key);
     // How many it began with, and no message: both stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
     item["changed_by"] = FRESH[0].into();

@@ -9,8 +9,8 @@ use local::http::Answer;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
-use crate::records::{
+use crate::support::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
+use crate::support::records::{
     FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row, wrong,
 };
 

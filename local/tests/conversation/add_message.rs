@@ -6,8 +6,8 @@ use local::database::TABLE_NAME;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::support::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
 
 /// Conversations of the demo set. The open one has a message.
 const CLOSED: u32 = 0;
@@ -54,7 +54,7 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
         let stored = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
         assert_eq!(
             stored,
-            crate::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
+            crate::support::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
         );
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();

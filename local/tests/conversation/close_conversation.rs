@@ -4,8 +4,10 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack, streaming};
-use crate::records::{DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack, streaming};
+use crate::support::records::{
+    DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row,
+};
 
 /// The demo set's open conversation.
 const OPEN: u32 = 1;
@@ -47,7 +49,7 @@ async fn it_is_closed_and_found_among_the_closed() {
 
     let row = row("CONVERSATION", OPEN);
     // Who closed it is noted, so that a repeat of the same request is told that it did.
-    let mut item = crate::records::stored(&closed, &["attributes"], &row);
+    let mut item = crate::support::records::stored(&closed, &["attributes"], &row);
     (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
     item["text_bytes"] = before[&row]["text_bytes"].clone();
     let new = Items::from([(row.clone(), item)]);

@@ -21,27 +21,12 @@ use shared::values::tenant::Tenant;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, NOW, acme, call, data, everything, id, json, kind, post, put_items, stack, streaming};
-use crate::records::{DEMO_TIME, NO_UUID, NOBODYS, detail, issue};
-use crate::sweep::cases;
-
-/// The demo set's first conversation, which is closed, or its second.
-pub fn demo(number: u32) -> Value {
-    let closed = number == 0;
-    json!({
-        "id": id('a', kind::CONVERSATION, number),
-        "status": if closed { "closed" } else { "open" },
-        "chat_count": if closed { 2 } else { 1 },
-        "closed_at": closed.then_some(DEMO_TIME),
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-        "assistant_id": id('a', kind::ASSISTANT, 1),
-        "widget_id": id('a', kind::WIDGET, 1),
-        "contact_id": id('a', kind::CONTACT, number),
-        "device_type": if closed { "desktop" } else { "mobile" },
-        "attributes": {},
-    })
-}
+use crate::support::demo_set;
+use crate::support::fixture::{
+    ACME, NOW, acme, call, data, everything, id, json, kind, post, put_items, stack, streaming,
+};
+use crate::support::records::{NO_UUID, NOBODYS, detail, issue};
+use crate::support::sweep::cases;
 
 async fn list(stack: &Stack, query: &str) -> Answer {
     let mut call = call("GET", "/api/v1/conversation", ACME);
@@ -54,11 +39,14 @@ async fn a_page_has_no_messages_and_a_filter_takes_an_id_in_any_form_and_the_las
     let stack = stack().await;
     let assistant = id('a', kind::ASSISTANT, 1);
     for (query, wanted) in [
-        (String::new(), vec![demo(0), demo(1)]),
-        (format!("&assistant_id={}", assistant.to_uppercase()), vec![demo(0), demo(1)]),
+        (String::new(), vec![demo_set::conversation(0), demo_set::conversation(1)]),
+        (
+            format!("&assistant_id={}", assistant.to_uppercase()),
+            vec![demo_set::conversation(0), demo_set::conversation(1)],
+        ),
         (format!("&assistant_id={NOBODYS}&status=open"), vec![]),
         // Of several of one name the last counts.
-        ("&status=open&status=closed".into(), vec![demo(0)]),
+        ("&status=open&status=closed".into(), vec![demo_set::conversation(0)]),
     ] {
         let (total, pages) = (wanted.len(), u64::from(!wanted.is_empty()));
         let wanted = json!({
@@ -204,7 +192,7 @@ fn conversation(id: ConversationId, assistant: &str) -> Conversation {
 
 fn tenant() -> Tenant {
     #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
-    let tenant = Tenant::operator(OrgId(crate::records::ACME_ORG.parse().unwrap()));
+    let tenant = Tenant::operator(OrgId(crate::support::records::ACME_ORG.parse().unwrap()));
     tenant
 }
 

@@ -4,8 +4,8 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, member, post, stack};
-use crate::records::{
+use crate::support::fixture::{ACME, call, data, id, json, kind, member, post, stack};
+use crate::support::records::{
     FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, stored, wrong,
 };
 

@@ -9,9 +9,9 @@ use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
 use uuid::Uuid;
 
-use crate::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
-use crate::records::{ACME_ORG, DEMO_TIME, deletes};
-use crate::sweep::cases;
+use crate::support::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
+use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
+use crate::support::sweep::cases;
 
 /// Seconds after which a file gets no bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;

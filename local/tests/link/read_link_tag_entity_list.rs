@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::records::list_begins_with;
+use crate::support::records::list_begins_with;
 
 #[tokio::test]
 async fn a_link_has_all_fields_of_the_specification() {

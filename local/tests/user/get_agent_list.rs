@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::records::{DEMO_TIME, list_begins_with};
+use crate::support::records::{DEMO_TIME, list_begins_with};
 
 #[tokio::test]
 async fn a_user_has_all_fields_of_the_specification() {

@@ -5,9 +5,9 @@ use local::http::Answer;
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 
-use crate::addresses::{reaching, refused};
-use crate::fixture::{ACME, call, data, failure, id, json, kind, post, stack};
-use crate::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, nothing, wrong};
+use crate::support::addresses::{reaching, refused};
+use crate::support::fixture::{ACME, call, data, failure, id, json, kind, post, stack};
+use crate::support::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, nothing, wrong};
 
 async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/widget", ACME, body.to_string())).await

@@ -5,7 +5,7 @@ use shared::records::delivery::EndpointHealth;
 use shared::values::id::EndpointId;
 use shared::values::time::Timestamp;
 
-use crate::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
 
 const CONNECTOR: &str = "https://93.184.215.14/connector";
 

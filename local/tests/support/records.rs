@@ -11,7 +11,7 @@ use shared::records::campaign::NEIGHBOURS;
 use shared::table::item::from_item;
 use shared::values::id::{with_flag, with_ordinal};
 
-use crate::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
+use crate::support::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
 
 /// Acme's organisation.
 pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
