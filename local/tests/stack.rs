@@ -135,15 +135,10 @@ mod delivery {
 }
 mod link {
     mod create_link_tag_entity;
-    mod read_link_tag_entity_list;
-}
-mod user {
-    mod get_agent_list;
 }
 mod webhook {
     mod create_webhook;
     mod delete_webhook;
-    mod list_webhooks;
     mod read_webhook;
     mod rotate_webhook_secret;
     mod send_test_event;

@@ -73,48 +73,13 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
     ]
 }
 
-/// An attribute value as DynamoDB writes it.
-fn wire_value(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        AttributeValue::Bool(value) => json!({"BOOL": value}),
-        AttributeValue::Null(_) => json!({"NULL": true}),
-        AttributeValue::B(bytes) => json!({"B": base64(bytes.as_ref())}),
-        AttributeValue::L(list) => json!({"L": list.iter().map(wire_value).collect::<Vec<_>>()}),
-        AttributeValue::M(map) => json!({"M": wire(map)}),
-        other => panic!("no record has {other:?}"),
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
+/// An item as DynamoDB writes it.
 fn wire(item: &Item) -> Value {
-    Value::Object(item.iter().map(|(name, value)| (name.clone(), wire_value(value))).collect())
-}
-
-fn value_of(wire: &Value) -> AttributeValue {
-    let (kind, value) = wire.as_object().unwrap().iter().next().unwrap();
-    let text = || value.as_str().unwrap().to_owned();
-    match kind.as_str() {
-        "S" => AttributeValue::S(text()),
-        "N" => AttributeValue::N(text()),
-        "BOOL" => AttributeValue::Bool(value.as_bool().unwrap()),
-        "NULL" => AttributeValue::Null(true),
-        "B" => {
-            use base64::Engine as _;
-            AttributeValue::B(base64::engine::general_purpose::STANDARD.decode(text()).unwrap().into())
-        }
-        "L" => AttributeValue::L(value.as_array().unwrap().iter().map(value_of).collect()),
-        _ => AttributeValue::M(item_of(value)),
-    }
+    json!(serde_dynamo::Item::from(item.clone()))
 }
 
 fn item_of(wire: &Value) -> Item {
-    wire.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value_of(value))).collect()
+    serde_json::from_value::<serde_dynamo::Item>(wire.clone()).unwrap().into()
 }
 
 /// A table in which each record is stored at least once.
