@@ -141,81 +141,89 @@ fn redrive_is_allowed_all_that_the_function_on_the_stream_is() {
 /// Each function needs a case of its own, in which it makes all the calls that it ever makes.
 async fn give_something_to_do(stack: &Stack, function: &str) {
     match function {
-        "record-changed" => {
-            for kind_of in OWNERS {
-                let owner = Box::pin(owner(stack, kind_of, 2)).await;
-                data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
-            }
-            // It has so many links that its removal takes more than one step.
-            data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
-            data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
-            // A file that is old, and one that may yet be uploaded.
-            data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
-            let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
-            let old: DatasourceFile =
-                table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
-            let now = stack.gateway.service.clock.now();
-            let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
-            let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
-            table.remove::<DatasourceFile>(young.id).await.unwrap();
-        }
-        "send-delivery" => {
-            // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
-            let gone = close_towards_nobody(stack).await;
-            stack.settle().await.unwrap();
-            data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
-            stack.tick(function).await.unwrap();
-            let clock = &stack.gateway.service.clock;
-            clock.set(clock.now().plus_seconds(7200));
-            close_towards_nobody(stack).await;
-            stack.stream.drain_for("record-changed").await.unwrap();
-            // And one of a campaign that is paused before it is sent.
-            let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
-            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
-            table.change(id, Uuid::max(), connect).await.unwrap();
-            let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
-            stack.tick("send-campaigns").await.unwrap();
-            let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
-            data(&stack.answer(&post(&pause, ACME, "")).await);
-            // The event of a closed conversation tells what that campaign has said in it.
-            let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-            let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
-            let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
-            data(&stack.answer(&post(&close, ACME, "")).await);
-            stack.stream.drain_for("record-changed").await.unwrap();
-        }
+        "record-changed" => change_records(stack).await,
+        "send-delivery" => give_deliveries(stack).await,
         "release-deliveries" => {
             close_towards_nobody(stack).await;
             stack.settle().await.unwrap();
             let clock = &stack.gateway.service.clock;
             clock.set(clock.now().plus_seconds(60));
         }
-        "send-campaigns" => {
-            // One through a widget alone, one that its connector sends.
-            data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
-            let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
-            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
-            table.change(id, Uuid::max(), connect).await.unwrap();
-            let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
-            data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
-        }
+        "send-campaigns" => run_campaigns(stack).await,
         // It has a test of its own.
         "redrive" => {}
-        "remove-payment-webhooks" => {
-            // One is removed, and one is tried again later.
-            for _ in 0..2 {
-                let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
-                let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
-                let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
-                data(&stack.answer(&call("GET", &path, ACME)).await);
-                let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
-                data(&stack.answer(&call("DELETE", &path, ACME)).await);
-            }
-            stack.settle().await.unwrap();
-            stack.payment_provider.fail(&[500, 500]);
-        }
+        "remove-payment-webhooks" => retire_payment_webhooks(stack).await,
         other => panic!("nothing here gives {other} something to do: add it"),
     }
+}
+
+async fn change_records(stack: &Stack) {
+    for kind_of in OWNERS {
+        let owner = Box::pin(owner(stack, kind_of, 2)).await;
+        data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
+    }
+    // It has so many links that its removal takes more than one step.
+    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
+    data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
+    // A file that is old, and one that may yet be uploaded.
+    data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
+    let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
+    let old: DatasourceFile =
+        table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
+    let now = stack.gateway.service.clock.now();
+    let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
+    let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
+    table.remove::<DatasourceFile>(young.id).await.unwrap();
+}
+
+async fn give_deliveries(stack: &Stack) {
+    // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
+    let gone = close_towards_nobody(stack).await;
+    stack.settle().await.unwrap();
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
+    stack.tick("send-delivery").await.unwrap();
+    let clock = &stack.gateway.service.clock;
+    clock.set(clock.now().plus_seconds(7200));
+    close_towards_nobody(stack).await;
+    stack.stream.drain_for("record-changed").await.unwrap();
+    // And one of a campaign that is paused before it is sent.
+    let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
+    let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+    table.change(id, Uuid::max(), connect).await.unwrap();
+    let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+    stack.tick("send-campaigns").await.unwrap();
+    let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
+    data(&stack.answer(&post(&pause, ACME, "")).await);
+    // The event of a closed conversation tells what that campaign has said in it.
+    let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+    let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+    let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
+    data(&stack.answer(&post(&close, ACME, "")).await);
+    stack.stream.drain_for("record-changed").await.unwrap();
+}
+
+async fn run_campaigns(stack: &Stack) {
+    // One through a widget alone, one that its connector sends.
+    data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+    let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
+    let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+    table.change(id, Uuid::max(), connect).await.unwrap();
+    let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
+    data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
+}
+
+async fn retire_payment_webhooks(stack: &Stack) {
+    // One is removed, and one is tried again later.
+    for _ in 0..2 {
+        let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
+        let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
+        let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
+        data(&stack.answer(&call("GET", &path, ACME)).await);
+        let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
+        data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    }
+    stack.settle().await.unwrap();
+    stack.payment_provider.fail(&[500, 500]);
 }
 
 /// Where no test listens.

@@ -194,19 +194,8 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let condition = format!("{{ForAllValues:StringLike: {{dynamodb:LeadingKeys: ['{RATE}*']}}}}");
             allow(&[action], &format!("!GetAtt Table.Arn\n                Condition: {condition}"));
         }
-        // What is for one of the buckets ends with its name, but for the first one.
-        for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
-            let of_it =
-                |call: &'_ String| call.strip_suffix(&end).filter(|call| !call.contains(' ')).map(str::to_owned);
-            let of_it: Vec<String> = calls.iter().filter(|call| call.starts_with("s3:")).filter_map(of_it).collect();
-            let (whole, objects): (Vec<&str>, Vec<&str>) =
-                of_it.iter().map(String::as_str).partition(|call| *call == LIST_BUCKET);
-            if !objects.is_empty() {
-                allow(&objects, &format!("!Sub ${{{bucket}.Arn}}/*"));
-            }
-            if !whole.is_empty() {
-                allow(&whole, &format!("!GetAtt {bucket}.Arn"));
-            }
+        for (actions, resource) in of_buckets(&calls) {
+            allow(&actions, &resource);
         }
         allow(&["logs:CreateLogStream", "logs:PutLogEvents"], "!GetAtt LogGroup.Arn");
         if functions[0].kind == "StreamConsumer" {
@@ -218,6 +207,21 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
         }
     }
     text
+}
+
+/// What is allowed of the buckets, and on which resource.
+fn of_buckets(calls: &BTreeSet<String>) -> Vec<(Vec<&str>, String)> {
+    let mut allowed = Vec::new();
+    // What is for one of the buckets ends with its name, but for the first one.
+    for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
+        let of_it = calls.iter().filter(|call| call.starts_with("s3:"));
+        let of_it = of_it.filter_map(|call| call.strip_suffix(&end).filter(|call| !call.contains(' ')));
+        let (whole, objects): (Vec<&str>, Vec<&str>) = of_it.partition(|call| *call == LIST_BUCKET);
+        allowed.push((objects, format!("!Sub ${{{bucket}.Arn}}/*")));
+        allowed.push((whole, format!("!GetAtt {bucket}.Arn")));
+    }
+    allowed.retain(|(actions, _)| !actions.is_empty());
+    allowed
 }
 
 /// Lines of at most 130 characters, broken at spaces.

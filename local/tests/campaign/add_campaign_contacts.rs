@@ -204,70 +204,72 @@ async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each
     for (interval, staged, committed, dies) in cases(moments) {
         let what =
             format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick dies: {dies}");
+        println!("{what}");
         let (sender, id) = about_to_be_sent(interval).await;
-        let (setup, contacts) = (&sender.setup, sender.contacts());
-
-        let staging = setup.faults.pause_at(after_the_lease(staged));
-        let mut tick = Box::pin(setup.stack.tick("send-campaigns"));
-        tokio::select! {
-            () = staging.reached() => {}
-            _ = &mut tick => panic!("it ended before: {what}"),
-        }
-        let mut transactions = 0;
-        let committing = setup.faults.pause_at(move |action, _| {
-            transactions += usize::from(action == "TransactWriteItems");
-            transactions == 2
-        });
-        let mut adding = Box::pin(sender.add(&id, &contacts[1..]));
-        tokio::select! {
-            () = committing.reached() => {}
-            (status, told) = &mut adding => panic!("{status} {told} {what}"),
-        }
-        let later = committed - staged;
-        let goes_on = setup.faults.pause_at(move |_, number| number + 1 == later);
-        let mut ended = false;
-        if later > 0 {
-            staging.end();
-            tokio::select! {
-                () = goes_on.reached() => {}
-                result = &mut tick => {
-                    result.unwrap();
-                    ended = true;
-                }
-            }
-        }
-        setup.faults.end();
-        committing.end();
-        let (status, told) = adding.await;
-        assert_eq!(status, 200, "{told} {what}");
-        // The tick takes so long that a marker has expired by then, and its own lease has not.
-        setup.pass(36);
-        if later == 0 {
-            staging.end();
-        } else {
-            goes_on.end();
-        }
-        if dies {
-            drop(tick);
-        } else if !ended {
-            tick.await.unwrap();
-        }
-
+        add_beside_a_tick(&sender, &id, staged, committed, dies).await;
         if dies {
             // Its lease expires after 90 seconds.
-            setup.pass(60);
+            sender.setup.pass(60);
         }
         for _ in 0..2 {
             sender.minute(&[&id]).await;
         }
         if interval.is_some() {
-            setup.pass(HOUR);
+            sender.setup.pass(HOUR);
             sender.minute(&[&id]).await;
         }
         let all_sent = all("sent", 1 + STAGED);
         assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{what}");
         let wanted = if interval.is_some() { "to_be_run" } else { "completed" };
         assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{what}");
+    }
+}
+
+/// A tick waits at its request `staged`, while contacts are staged, and at its request `committed`, while they are committed. Then it ends, or dies.
+async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: usize, dies: bool) {
+    let (setup, contacts) = (&sender.setup, sender.contacts());
+    let staging = setup.faults.pause_at(after_the_lease(staged));
+    let mut tick = Box::pin(setup.stack.tick("send-campaigns"));
+    tokio::select! {
+        () = staging.reached() => {}
+        _ = &mut tick => panic!("it ended before"),
+    }
+    let mut transactions = 0;
+    let committing = setup.faults.pause_at(move |action, _| {
+        transactions += usize::from(action == "TransactWriteItems");
+        transactions == 2
+    });
+    let mut adding = Box::pin(sender.add(id, &contacts[1..]));
+    tokio::select! {
+        () = committing.reached() => {}
+        (status, told) = &mut adding => panic!("{status} {told}"),
+    }
+    let later = committed - staged;
+    let goes_on = setup.faults.pause_at(move |_, number| number + 1 == later);
+    let mut ended = false;
+    if later > 0 {
+        staging.end();
+        tokio::select! {
+            () = goes_on.reached() => {}
+            result = &mut tick => {
+                result.unwrap();
+                ended = true;
+            }
+        }
+    }
+    setup.faults.end();
+    committing.end();
+    let (status, told) = adding.await;
+    assert_eq!(status, 200, "{told}");
+    // The tick takes so long that a marker has expired by then, and its own lease has not.
+    setup.pass(36);
+    if later == 0 {
+        staging.end();
+    } else {
+        goes_on.end();
+    }
+    if !dies && !ended {
+        tick.await.unwrap();
     }
 }
 

@@ -131,90 +131,75 @@ pub fn intent_link(
     }
 }
 
-/// One of each kind that owns others, with `many` of each that belong to it.
+/// One of a kind that owns others, with `many` of each that belong to it.
 pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
-    let (path, id) = match kind_of {
-        "agency" => {
-            let id = make(stack, "/api/v1/agency", json!({})).await;
-            fill(stack, AgencyId(id), many, plan(AgencyId(id))).await;
-            ("agency", id)
-        }
+    let id = if kind_of == "campaign" { cancelled_campaign(stack, many).await } else { alone(stack, kind_of).await };
+    match kind_of {
+        "agency" => drop(fill(stack, AgencyId(id), many, plan(AgencyId(id))).await),
         "assistant" => {
-            let id = make(stack, "/api/v1/assistant", json!({})).await;
             let datasources = some::<Datasource>(stack, many, json!({"ds_type": "pdf"})).await;
             let intents = some::<Intent>(stack, many, json!({"name": "One of many"})).await;
             fill(stack, AssistantId(id), many, datasource_link(|number| datasources[number as usize])).await;
             fill(stack, AssistantId(id), many, intent_link(|number| intents[number as usize])).await;
-            tag_it(stack, EntityType::Assistant, id, many).await;
-            ("assistant", id)
-        }
-        "campaign" => {
-            let contacts = contacts(stack, many).await;
-            let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
-            let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
-            let id: Uuid = run["campaign_id"].as_str().unwrap().parse().unwrap();
-            data(&stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await);
-            tag_it(stack, EntityType::Campaign, id, many).await;
-            ("campaign", id)
-        }
-        "contact" => {
-            let id = make(stack, "/api/v1/contact/upsert", json!({"email": "someone@acme.example"})).await;
-            tag_it(stack, EntityType::Contact, id, many).await;
-            ("contact", id)
         }
         "conversation" => {
-            let assistant = id('a', kind::ASSISTANT, 0);
-            let id = make(stack, "/api/v1/conversation", json!({"assistant_id": assistant})).await;
+            let path = format!("/api/v1/conversation/{id}");
             for number in 0..many {
                 let body = json!({"sender_type": "user", "text": format!("{number}")}).to_string();
-                data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/message"), ACME, body)).await);
+                data(&stack.answer(&post(&format!("{path}/message"), ACME, body)).await);
             }
-            tag_it(stack, EntityType::Conversation, id, many).await;
-            data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await);
-            ("conversation", id)
+            data(&stack.answer(&post(&format!("{path}/close"), ACME, "")).await);
         }
         "datasource" => {
-            let id = make(stack, "/api/v1/datasource", json!({"ds_type": "pdf"})).await;
             fill(stack, DatasourceId(id), many, file(DatasourceId(id))).await;
             for assistant in some::<Assistant>(stack, many, json!({})).await {
                 fill(stack, AssistantId(assistant), 1, datasource_link(|_| id)).await;
             }
-            tag_it(stack, EntityType::Datasource, id, many).await;
-            ("datasource", id)
-        }
-        "form" => {
-            let id = make(stack, "/api/v1/form", json!({"name": "A form", "form_type": "simple"})).await;
-            tag_it(stack, EntityType::Form, id, many).await;
-            ("form", id)
         }
         "intent" => {
-            let id = make(stack, "/api/v1/intent", json!({"name": "An intent"})).await;
             for assistant in some::<Assistant>(stack, many, json!({})).await {
                 fill(stack, AssistantId(assistant), 1, intent_link(|_| id)).await;
             }
-            tag_it(stack, EntityType::Intent, id, many).await;
-            ("intent", id)
         }
         "tag" => {
-            let id = make(stack, "/api/v1/tag", json!({"name": "A tag"})).await;
             let entity = |number: u32| format!("text {number}");
             fill(stack, (), many, link(|_| id, EntityType::Form, entity)).await;
-            ("tag", id)
         }
-        "outbound_webhook" => {
-            let id = make(stack, "/api/v1/outbound_webhook", json!({"endpoint": "http://127.0.0.1:1/"})).await;
-            deliver(stack, EndpointId(id), many).await;
-            ("outbound_webhook", id)
-        }
-        "widget" => {
-            let id = make(stack, "/api/v1/widget", json!({"widget_type": "chat"})).await;
-            deliver(stack, EndpointId(id), many).await;
-            tag_it(stack, EntityType::Widget, id, many).await;
-            ("widget", id)
-        }
+        "outbound_webhook" | "widget" => deliver(stack, EndpointId(id), many).await,
+        // A tag may be all that belongs to the others.
+        _ => {}
+    }
+    if let Some(entity_type) = EntityType::from_word(kind_of) {
+        tag_it(stack, entity_type, id, many).await;
+    }
+    Owned { path: format!("/api/v1/{kind_of}/{id}"), id }
+}
+
+/// One of a kind, to which nothing belongs.
+async fn alone(stack: &Stack, kind_of: &str) -> Uuid {
+    let body = match kind_of {
+        "agency" | "assistant" => json!({}),
+        "contact" => json!({"email": "someone@acme.example"}),
+        "conversation" => json!({"assistant_id": id('a', kind::ASSISTANT, 0)}),
+        "datasource" => json!({"ds_type": "pdf"}),
+        "form" => json!({"name": "A form", "form_type": "simple"}),
+        "intent" | "tag" => json!({"name": "One that owns"}),
+        "outbound_webhook" => json!({"endpoint": "http://127.0.0.1:1/"}),
+        "widget" => json!({"widget_type": "chat"}),
         other => panic!("nothing here makes a {other}"),
     };
-    Owned { path: format!("/api/v1/{path}/{id}"), id }
+    let path = if kind_of == "contact" { "contact/upsert" } else { kind_of };
+    make(stack, &format!("/api/v1/{path}"), body).await
+}
+
+/// A campaign to so many contacts, none of whom was written to.
+async fn cancelled_campaign(stack: &Stack, count: u32) -> Uuid {
+    let body = json!({"contact_ids": contacts(stack, count).await}).to_string();
+    let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
+    let run = data(&stack.answer(&post(&run, ACME, body)).await);
+    let id = run["campaign_id"].as_str().unwrap();
+    data(&stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await);
+    id.parse().unwrap()
 }
 
 /// Gives an endpoint `count` deliveries.
