@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-#[path = "../tests/certificate.rs"]
+#[path = "../tests/support/certificate.rs"]
 mod certificate;
 
 use certificate::Certified;

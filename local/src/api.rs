@@ -10,8 +10,8 @@ use shared::request::route::Route;
 use shared::values::id::OrgId;
 use shared::values::limits::Limits;
 
-use crate::demo::Demo;
-use crate::gateway::{Answer, Call, Gateway, endpoint};
+use crate::gateway::{Gateway, endpoint};
+use crate::http::{Answer, Call};
 
 /// The API, with a key of each organisation of the demo set.
 #[derive(Debug, Clone)]
@@ -30,21 +30,17 @@ pub struct OrganisationWithKey {
     /// Its name, in lower case.
     pub name: String,
     /// A key that may do everything.
-    key: String,
+    pub key: String,
 }
 
 impl Api {
-    /// The API behind `gateway`, for the organisations of `demo`.
-    pub fn new(gateway: Arc<Gateway>, demo: Option<&Demo>) -> Self {
-        let organisations = demo.iter().flat_map(|demo| &demo.organisations).filter_map(|organisation| {
-            let key = organisation.full_key()?.to_owned();
-            Some(OrganisationWithKey { id: organisation.org_id, name: organisation.name.to_lowercase(), key })
-        });
+    /// The API behind `gateway`, for these organisations.
+    pub fn new(gateway: Arc<Gateway>, organisations: Vec<OrganisationWithKey>) -> Self {
         let service = gateway.service.in_another_process();
         let config = Config { key_limits: Limits::new(1_000_000, 1_000_000), ..service.config };
         // What it has appended to lists is known to the gateway's service, which tidies up there.
         let unlimited = Arc::new(Service { config, store: gateway.service.store.clone(), ..service });
-        Self { organisations: organisations.collect(), unlimited, gateway }
+        Self { gateway, unlimited, organisations }
     }
 
     /// The organisations.

@@ -38,7 +38,7 @@ use shared::values::time::Clock;
 
 use crate::api::{Api, OrganisationWithKey};
 use crate::database::TABLE_NAME;
-use crate::gateway::Answer;
+use crate::http::Answer;
 use crate::inbox::{self, Inbox, from_here};
 use crate::journal::{self, Journal};
 use crate::payment_provider::ProviderStandIn;

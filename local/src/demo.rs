@@ -130,6 +130,15 @@ impl Demo {
         self.organisations.iter().find_map(DemoOrganisation::full_key)
     }
 
+    /// The organisations that have a key with which everything can be done.
+    pub fn with_keys(&self) -> Vec<OrganisationWithKey> {
+        let with_key = |organisation: &DemoOrganisation| {
+            let (key, name) = (organisation.full_key()?.to_owned(), organisation.name.to_lowercase());
+            Some(OrganisationWithKey { id: organisation.org_id, name, key })
+        };
+        self.organisations.iter().filter_map(with_key).collect()
+    }
+
     /// Makes the records of the set, unless they are there already: the last key of an organisation is put last, and tells this. The requests go to
     /// the functions of `template`, which get the time and the ids of the set.
     ///
@@ -150,7 +159,7 @@ impl Demo {
             network: Network::public(),
         };
         let gateway = Gateway::new(template, service, Ids::Random, Arc::default(), None, false)?;
-        let api = Api::new(Arc::new(gateway), Some(self));
+        let api = Api::new(Arc::new(gateway), self.with_keys());
         for organisation in &self.organisations {
             #[expect(clippy::disallowed_methods, reason = "the user of the stack loads the demo set")]
             let table = Table::new(store.clone(), Tenant::operator(organisation.org_id));

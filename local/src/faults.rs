@@ -91,6 +91,23 @@ impl Fault {
             _ => true,
         }
     }
+
+    /// The status and the body with which `action` is refused; none where it is not.
+    fn refusal(self, action: &str) -> Option<(u16, Value)> {
+        match self {
+            Self::Throttle if action.contains("Object") => Some((503, json!({}))),
+            Self::Throttle => Some((400, exception("ThrottlingException", "slow down"))),
+            Self::ServerError => Some((500, exception("InternalServerError", "sorry"))),
+            // The first action is at fault.
+            Self::Conflict if action == "TransactWriteItems" => Some((400, conflict(&[true, false]))),
+            Self::Conflict => Some((400, conflict_of_one())),
+            Self::ThrottledTransaction => {
+                let reason = json!({"Code": "ThrottlingError", "Message": "It may succeed a moment later"});
+                Some((400, cancelled(vec![reason, json!({"Code": "None"})])))
+            }
+            _ => None,
+        }
+    }
 }
 
 type Plan = dyn FnMut(&str, usize) -> Fault + Send;
@@ -249,29 +266,22 @@ impl FaultyConnector {
         }
     }
 
-    fn answer(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+    fn answer(&self, request: HttpRequest) -> HttpConnectorFuture {
         let action = match request.headers().get("x-amz-target") {
             Some(target) => target.rsplit('.').next().unwrap_or_default().to_owned(),
             None => bucket_action(request.method(), request.uri()).to_owned(),
         };
         let inner = self.inner.clone();
         let lost = self.faults.state(|state| Arc::clone(&state.lost));
-        match self.faults.decide(&action) {
-            Fault::None => self.behind_what_is_in_progress(&action, request),
+        let fault = self.faults.decide(&action);
+        if let Some((status, body)) = fault.refusal(&action) {
+            return answer(status, &body);
+        }
+        match fault {
             Fault::InProgress { meets, commits } => {
                 self.faults.in_progress.hold(request, meets, commits);
                 HttpConnectorFuture::ready(Err(broken()))
             }
-            Fault::Throttle if action.contains("Object") => answer(503, &json!({})),
-            Fault::Throttle => answer(400, &exception("ThrottlingException", "slow down")),
-            Fault::ServerError => answer(500, &exception("InternalServerError", "sorry")),
-            // The first action is at fault.
-            Fault::Conflict if action == "TransactWriteItems" => answer(400, &conflict(&[true, false])),
-            Fault::ThrottledTransaction => {
-                let reason = json!({"Code": "ThrottlingError", "Message": "It may succeed a moment later"});
-                answer(400, &cancelled(vec![reason, json!({"Code": "None"})]))
-            }
-            Fault::Conflict => answer(400, &conflict_of_one()),
             Fault::LoseRequest => HttpConnectorFuture::new(async move {
                 lost.notify_one();
                 std::future::pending().await
@@ -295,41 +305,54 @@ impl FaultyConnector {
                 inner.call(request).await?;
                 Err(broken())
             }),
-            Fault::StaleIndex => {
-                let shown = Arc::clone(&self.faults.shown);
-                let Some(partition) = index_partition(request.body().bytes()) else { return inner.call(request) };
-                HttpConnectorFuture::new(async move {
-                    let mut response = inner.call(request).await?;
-                    let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-                    let body = ByteStream::new(body).collect().await;
-                    let body = body.map_err(|error| ConnectorError::io(error.into()))?.into_bytes().to_vec();
-                    let before = shown.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, body);
-                    let nothing = || json!({"Items": [], "Count": 0, "ScannedCount": 0}).to_string().into_bytes();
-                    *response.body_mut() = SdkBody::from(before.unwrap_or_else(nothing));
-                    response.headers_mut().remove("content-length");
-                    response.headers_mut().remove("x-amz-crc32");
-                    Ok(response)
-                })
-            }
-            Fault::Unprocessed => {
-                let held_back = hold_back_half(&mut request);
-                HttpConnectorFuture::new(async move {
-                    let mut response = inner.call(request).await?;
-                    if let Some((name, value)) = held_back {
-                        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-                        let body = ByteStream::new(body).collect().await;
-                        let body = body.map_err(|error| ConnectorError::io(error.into()))?.into_bytes();
-                        let mut document: Value = serde_json::from_slice(&body).unwrap_or_else(|_| json!({}));
-                        document[name] = value;
-                        *response.body_mut() = SdkBody::from(document.to_string());
-                        response.headers_mut().remove("content-length");
-                        response.headers_mut().remove("x-amz-crc32");
-                    }
-                    Ok(response)
-                })
+            Fault::StaleIndex => self.as_the_index_was(request),
+            Fault::Unprocessed => self.half_of_a_batch(request),
+            Fault::None | Fault::Throttle | Fault::ServerError | Fault::Conflict | Fault::ThrottledTransaction => {
+                self.behind_what_is_in_progress(&action, request)
             }
         }
     }
+
+    /// Passes a query of an index on, and answers what the query before it was answered.
+    fn as_the_index_was(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let (inner, shown) = (self.inner.clone(), Arc::clone(&self.faults.shown));
+        let Some(partition) = index_partition(request.body().bytes()) else { return inner.call(request) };
+        HttpConnectorFuture::new(async move {
+            with_body(inner.call(request).await?, |body| {
+                let before = shown.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, body);
+                let nothing = || json!({"Items": [], "Count": 0, "ScannedCount": 0}).to_string().into_bytes();
+                before.unwrap_or_else(nothing)
+            })
+            .await
+        })
+    }
+
+    /// Passes the first half of a batch on, and answers that the rest is unprocessed.
+    fn half_of_a_batch(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+        let inner = self.inner.clone();
+        let Some((name, rest)) = hold_back_half(&mut request) else { return inner.call(request) };
+        HttpConnectorFuture::new(async move {
+            with_body(inner.call(request).await?, |body| {
+                let mut document: Value = serde_json::from_slice(&body).unwrap_or_else(|_| json!({}));
+                document[name] = rest;
+                document.to_string().into_bytes()
+            })
+            .await
+        })
+    }
+}
+
+/// Has `change` make another body of that of a response.
+async fn with_body(
+    mut response: HttpResponse,
+    change: impl FnOnce(Vec<u8>) -> Vec<u8>,
+) -> Result<HttpResponse, ConnectorError> {
+    let body = ByteStream::new(std::mem::replace(response.body_mut(), SdkBody::taken())).collect().await;
+    let body = body.map_err(|error| ConnectorError::io(error.into()))?;
+    *response.body_mut() = SdkBody::from(change(body.to_vec()));
+    response.headers_mut().remove("content-length");
+    response.headers_mut().remove("x-amz-crc32");
+    Ok(response)
 }
 
 /// The partition of an index that a query reads; none where it reads the table.

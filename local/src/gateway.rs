@@ -29,6 +29,7 @@ use shared::values::id::Ids;
 use tokio::net::TcpListener;
 
 use crate::calls;
+use crate::http::{Answer, Call};
 use crate::journal::{Entry, Journal};
 use crate::lambda::{Failed, Function};
 use crate::roles::{Roles, as_function};
@@ -90,34 +91,6 @@ impl Routed {
 
 /// Looks at a request and its answer.
 pub type Look = fn(&Call, &Answer);
-
-/// An HTTP request, as it reaches the gateway.
-#[derive(Debug, Clone, Default)]
-pub struct Call {
-    /// Upper case.
-    pub method: String,
-    /// Percent-encoded.
-    pub path: String,
-    /// Without the question mark, percent-encoded.
-    pub query: String,
-    /// Names in lower case.
-    pub headers: BTreeMap<String, String>,
-    /// Empty is none.
-    pub body: Vec<u8>,
-}
-
-/// An HTTP response, as it leaves the gateway.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// HTTP status.
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: BTreeMap<String, String>,
-    /// JSON.
-    pub body: String,
-    /// What the answer took of the database.
-    pub cost: Cost,
-}
 
 impl Gateway {
     /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request if `log`

@@ -27,8 +27,9 @@ use shared::values::time::{Clock, Timestamp};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::sleep;
 
+use crate::Trouble;
+use crate::api::Api;
 use crate::journal::Journal;
-use crate::{Stack, Trouble};
 
 /// Where it answers, on the port of the API.
 pub const PATH: &str = "/inbox";
@@ -296,20 +297,20 @@ impl IntoResponse for InboxRefusal {
     }
 }
 
-/// Points the webhooks of the demo set, and the connectors of its widgets, at the inbox of `stack`, by the API. What its user has changed stays.
+/// Points the webhooks of the demo set, and the connectors of its widgets, at the inbox of the stack at `url`, by its API. What its user has changed stays.
 ///
 /// # Errors
 /// [`Trouble`] tells what the API answered.
-pub async fn connect(stack: &Stack) -> Result<(), Trouble> {
-    let Some(address) = reached_at(&stack.url) else { return Ok(()) };
-    for organisation in stack.api.organisations() {
+pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
+    let Some(address) = reached_at(url) else { return Ok(()) };
+    for organisation in api.organisations() {
         let events = |what: &str| format!("http://{address}{PATH}/events/{}/{what}", organisation.name);
         for (list, update, id, field, what) in [
             (&routes::LIST_WEBHOOKS, &routes::UPDATE_WEBHOOK, "webhook_id", "endpoint", "webhook"),
             (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "widget_id", "connector_url", "connector"),
         ] {
             let trouble = |route: &Route, says: String| Trouble(format!("the inbox: {}: {says}", route.name));
-            let listed = stack.api.ask(organisation, list, &[], "", "").await;
+            let listed = api.ask(organisation, list, &[], "", "").await;
             let listed = listed.map_err(|says| trouble(list, says))?;
             for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
                 let is = record[field].as_str();
@@ -317,7 +318,7 @@ pub async fn connect(stack: &Stack) -> Result<(), Trouble> {
                 let to = events(&format!("{what}-{}", number + 1));
                 if own && is != Some(&to) {
                     let of = [(id, record["id"].as_str().unwrap_or_default())];
-                    let updated = stack.api.ask(organisation, update, &of, "", &json!({field: to}).to_string()).await;
+                    let updated = api.ask(organisation, update, &of, "", &json!({field: to}).to_string()).await;
                     updated.map_err(|says| trouble(update, says))?;
                 }
             }

@@ -12,7 +12,7 @@ use shared::values::time::Timestamp;
 use tokio::sync::watch;
 
 use crate::calls::DatabaseCall;
-use crate::gateway::{Answer, Call};
+use crate::http::{Answer, Call};
 
 /// The most requests that are kept.
 const KEPT: usize = 500;

@@ -92,7 +92,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
     let stack = Stack::start(settings).await?;
     if !arguments.no_inbox {
-        inbox::connect(&stack).await?;
+        inbox::connect(&stack.url, &stack.api).await?;
     }
     introduce(&stack, demo.as_ref());
     let background = if arguments.no_schedules { stack.following() } else { stack.background() };

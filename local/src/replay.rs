@@ -21,12 +21,13 @@ use shared::request::route::Access;
 use shared::routes;
 use shared::values::time::Clock;
 
-use crate::gateway::{Answer, Call};
+use crate::Trouble;
+use crate::http::{Answer, Call};
 use crate::replay::address::Address;
 use crate::replay::calls::NamedCall;
 use crate::replay::comparison::{Pages, Seen, difference};
 use crate::replay::report::{CallOutcome, Outcome, ReplayReport};
-use crate::{Settings, Stack, Trouble};
+use crate::stack::{Settings, Stack};
 
 /// What is replayed, and where.
 #[derive(Debug, Clone, Default)]

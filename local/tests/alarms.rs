@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
-use local::metric_filter::Pattern;
 use local::template::document;
 use local::{Settings, Stack};
 use serde_json::{Map, Value, json};
@@ -15,9 +14,10 @@ use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
 use shared::values::limits::Limits;
 
-use crate::canary::{Log, listening};
-use crate::contract::{functions, generated_between, read};
-use crate::fixture::{ACME, settings, streaming, valid_call};
+use crate::support::fixture::{ACME, settings, streaming, valid_call};
+use crate::support::functions::functions;
+use crate::support::generated::{generated_between, read};
+use crate::support::log::{Log, listening};
 
 fn resources(kind: &str) -> Map<String, Value> {
     let template = document(&read("template.yaml")).unwrap();
@@ -131,6 +131,64 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
     ]
 }
 
+/// Whether `pattern` matches a line of the log, by the rules of CloudWatch for JSON, as far as the template uses them: `&&` binds closer than `||`, and a
+/// comparison of a field that a line does not have is false, `!=` included.
+fn matches(pattern: &str, line: &str) -> bool {
+    let Ok(line) = serde_json::from_str::<Value>(line) else { return false };
+    let holds = |comparison: &str| {
+        let [field, operator, value] = comparison.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{pattern}") };
+        let (field, value) = (field.strip_prefix('$').unwrap(), serde_json::from_str::<Value>(value).unwrap());
+        let field = line.pointer(&field.replace('.', "/"));
+        match operator {
+            "=" => field.is_some_and(|field| *field == value),
+            "!=" => field.is_some_and(|field| *field != value),
+            other => panic!("{other}"),
+        }
+    };
+    let inside = pattern.strip_prefix("{ ").and_then(|rest| rest.strip_suffix(" }")).unwrap();
+    let all = |part: &str| {
+        let comparisons = part.strip_prefix('(').map_or(part, |inside| inside.strip_suffix(')').unwrap());
+        comparisons.split(" && ").all(holds)
+    };
+    inside.split(" || ").any(all)
+}
+
+/// The pattern of a metric filter of the template.
+fn pattern(filter: &str) -> String {
+    resources("AWS::Logs::MetricFilter")[filter]["FilterPattern"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_filter_matches_reports_and_answers_of_failures() {
+    let failed = pattern("FailedCalls");
+    assert_eq!(failed, r#"{ ($.type = "platform.report" && $.record.status != "success") || $.fields.status = 500 }"#);
+    for (line, wanted) in [
+        (r#"{"type":"platform.report","record":{"status":"timeout"}}"#, true),
+        (r#"{"type":"platform.report","record":{"status":"success"}}"#, false),
+        (r#"{"type":"platform.runtimeDone","record":{"status":"timeout"}}"#, false),
+        // A field that is not there is not different from a value.
+        (r#"{"type":"platform.report","record":{}}"#, false),
+        (r#"{"level":"ERROR","fields":{"status":500}}"#, true),
+        (r#"{"level":"ERROR","fields":{"status":503}}"#, false),
+        ("status 500", false),
+    ] {
+        assert_eq!(matches(&failed, line), wanted, "{line}");
+    }
+    for (filter, message) in [
+        ("UnreadableItems", "unreadable item"),
+        ("FailedRecords", "failed records"),
+        ("UnhandledRecords", "unhandled records"),
+        ("UncheckedLimits", "limit not checked"),
+    ] {
+        let pattern = pattern(filter);
+        assert_eq!(pattern, format!(r#"{{ $.level = "ERROR" && $.fields.message = "{message}" }}"#));
+        for (level, wanted) in [("ERROR", true), ("WARN", false)] {
+            let line = json!({"level": level, "fields": {"message": message}}).to_string();
+            assert_eq!(matches(&pattern, &line), wanted, "{line}");
+        }
+    }
+}
+
 /// What the metric filters count.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Metrics {
@@ -146,7 +204,7 @@ impl Metrics {
         let count = |filter: &str| {
             let filter = resources("AWS::Logs::MetricFilter")[filter].clone();
             assert_eq!(filter["LogGroupName"], json!({"!Ref": "LogGroup"}));
-            let pattern = Pattern::parse(filter["FilterPattern"].as_str().unwrap()).unwrap();
+            let pattern = filter["FilterPattern"].as_str().unwrap();
             let value = filter["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
             // A number, or a field of the line that is one.
             let value = |line: &String| match value.strip_prefix("$.fields.") {
@@ -156,7 +214,7 @@ impl Metrics {
                     usize::try_from(line["fields"][field].as_u64().unwrap()).unwrap()
                 }
             };
-            lines.iter().filter(|line| pattern.matches(line)).map(value).sum()
+            lines.iter().filter(|line| matches(pattern, line)).map(value).sum()
         };
         Self {
             failed_calls: count("FailedCalls"),

@@ -9,271 +9,27 @@ use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::records::agency::BillingPlan;
-use shared::records::assistant::Assistant;
-use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink, DatasourceType};
 use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
-use shared::records::intent::{Intent, IntentLink};
-use shared::records::tag::{EntityType, Link, Tag};
+use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;
 use shared::table::cascade::Owner as _;
-use shared::table::rows::INSERT_LIMIT;
-use shared::table::stored::{Listed, Stored};
-use shared::table::version::Version;
-use shared::values::id::{
-    AgencyId, AssistantId, BillingPlanId, DatasourceFileId, DatasourceId, EndpointId, Id, IntentId, LinkId, TagId,
-    WebhookId,
-};
-use shared::values::json::JsonObject;
-use shared::values::time::Timestamp;
+use shared::table::stored::Listed;
+use shared::values::id::{AgencyId, AssistantId, DatasourceId, EndpointId, TagId, WebhookId};
 use uuid::Uuid;
 
-use crate::fixture::{
-    ACME, NOW, acme, call, data, everything, failure, handle, id, kind, make, post, put_items, streaming, tenant,
+use crate::support::fixture::{
+    ACME, acme, call, data, everything, failure, handle, id, kind, make, post, put_items, spoil, streaming,
 };
-use crate::records::{conflict, detail};
-use crate::sending::{World, id_of};
-use crate::stored::spoil;
-use crate::sweep::cases;
+use crate::support::owners::{
+    OWNERS, Owned, contacts, datasource_link, file, fill, get, intent_link, link, owner, plan, time,
+};
+use crate::support::records::{conflict, detail};
+use crate::support::sending::{Setup, id_of};
+use crate::support::sweep::cases;
 
 /// How much belongs to a record: more than one step removes, or less.
 const MANY: u32 = 260;
 const FEW: u32 = 20;
-
-/// One that owns others, as the API names it.
-pub struct Owned {
-    /// `DELETE` of this removes it.
-    pub path: String,
-    id: Uuid,
-}
-
-async fn get(stack: &Stack, path: &str, query: &str) -> Value {
-    let mut call = call("GET", path, ACME);
-    call.query += query;
-    data(&stack.answer(&call).await)
-}
-
-fn time() -> Timestamp {
-    Timestamp::from_unix_millis(NOW)
-}
-
-/// Inserts `count` rows into a list, as requests would.
-async fn fill<R: Listed>(stack: &Stack, of: R::Of, count: u32, row: impl Fn(u32, R::Id) -> R + Sync) -> Vec<R> {
-    let (table, numbers, mut rows) = (acme(stack), (0..count).collect::<Vec<_>>(), Vec::new());
-    for numbers in numbers.chunks(INSERT_LIMIT) {
-        let fresh =
-            |number: &u32| Uuid::from_u128(0x0190_0000_0000_7000_8000_d000_0000_0000 | u128::from(*number) << 36);
-        let ids: Vec<Uuid> = numbers.iter().map(fresh).collect();
-        rows.extend(table.insert_all::<R>(of, &ids, |index, id| row(numbers[index], id)).await.unwrap());
-    }
-    rows
-}
-
-/// Inserts `count` rows with these members into a list of the organisation, and returns their ids.
-async fn some<R: Listed<Of = (), Id: Id>>(stack: &Stack, count: u32, members: Value) -> Vec<Uuid> {
-    let row = |_, id: R::Id| {
-        let mut row = json!({"id": id, "org_id": tenant().org(), "created_at": time(), "updated_at": time()});
-        row.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        serde_json::from_value(row).unwrap()
-    };
-    let rows: Vec<R> = fill(stack, (), count, row).await;
-    rows.iter().map(|row| json!(row)["id"].as_str().unwrap().parse().unwrap()).collect()
-}
-
-fn plan(agency_id: AgencyId) -> impl Fn(u32, (AgencyId, BillingPlanId)) -> BillingPlan + Sync {
-    let row = json!({
-        "name": "Pro", "description": "All of it", "bots_count": 5, "queries_count": 1000, "words_count": 50000,
-        "voice_seconds": 3600, "premium_support": true, "agency_id": agency_id,
-    });
-    move |_, (_, id)| {
-        let mut row = row.clone();
-        row["id"] = json!(id);
-        serde_json::from_value(row).unwrap()
-    }
-}
-
-fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> DatasourceFile + Sync {
-    move |number, id| DatasourceFile {
-        id,
-        datasource_id,
-        name: Some(format!("{number}.pdf")),
-        description: None,
-        ds_type: DatasourceType::Pdf,
-        size_bytes: 1,
-        attributes: JsonObject::default(),
-        org_id: tenant().org(),
-        // So old that nothing can be uploaded any more.
-        created_at: time().plus_seconds(-7 * 86_400),
-        updated_at: time(),
-        version: Version::default(),
-    }
-}
-
-fn link(
-    tag: impl Fn(u32) -> Uuid + Sync,
-    entity_type: EntityType,
-    entity: impl Fn(u32) -> String + Sync,
-) -> impl Fn(u32, LinkId) -> Link + Sync {
-    move |number, id| Link {
-        id,
-        entity_id: entity(number).into(),
-        entity_type,
-        tag_id: TagId(tag(number)),
-        created_at: time(),
-        updated_at: time(),
-        created_by_id: None,
-        version: Version::default(),
-    }
-}
-
-/// Links `many` tags to an entity.
-async fn tag_it(stack: &Stack, entity_type: EntityType, entity: Uuid, many: u32) {
-    let tags = some::<Tag>(stack, many, json!({"name": "One of many"})).await;
-    fill(stack, (), many, link(|number| tags[number as usize], entity_type, |_| entity.to_string())).await;
-}
-
-fn datasource_link(
-    datasource: impl Fn(u32) -> Uuid + Sync,
-) -> impl Fn(u32, <DatasourceLink as Stored>::Id) -> DatasourceLink + Sync {
-    move |number, (assistant_id, id)| DatasourceLink {
-        id,
-        datasource_id: DatasourceId(datasource(number)),
-        assistant_id,
-        created_at: time(),
-        version: Version::default(),
-    }
-}
-
-fn intent_link(intent: impl Fn(u32) -> Uuid + Sync) -> impl Fn(u32, <IntentLink as Stored>::Id) -> IntentLink + Sync {
-    move |number, (assistant_id, id)| IntentLink {
-        id,
-        intent_id: IntentId(intent(number)),
-        assistant_id,
-        created_at: time(),
-        version: Version::default(),
-    }
-}
-
-/// One of each kind that owns others, with `many` of each that belong to it.
-pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
-    let (path, id) = match kind_of {
-        "agency" => {
-            let id = make(stack, "/api/v1/agency", json!({})).await;
-            fill(stack, AgencyId(id), many, plan(AgencyId(id))).await;
-            ("agency", id)
-        }
-        "assistant" => {
-            let id = make(stack, "/api/v1/assistant", json!({})).await;
-            let datasources = some::<Datasource>(stack, many, json!({"ds_type": "pdf"})).await;
-            let intents = some::<Intent>(stack, many, json!({"name": "One of many"})).await;
-            fill(stack, AssistantId(id), many, datasource_link(|number| datasources[number as usize])).await;
-            fill(stack, AssistantId(id), many, intent_link(|number| intents[number as usize])).await;
-            tag_it(stack, EntityType::Assistant, id, many).await;
-            ("assistant", id)
-        }
-        "campaign" => {
-            let contacts = contacts(stack, many).await;
-            let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
-            let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
-            let id: Uuid = run["campaign_id"].as_str().unwrap().parse().unwrap();
-            data(&stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await);
-            tag_it(stack, EntityType::Campaign, id, many).await;
-            ("campaign", id)
-        }
-        "contact" => {
-            let id = make(stack, "/api/v1/contact/upsert", json!({"email": "someone@acme.example"})).await;
-            tag_it(stack, EntityType::Contact, id, many).await;
-            ("contact", id)
-        }
-        "conversation" => {
-            let assistant = id('a', kind::ASSISTANT, 0);
-            let id = make(stack, "/api/v1/conversation", json!({"assistant_id": assistant})).await;
-            for number in 0..many {
-                let body = json!({"sender_type": "user", "text": format!("{number}")}).to_string();
-                data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/message"), ACME, body)).await);
-            }
-            tag_it(stack, EntityType::Conversation, id, many).await;
-            data(&stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await);
-            ("conversation", id)
-        }
-        "datasource" => {
-            let id = make(stack, "/api/v1/datasource", json!({"ds_type": "pdf"})).await;
-            fill(stack, DatasourceId(id), many, file(DatasourceId(id))).await;
-            for assistant in some::<Assistant>(stack, many, json!({})).await {
-                fill(stack, AssistantId(assistant), 1, datasource_link(|_| id)).await;
-            }
-            tag_it(stack, EntityType::Datasource, id, many).await;
-            ("datasource", id)
-        }
-        "form" => {
-            let id = make(stack, "/api/v1/form", json!({"name": "A form", "form_type": "simple"})).await;
-            tag_it(stack, EntityType::Form, id, many).await;
-            ("form", id)
-        }
-        "intent" => {
-            let id = make(stack, "/api/v1/intent", json!({"name": "An intent"})).await;
-            for assistant in some::<Assistant>(stack, many, json!({})).await {
-                fill(stack, AssistantId(assistant), 1, intent_link(|_| id)).await;
-            }
-            tag_it(stack, EntityType::Intent, id, many).await;
-            ("intent", id)
-        }
-        "tag" => {
-            let id = make(stack, "/api/v1/tag", json!({"name": "A tag"})).await;
-            let entity = |number: u32| format!("text {number}");
-            fill(stack, (), many, link(|_| id, EntityType::Form, entity)).await;
-            ("tag", id)
-        }
-        "outbound_webhook" => {
-            let id = make(stack, "/api/v1/outbound_webhook", json!({"endpoint": "http://127.0.0.1:1/"})).await;
-            deliver(stack, EndpointId(id), many).await;
-            ("outbound_webhook", id)
-        }
-        "widget" => {
-            let id = make(stack, "/api/v1/widget", json!({"widget_type": "chat"})).await;
-            deliver(stack, EndpointId(id), many).await;
-            tag_it(stack, EntityType::Widget, id, many).await;
-            ("widget", id)
-        }
-        other => panic!("nothing here makes a {other}"),
-    };
-    Owned { path: format!("/api/v1/{path}/{id}"), id }
-}
-
-/// Gives an endpoint `count` deliveries.
-async fn deliver(stack: &Stack, endpoint: EndpointId, count: u32) {
-    let event = |number: u32| EventId(Uuid::from_u128(endpoint.0.as_u128() ^ u128::from(number) << 64));
-    let new: Vec<NewDelivery> = (0..count).map(|number| NewDelivery::test(event(number), time())).collect();
-    delivery::enqueue(&acme(stack), endpoint, &new, time()).await.unwrap();
-}
-
-/// The ids of `count` new contacts.
-async fn contacts(stack: &Stack, count: u32) -> Vec<Value> {
-    let mut ids = Vec::new();
-    for first in (0..count).step_by(500) {
-        let one = |number| json!({"email": format!("{number}@somewhere.example")});
-        let some: Vec<Value> = (first..count.min(first + 500)).map(one).collect();
-        let body = json!({"contacts": some}).to_string();
-        let made = data(&stack.answer(&post("/api/v1/contact/import", ACME, body)).await);
-        ids.extend(made["items"].as_array().unwrap().iter().map(|item| item["id"].clone()));
-    }
-    ids
-}
-
-/// What can be deleted and may have more that belongs to it.
-pub const OWNERS: [&str; 11] = [
-    "agency",
-    "assistant",
-    "campaign",
-    "contact",
-    "conversation",
-    "datasource",
-    "form",
-    "intent",
-    "outbound_webhook",
-    "tag",
-    "widget",
-];
 
 type Row = BTreeMap<String, AttributeValue>;
 
@@ -495,16 +251,16 @@ async fn a_link_that_cannot_be_read_goes_with_its_tag() {
 #[tokio::test]
 async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     const ROWS: usize = 2200;
-    let world = World::start().await;
-    let org = world.org().await;
-    let webhook = world.webhook(&org, "/webhook").await;
-    let (id, now): (Uuid, _) = (id_of(&webhook).parse().unwrap(), world.clock.now());
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let webhook = setup.webhook(&org, "/webhook").await;
+    let (id, now): (Uuid, _) = (id_of(&webhook).parse().unwrap(), setup.clock.now());
     let new: Vec<_> = (0..ROWS).map(|_| NewDelivery::test(EventId(Uuid::now_v7()), now)).collect();
     delivery::enqueue(&org.table, id.into(), &new, now).await.unwrap();
-    assert_eq!(world.outbox(&org, &webhook).await.len(), ROWS);
+    assert_eq!(setup.outbox(&org, &webhook).await.len(), ROWS);
     let list = Delivery::list(id.into());
     let left = async || {
-        let items = everything(&world.stack).await;
+        let items = everything(&setup.stack).await;
         let partitions = items.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
         partitions.filter(|partition| partition.contains(&list)).collect::<Vec<_>>()
     };
@@ -512,7 +268,7 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     let rows = before.iter().filter(|partition| partition.contains("#ROWS"));
     assert_eq!(rows.clone().count(), ROWS);
     assert_eq!(rows.collect::<BTreeSet<_>>().len(), 9, "that of the first ones, and eight");
-    let all = everything(&world.stack).await.into_iter();
+    let all = everything(&setup.stack).await.into_iter();
     let late = all.filter(|item| item["pk"].as_s().unwrap().contains("#ROWS#")).last();
     org.table.remove::<Webhook>(WebhookId(id)).await.unwrap();
     // Each step looks at 250 of them, and the last one at none.
@@ -521,7 +277,7 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     }
     assert_eq!(left().await, Vec::<String>::new());
     // One that comes after the head has gone is found where it is.
-    put_items(&world.stack, late.map(|item| item.into_iter().collect())).await;
+    put_items(&setup.stack, late.map(|item| item.into_iter().collect())).await;
     org.table.begin_cascade("Webhook", Webhook::STEPS, id, now).await.unwrap();
     assert_eq!(left().await, Vec::<String>::new());
 }
@@ -631,13 +387,13 @@ async fn a_webhook_that_is_made_while_its_agency_is_deleted_is_removed_too() {
         make(&stack, "/api/v1/agency", json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}})).await;
     stack.payment_provider.delay(Duration::from_millis(300));
     let path = format!("/api/v1/agency/billing/{agency}/setup_payment_webhook");
-    let (setup, ()) = tokio::join!(async { stack.answer(&call("GET", &path, ACME)).await }, async {
+    let (answer, ()) = tokio::join!(async { stack.answer(&call("GET", &path, ACME)).await }, async {
         while stack.payment_provider.requests() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{agency}"), ACME)).await);
     });
-    assert_eq!(failure(&setup).0, 404);
+    assert_eq!(failure(&answer).0, 404);
     assert_eq!(stack.payment_provider.endpoints().len(), 1);
     stack.settle().await.unwrap();
     stack.minute().await.unwrap();

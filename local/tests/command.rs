@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::fixture::{ACME, demo_id, http_client, root, scratch};
+use crate::support::fixture::{ACME, demo_id, http_client, root, scratch};
 
 const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", "0"];
 

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use local::console::PAGES;
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming};
-use crate::idempotency::keyed;
+use crate::support::fixture::{
+    ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming,
+};
+use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
@@ -19,7 +21,7 @@ const HOSTILE: &str = "<script>alert(1)</script>";
 async fn watched() -> Stack {
     let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
     let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
-    inbox::connect(&stack).await.unwrap();
+    inbox::connect(&stack.url, &stack.api).await.unwrap();
     stack.settle().await.unwrap();
     stack
 }

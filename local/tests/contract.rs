@@ -1,9 +1,6 @@
 //! One list per fact: what repeats the route table is generated from it or compared with it. `cargo generate` writes what is generated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -14,187 +11,12 @@ use shared::reactions;
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::fixture::{kind, root};
-
-/// Compares a file with what it should be. Where `cargo generate` runs the tests, writes it.
-pub fn generated(path: &str, wanted: &str) {
-    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
-    if is != wanted && generating() {
-        write(path, wanted);
-    } else {
-        assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
-    }
-}
-
-/// Writes a file, and tells `cargo generate` of it.
-pub fn write(path: &str, text: &str) {
-    let file = root().join(path);
-    // Renamed, so that no test that reads it meanwhile sees half of it.
-    let whole = file.with_extension("new");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&whole, text).unwrap();
-    std::fs::rename(&whole, &file).unwrap();
-    let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
-    writeln!(list.unwrap(), "{path}").unwrap();
-}
-
-/// The same for the part of a file between two lines.
-pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
-    let (before, _, after) = around(&read(path), marks);
-    generated(path, &format!("{before}\n{wanted}{after}"));
-}
-
-/// What stands before, between and after two lines; the lines themselves count as before and after.
-pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
-    let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
-    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
-    (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
-}
-
-/// Whether `cargo generate` runs the tests.
-pub fn generating() -> bool {
-    list_of_written().is_some()
-}
-
-/// The file in which `cargo generate` wants to find what was written.
-#[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
-fn list_of_written() -> Option<OsString> {
-    std::env::var_os("GENERATE")
-}
-
-fn difference(is: &str, wanted: &str) -> String {
-    let (is, wanted): (Vec<_>, Vec<_>) = (is.lines().collect(), wanted.lines().collect());
-    let line = (0..is.len().max(wanted.len())).find(|line| is.get(*line) != wanted.get(*line)).unwrap_or_default();
-    format!("line {}\n  is:     {:?}\n  should: {:?}", line + 1, is.get(line), wanted.get(line))
-}
-
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The names of what is in `folder`.
-pub fn names_in(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
+use crate::support::fixture::{kind, root};
+use crate::support::functions::{Function, functions, snake_case};
+use crate::support::generated::{generated, generated_between, names_in, read};
 
 fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
-}
-
-/// A function: the package that it is in, its name, and the trait that it implements.
-pub struct Function {
-    pub package: String,
-    pub name: String,
-    pub kind: &'static str,
-}
-
-impl Function {
-    /// What it is without a file, if it has none.
-    fn plain(&self) -> Option<PlainOperation<'_>> {
-        if self.kind == "Operation" { PlainOperation::of(&root(), &self.package, &self.name) } else { None }
-    }
-
-    /// The file with its code.
-    fn file(&self) -> String {
-        self.plain().map_or_else(|| own_file(&self.package, &self.name), |plain| plain.file())
-    }
-
-    /// Its type.
-    fn type_name(&self) -> String {
-        let own = || format!("{}::{}", snake_case(&self.package), camel_case(&self.name));
-        self.plain().map(|plain| plain.types()).map_or_else(own, |[verb, record]| format!("{verb}<{record}>"))
-    }
-
-    /// What makes a handler of it, as the binaries and the local stack both have it.
-    fn handler(&self) -> String {
-        let (type_name, constant) = (self.type_name(), snake_case(&self.name).to_uppercase());
-        match self.kind {
-            "Operation" => format!("Handler::of::<{type_name}>(&routes::{constant})"),
-            "SignedOperation" => format!("Handler::signed::<{type_name}>(&routes::{constant})"),
-            "Document" => format!("Published::of::<{type_name}>(&routes::{constant})"),
-            "ToolServer" => format!("Server::of::<{type_name}>(&routes::{constant})"),
-            "OperatorTask" => format!("Task::of::<{type_name}>()"),
-            "StreamConsumer" => format!("Consumer::of::<{type_name}>()"),
-            _ => format!("Scheduled::of::<{type_name}>()"),
-        }
-    }
-
-    /// The program that runs it.
-    fn main(&self) -> String {
-        let (kind, run) = match self.kind {
-            "Operation" | "SignedOperation" => ("request::pipeline::Handler", "run"),
-            "Document" => ("runtime::document::Published", "run_document"),
-            "ToolServer" => ("mcp::Server", "run_server"),
-            "OperatorTask" => ("runtime::operator::Task", "run_task"),
-            "StreamConsumer" => ("runtime::stream::Consumer", "run_consumer"),
-            _ => ("runtime::schedule::Scheduled", "run_scheduled"),
-        };
-        let (name, handler) = (&self.name, self.handler());
-        let mut paths = BTreeSet::from([kind.to_owned(), "runtime::lambda".to_owned()]);
-        paths.extend(handler.contains("&routes::").then(|| "routes".to_owned()));
-        if let Some(mut types) = self.plain().map(|plain| plain.types()) {
-            types.sort();
-            paths.insert(format!("prelude::{{{}}}", types.join(", ")));
-        }
-        let uses: String = paths.iter().map(|path| format!("use shared::{path};\n")).collect();
-        format!(
-            "//! Runs `{name}` under Lambda. Written by `cargo generate`.\n\n{uses}\n\
-             fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
-        )
-    }
-}
-
-fn snake_case(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// Every function: those of the route table in its order, then those without a route, which their files name.
-pub fn functions() -> Vec<Function> {
-    let lists: [(&[&Route], _); 4] = [
-        (routes::ALL, "Operation"),
-        (routes::SIGNED, "SignedOperation"),
-        (routes::DOCUMENTS, "Document"),
-        (&[&routes::MCP], "ToolServer"),
-    ];
-    let of = |route: &Route, kind| Function { package: route.record.to_owned(), name: route.name.to_owned(), kind };
-    let routed = lists.into_iter().flat_map(|(routes, kind)| routes.iter().map(move |route| of(route, kind)));
-    let kind = |source: &str| {
-        let kinds = ["OperatorTask", "StreamConsumer", "ScheduledTask"];
-        kinds.into_iter().find(|kind| source.contains(&format!("impl {kind} for ")))
-    };
-    let unrouted = ["operator", "background"].into_iter().flat_map(|package| {
-        let files = names_in(&format!("functions/{package}/src")).into_iter();
-        files.filter_map(move |file| {
-            let name = file.strip_suffix(".rs").filter(|name| *name != "lib")?.replace('_', "-");
-            let kind = kind(&read(&format!("functions/{package}/src/{file}")))?;
-            Some(Function { package: package.to_owned(), name, kind })
-        })
-    });
-    let mut functions: Vec<_> = routed.chain(unrouted).collect();
-    let order =
-        ["Operation", "SignedOperation", "Document", "ToolServer", "OperatorTask", "StreamConsumer", "ScheduledTask"];
-    functions.sort_by_key(|function| order.iter().position(|kind| *kind == function.kind));
-    records_are_declared(&functions);
-    functions
-}
-
-/// A plain operation is one of a listed record. This is found before anything is written: `cargo generate` cannot correct what does not compile.
-fn records_are_declared(functions: &[Function]) {
-    let records = "shared/src/records";
-    let text = |file: String| Some(read(&format!("{records}/{}.rs", file.strip_suffix(".rs")?)));
-    let declared: String = names_in(records).into_iter().filter_map(text).collect();
-    for function in functions {
-        let Some([_, record]) = function.plain().map(|plain| plain.types()) else { continue };
-        let head = format!("pub struct {record}({record}Id): listed(");
-        let own = own_file(&function.package, &function.name);
-        assert!(declared.contains(&head), "{own} is missing, and no listed record is called {record}");
-    }
-}
-
-/// The names of all functions.
-pub fn names_of_functions() -> BTreeSet<String> {
-    functions().into_iter().map(|function| function.name).collect()
 }
 
 /// The names of the functions of this kind.
@@ -434,6 +256,8 @@ flowchart LR
 #[test]
 fn tests_mirror_the_functions() {
     let folders = names_in("local/tests").into_iter().filter(|name| root().join("local/tests").join(name).is_dir());
+    // What the tests share is of no record.
+    let folders = folders.filter(|name| name != "support");
     let files = |folder: &String| -> BTreeSet<String> {
         let names = names_in(&format!("local/tests/{folder}")).into_iter();
         names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect()

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use embedded_dynamodb::partitions::{Counting, Partitions, Unit};
 use local::faults::Faults;
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -18,11 +18,11 @@ use shared::table::stored::Listed as _;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::campaigns::{Sender, all};
-use crate::contract::generated;
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{ACME, ACME_READ_ONLY, call, settings, stack, valid_call};
-use crate::sending::{World, events, id_of};
+use crate::support::fixture::{ACME, ACME_READ_ONLY, call, settings, stack, valid_call};
+use crate::support::generated::generated;
+use crate::support::sender::{Sender, all};
+use crate::support::sending::{Setup, events, id_of};
 
 const HEAD: &str = "\
 # What an operation costs
@@ -62,7 +62,9 @@ const MANY: u32 = 100;
 /// The cost of `call`, with its key already known.
 async fn warm(stack: &Stack, call: &Call) -> Cost {
     let key = call.query.clone();
-    stack.answer(&Call { query: key, ..crate::fixture::call("GET", "/api/v1/user/get_agent_list/", "") }).await;
+    stack
+        .answer(&Call { query: key, ..crate::support::fixture::call("GET", "/api/v1/user/get_agent_list/", "") })
+        .await;
     let answer = stack.answer(call).await;
     assert!(answer.status < 300, "{} {}", call.path, answer.body);
     answer.cost
@@ -110,11 +112,11 @@ impl Whole {
         let counted = partitions.clone();
         // In one lane what comes together is handled together, each time alike.
         let settings = |settings| Settings { partitions: counted, lanes: Some(1), sends_per_second: MANY, ..settings };
-        let world = World::with(settings).await;
-        let sender = Sender::of(world, WidgetType::Whatsapp, true, MANY as usize).await;
+        let setup = Setup::with(settings).await;
+        let sender = Sender::of(setup, WidgetType::Whatsapp, true, MANY as usize).await;
         let mut whole = Self { sender, partitions, rows: String::new() };
         let with_event = whole.sender.assistant.clone();
-        let without = whole.sender.world.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
+        let without = whole.sender.setup.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
         for (what, assistant) in [("", &without), (", its event delivered", &with_event)] {
             // What only the first one makes is made.
             whole.converse(assistant, 1).await;
@@ -124,7 +126,7 @@ impl Whole {
                 whole.end(&format!("a conversation with a contact, opened and closed{what}"), count, 2 * count);
             }
         }
-        let received = whole.sender.world.receiver.received("/webhook");
+        let received = whole.sender.setup.receiver.received("/webhook");
         assert_eq!(
             events(&received).len(),
             1 + 1 + MANY as usize,
@@ -138,7 +140,7 @@ impl Whole {
             whole.end("a contact of a campaign with a connector", count, 1);
             assert_eq!(whole.sender.outcome(&id).await, all("sent", count as usize));
         }
-        whole.sender.world.pass(31 * 86_400);
+        whole.sender.setup.pass(31 * 86_400);
         for count in [1, MANY] {
             whole.begin().await;
             whole.expire(count).await;
@@ -149,7 +151,7 @@ impl Whole {
 
     /// Has everything follow that is to follow, and begins to count.
     async fn begin(&self) {
-        self.sender.world.minutes(1).await;
+        self.sender.setup.minutes(1).await;
         self.count();
     }
 
@@ -157,7 +159,7 @@ impl Whole {
     fn count(&self) {
         self.partitions.set(Counting::Counted);
         self.partitions.forget();
-        self.sender.world.stack.gateway.invocations.store(0, Ordering::Relaxed);
+        self.sender.setup.stack.gateway.invocations.store(0, Ordering::Relaxed);
     }
 
     /// Writes down what was counted since [`Whole::begin`], for each of `count`.
@@ -170,67 +172,67 @@ impl Whole {
             each(all, 2.0)
         };
         let (read, written) = (units(Unit::Read), units(Unit::Write));
-        let invocations = each(f64::from(self.sender.world.stack.gateway.invocations.load(Ordering::Relaxed)), 100.0);
+        let invocations = each(f64::from(self.sender.setup.stack.gateway.invocations.load(Ordering::Relaxed)), 100.0);
         let (requests, each) =
             (each(f64::from(requests), 100.0), if count == 1 { String::new() } else { format!(", each of {count}") });
         self.rows += &format!("| {what}{each} | {requests} | {invocations} | {read} | {written} |\n");
     }
 
     async fn converse(&self, assistant: &Value, count: u32) {
-        let Sender { world, org, widget, .. } = &self.sender;
+        let Sender { setup, org, widget, .. } = &self.sender;
         let contact = self.sender.contacts()[0];
         let body = json!({"assistant_id": assistant["id"], "widget_id": widget.id, "contact_id": contact});
         for _ in 0..count {
-            let conversation = world.post(org, "/api/v1/conversation", body.clone()).await;
-            world.close(org, &conversation).await;
+            let conversation = setup.post(org, "/api/v1/conversation", body.clone()).await;
+            setup.close(org, &conversation).await;
         }
-        world.settle().await;
+        setup.settle().await;
     }
 
     /// An event whose first attempt has failed is sent once more, and arrives.
     async fn further_attempt(&mut self) {
-        self.sender.world.receiver.behave("/webhook", Behaviour::Recovering { failures: 1, then: 200 });
+        self.sender.setup.receiver.behave("/webhook", Behaviour::Recovering { failures: 1, then: 200 });
         self.converse(&self.sender.assistant, 1).await;
         let waiting = self.waiting().await;
         self.count();
-        let Sender { world, .. } = &self.sender;
-        world.clock.set(waiting.unwrap());
-        world.stack.tick("release-deliveries").await.unwrap();
-        world.settle().await;
+        let Sender { setup, .. } = &self.sender;
+        setup.clock.set(waiting.unwrap());
+        setup.stack.tick("release-deliveries").await.unwrap();
+        setup.settle().await;
         self.end("a further attempt at an event", 1, 0);
         assert_eq!(self.waiting().await, None);
     }
 
     /// So many deliveries of the webhook expire.
     async fn expire(&self, count: u32) {
-        let Sender { world, webhook, .. } = &self.sender;
+        let Sender { setup, webhook, .. } = &self.sender;
         let (list, mut left) = (Delivery::list(id_of(webhook).parse::<Uuid>().unwrap().into()), count);
         let mut chosen = |key: &Key| {
             let is_chosen = left > 0 && key.pk.contains(&list);
             left -= u32::from(is_chosen);
             is_chosen
         };
-        assert_eq!(world.stack.expire(&mut chosen).unwrap(), count as usize);
-        world.settle().await;
+        assert_eq!(setup.stack.expire(&mut chosen).unwrap(), count as usize);
+        setup.settle().await;
     }
 
     /// When the next attempt at an event is due, where one waits.
     async fn waiting(&self) -> Option<Timestamp> {
-        let Sender { world, org, webhook, .. } = &self.sender;
-        world.outbox(org, webhook).await.into_iter().find_map(|delivery| delivery.due_at)
+        let Sender { setup, org, webhook, .. } = &self.sender;
+        setup.outbox(org, webhook).await.into_iter().find_map(|delivery| delivery.due_at)
     }
 
     /// A campaign to so many contacts, and every tick until all are sent; its id.
     async fn campaign(&self, count: u32) -> String {
-        let Sender { world, .. } = &self.sender;
+        let Sender { setup, .. } = &self.sender;
         // The same within ten minutes would be a retry.
-        world.pass(3600);
+        setup.pass(3600);
         let id = self.sender.run_for(&self.sender.contacts()[..count as usize], json!({})).await;
-        world.settle().await;
+        setup.settle().await;
         for _ in 0..2 {
-            world.pass(60);
-            world.stack.tick("send-campaigns").await.unwrap();
-            world.settle().await;
+            setup.pass(60);
+            setup.stack.tick("send-campaigns").await.unwrap();
+            setup.settle().await;
         }
         id
     }

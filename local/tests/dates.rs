@@ -1,25 +1,28 @@
 //! Filters of lists by date: what they select, against a plain filter of all rows, and what they take in a long list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use fastrand::Rng;
 use local::Stack;
 use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, ConversationStatus};
 use shared::table::item::{Item, number, to_item};
-use shared::table::keys::{filter_block, filter_section, filter_section_of_volume, filter_volume, list_head, list_row};
+use shared::table::keys::{
+    Key, filter_block, filter_section, filter_section_of_volume, filter_volume, list_head, list_row,
+};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::stored::Listed as _;
 use shared::values::id::{ConversationId, SPREAD, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{
-    ACME, acme, call, data, everything, failure, id, json, kind, post, put_items, stack, streaming, tenant,
+use crate::support::fixture::{
+    ACME, acme, call, data, everything, failure, go_on_at, id, json, kind, post, put_items, stack, streaming, tenant,
 };
-use crate::records::NOBODYS;
-use crate::sweep::cases;
+use crate::support::records::NOBODYS;
+use crate::support::sweep::cases;
 
 const BLOCK: u64 = 1024;
 const DAY: i64 = 86_400_000;
@@ -64,14 +67,6 @@ enum Counted {
 /// The first ordinal, of those that are spread, that is in a section of a volume.
 const OF_VOLUME: u64 = SPREAD + (1 << 20);
 
-/// Has the list of conversations go on at this ordinal.
-pub async fn go_on_at(stack: &Stack, ordinal: u64) {
-    let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
-    let have = acme(stack).appended::<Conversation>(()).await.unwrap();
-    head.extend([("next_ordinal".into(), number(ordinal)), ("spread_from".into(), number(have))]);
-    put_items(stack, [head]).await;
-}
-
 /// Has all sections be where they were before there were volumes.
 async fn without_volumes(stack: &Stack) {
     for mut item in everything(stack).await {
@@ -114,20 +109,14 @@ async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is_where_sections_are_o
     compare(Counted::OlderSections).await;
 }
 
-/// Compares pages with a plain filter of all rows.
-async fn compare(counted: Counted) {
-    const ROWS: usize = 2300;
-    let mut random = fastrand::Rng::with_seed(7);
-    let stack = Stack::start(streaming()).await.unwrap();
-    let table = acme(&stack);
-    if counted != Counted::Sections {
-        go_on_at(&stack, OF_VOLUME - 700).await;
-    }
-    let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
-    // Those of the demo set were made before.
-    let mut plain = Vec::new();
-    while plain.len() < ROWS {
-        let count = INSERT_LIMIT.min(ROWS - plain.len());
+/// How many conversations are opened to compare.
+const OPENED: usize = 2300;
+
+/// Opens conversations with these assistants, a few of which are dated out of order.
+async fn opened(stack: &Stack, assistants: &[String; 2], random: &mut Rng) -> Vec<Plain> {
+    let (table, mut plain) = (acme(stack), Vec::new());
+    while plain.len() < OPENED {
+        let count = INSERT_LIMIT.min(OPENED - plain.len());
         let ids: Vec<Uuid> = (0..count).map(|_| Uuid::from_u128(random.u128(..))).collect();
         let mut made = Vec::new();
         for place in plain.len()..plain.len() + count {
@@ -138,24 +127,25 @@ async fn compare(counted: Counted) {
         }
         let open = |index: usize, id| conversation(id, &assistants[made[index].1], made[index].0);
         let rows = table.insert_all::<Conversation>((), &ids, open).await.unwrap();
-        let rows = rows.iter().zip(&made).map(|(row, (made_at, assistant))| Plain {
+        plain.extend(rows.iter().zip(made).map(|(row, (made_at, assistant))| Plain {
             id: row.id,
-            made_at: *made_at,
-            assistant: *assistant,
+            made_at,
+            assistant,
             closed: false,
-        });
-        plain.extend(rows);
+        }));
         if random.bool() {
             stack.settle().await.unwrap();
         }
     }
     stack.settle().await.unwrap();
-    if counted == Counted::OlderSections {
-        without_volumes(&stack).await;
-    }
+    plain
+}
+
+/// Removes some of the conversations, and closes some.
+async fn remove_and_close(stack: &Stack, plain: &mut Vec<Plain>, random: &mut Rng) {
+    let (table, now) = (acme(stack), Timestamp::from_unix_millis(BEGIN + 30 * DAY));
     for _ in 0..60 {
         let place = random.usize(..plain.len());
-        let now = Timestamp::from_unix_millis(BEGIN + 30 * DAY);
         if random.bool() {
             table.remove::<Conversation>(plain.remove(place).id).await.unwrap();
         } else if !plain[place].closed {
@@ -166,6 +156,22 @@ async fn compare(counted: Counted) {
     }
     stack.settle().await.unwrap();
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
+}
+
+/// Compares pages with a plain filter of all rows.
+async fn compare(counted: Counted) {
+    let mut random = Rng::with_seed(7);
+    let stack = Stack::start(streaming()).await.unwrap();
+    if counted != Counted::Sections {
+        go_on_at(&stack, OF_VOLUME - 700).await;
+    }
+    let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
+    // Those of the demo set were made before.
+    let mut plain = opened(&stack, &assistants, &mut random).await;
+    if counted == Counted::OlderSections {
+        without_volumes(&stack).await;
+    }
+    remove_and_close(&stack, &mut plain, &mut random).await;
     let wanted = match counted {
         Counted::Sections => (false, false),
         Counted::Volumes => (true, false),
@@ -174,7 +180,7 @@ async fn compare(counted: Counted) {
     };
     assert_eq!(sections_in_and_outside_of_volumes(&stack).await, wanted);
 
-    let whole = i64::try_from(ROWS).unwrap() * 60_000;
+    let whole = i64::try_from(OPENED).unwrap() * 60_000;
     for number in cases(0..60) {
         // Most are exactly when a row was made, or a millisecond beside it.
         let mut time = || match random.u32(..4) {
@@ -225,6 +231,11 @@ async fn the_day_of_the_demo_set_has_its_conversations() {
     }
 }
 
+/// The id of a row of a long list.
+fn id_at(ordinal: u64) -> Uuid {
+    with_ordinal(Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000), ordinal)
+}
+
 /// The items of a set of those `members` of a list of `count` rows.
 fn set_of(set: &str, count: u64, members: impl Fn(u64) -> bool, made_at: impl Fn(u64) -> i64) -> Vec<Item> {
     let (tenant, mut items) = (tenant(), Vec::new());
@@ -253,7 +264,6 @@ fn set_of(set: &str, count: u64, members: impl Fn(u64) -> bool, made_at: impl Fn
 async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
     const ROWS: u64 = 1_000_000;
     let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
-    let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
     // A second from each to the next, and up to a minute out of order.
     let made_at = |ordinal: u64| BEGIN + (ordinal * 1000 + ordinal.wrapping_mul(2_654_435_761) % 60_000).cast_signed();
     let closed = |ordinal: u64| ordinal % 3 == 1;
@@ -271,9 +281,9 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
         pages(chosen).into_iter().flat_map(|page| chosen.iter().skip(page * 100).take(100).copied())
     });
     let edges = (299_000..302_000).chain(698_000..702_000).chain(0..100).chain(499_900..500_100);
-    let rows: std::collections::BTreeSet<u64> = asked.chain(edges).collect();
+    let rows: BTreeSet<u64> = asked.chain(edges).collect();
     let row = |ordinal: u64| {
-        let mut row = conversation(with_ordinal(seed, ordinal).into(), &id('a', kind::ASSISTANT, 1), made_at(ordinal));
+        let mut row = conversation(id_at(ordinal).into(), &id('a', kind::ASSISTANT, 1), made_at(ordinal));
         if closed(ordinal) {
             row.status = ConversationStatus::Closed;
         }
@@ -297,84 +307,80 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
             let found = json(&with)["data"].clone();
             let ids: Vec<&str> =
                 found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
-            let wanted: Vec<String> = chosen
-                .iter()
-                .skip(number * 100)
-                .take(100)
-                .map(|ordinal| with_ordinal(seed, *ordinal).to_string())
-                .collect();
+            let wanted: Vec<String> =
+                chosen.iter().skip(number * 100).take(100).map(|ordinal| id_at(*ordinal).to_string()).collect();
             assert_eq!((ids, &found["total"]), (wanted.iter().map(String::as_str).collect(), &json!(chosen.len())));
         }
     }
 }
 
+/// The rows of a list that is long since its first one, in which a second passes from each row to the next: all times of a section are those of its rows.
+const BILLION: u64 = 1_000_000_000;
+/// Its first section, and how many there are, of which the last one is not full.
+const FIRST: u64 = SPREAD / (32 * BLOCK);
+const SECTIONS: u64 = 30_518;
+
+const fn made_at(row: u64) -> i64 {
+    BEGIN + (row * 1000).cast_signed()
+}
+
+/// The item at `key`, which counts 32 parts of so many rows each, from the row `first` on.
+fn counting(key: &Key, first: u64, of: u64) -> Item {
+    let mut item = key.attributes();
+    for place in 0..32 {
+        let from = first + place * of;
+        let count = BILLION.saturating_sub(from).min(of);
+        if count > 0 {
+            let (first, last) = (number(made_at(from)), number(made_at(from + count - 1)));
+            let counts = [("b", number(count)), ("v", number(count)), ("f", first), ("l", last)];
+            item.extend(counts.map(|(name, value)| (format!("{name}{place}"), value)));
+        }
+    }
+    item
+}
+
+/// The sections of a set before its first volume, and its volumes.
+fn overview(set: &str) -> Vec<Item> {
+    let (tenant, rows) = (tenant(), 32 * BLOCK);
+    let section = |place: u64| counting(&filter_section(&tenant, set, FIRST + place), place * rows, BLOCK);
+    let volume = |place: u64| counting(&filter_volume(&tenant, set, FIRST / 32 + place), place * 32 * rows, rows);
+    (0..32).map(section).chain((1..SECTIONS.div_ceil(32)).map(volume)).collect()
+}
+
+/// A section of a set, unless the overview has it, and its blocks.
+fn section_with_blocks(set: &str, place: u64) -> Vec<Item> {
+    let (tenant, section) = (tenant(), FIRST + place);
+    let key = filter_section_of_volume(&tenant, set, section);
+    let of_volume = (place >= 32).then(|| counting(&key, place * 32 * BLOCK, BLOCK));
+    let block = |block: u64| {
+        let mut item = filter_block(&tenant, set, block).attributes();
+        item.extend((0..16).map(|word| (format!("w{word}"), number(u64::MAX))));
+        item
+    };
+    of_volume.into_iter().chain((section * 32..(section + 1) * 32).map(block)).collect()
+}
+
 #[tokio::test]
 async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() {
-    /// The sections of a billion rows, of which the last one is not full.
-    const SECTIONS: u64 = 30_518;
-    const ROWS: u64 = 1_000_000_000;
-    /// The first ordinal of two blocks, in which the rows that are asked for by date begin.
+    /// The first of two blocks of rows, in which those begin that are asked for by date.
     const EDGE: u64 = 700_000_000;
-    let of_it = format!("assistant_id={NOBODYS}");
-    let sets = [format!("CONVERSATION#{of_it}"), "CONVERSATION#".to_owned()];
     let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
-    let rows_before = |section: u64| ROWS.min(section * 32 * BLOCK);
-    // A second from each to the next: all times of a section are those of its rows.
-    let made_at = |ordinal: u64| BEGIN + (ordinal * 1000).cast_signed();
-    let rows_in = |first: u64, of: u64| ROWS.saturating_sub(first).min(of);
-    let counts = |first: u64, of: u64| {
-        let places = (0..32).filter(move |place| rows_in(first + place * of, of) > 0);
-        places.flat_map(move |place| {
-            let (from, count) = (first + place * of, rows_in(first + place * of, of));
-            [
-                (format!("b{place}"), number(count)),
-                (format!("f{place}"), number(made_at(from))),
-                (format!("l{place}"), number(made_at(from + count - 1))),
-                (format!("v{place}"), number(count)),
-            ]
-        })
-    };
-    // The list is long since its first row.
-    let mut items: Vec<Item> = Vec::new();
-    for set in &sets {
-        let first = SPREAD / (32 * BLOCK);
-        items.extend((0..32).map(|section| {
-            let mut item = filter_section(&tenant, set, first + section).attributes();
-            item.extend(counts(rows_before(section), BLOCK));
-            item
-        }));
-        items.extend((1..SECTIONS.div_ceil(32)).map(|volume| {
-            let mut item = filter_volume(&tenant, set, first / 32 + volume).attributes();
-            item.extend(counts(rows_before(volume * 32), 32 * BLOCK));
-            item
-        }));
-    }
+    let of_it = format!("assistant_id={NOBODYS}");
     let mut head = list_head(&tenant, &list).attributes();
-    head.extend([("next_ordinal".into(), number(SPREAD + ROWS)), ("spread_from".into(), number(0))]);
-    items.push(head);
+    head.extend([("next_ordinal".into(), number(SPREAD + BILLION)), ("spread_from".into(), number(0))]);
+    let mut items = vec![head];
     // Rows that nothing asks for need not be there.
-    let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
     let pages = [0, 20_000, 5_000_000, 9_999_999];
-    let mut sections = std::collections::BTreeSet::new();
-    for ordinal in pages.into_iter().flat_map(|page| page * 100..(page + 1) * 100).chain(EDGE..EDGE + 2 * BLOCK) {
-        let row = conversation(with_ordinal(seed, SPREAD + ordinal).into(), NOBODYS, made_at(ordinal));
-        items.push(to_item(&list_row(&tenant, &list, SPREAD + ordinal), &row).unwrap());
-        sections.insert(ordinal / BLOCK / 32);
-    }
+    let rows = pages.into_iter().flat_map(|page| page * 100..(page + 1) * 100).chain(EDGE..EDGE + 2 * BLOCK);
+    items.extend(rows.clone().map(|row| {
+        let conversation = conversation(id_at(SPREAD + row).into(), NOBODYS, made_at(row));
+        to_item(&list_row(&tenant, &list, SPREAD + row), &conversation).unwrap()
+    }));
     // The page may reach into the section behind the edge.
-    sections.insert(EDGE / BLOCK / 32 + 1);
-    for (set, section) in sets.iter().flat_map(|set| sections.iter().map(move |one| (set, *one))) {
-        let number_of = SPREAD / (32 * BLOCK) + section;
-        if section >= 32 {
-            let mut item = filter_section_of_volume(&tenant, set, number_of).attributes();
-            item.extend(counts(rows_before(section), BLOCK));
-            items.push(item);
-        }
-        for block in number_of * 32..(number_of + 1) * 32 {
-            let mut item = filter_block(&tenant, set, block).attributes();
-            item.extend((0..16).map(|word| (format!("w{word}"), number(u64::MAX))));
-            items.push(item);
-        }
+    let sections: BTreeSet<u64> = rows.chain([EDGE + 32 * BLOCK]).map(|row| row / (32 * BLOCK)).collect();
+    for set in [format!("CONVERSATION#{of_it}"), "CONVERSATION#".to_owned()] {
+        items.extend(overview(&set));
+        items.extend(sections.iter().flat_map(|place| section_with_blocks(&set, *place)));
     }
     put_items(&stack, items).await;
 
@@ -386,10 +392,10 @@ async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() 
         let ids = data["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<_>>(), data["total"].as_u64().unwrap(), answer.cost)
     };
-    let ids = |from: u64| (from..from + 100).map(|ordinal| with_ordinal(seed, SPREAD + ordinal).to_string()).collect();
+    let ids = |from: u64| (from..from + 100).map(|ordinal| id_at(SPREAD + ordinal).to_string()).collect();
     for page in pages {
         let (found, total, cost) = page_of(format!("&{of_it}&size=100&page={}", page + 1)).await;
-        assert_eq!((found, total), (ids(page * 100), ROWS), "{page}");
+        assert_eq!((found, total), (ids(page * 100), BILLION), "{page}");
         assert!(cost.read_units < 500.0 && cost.depth <= 5, "{page}: {cost:?}");
     }
     // From the middle of a block on.
@@ -397,7 +403,7 @@ async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() 
     let dates = format!("&date_from={}&size=100", Timestamp::from_unix_millis(made_at(from)));
     for filter in [String::new(), format!("&{of_it}")] {
         let (found, total, cost) = page_of(format!("{filter}{dates}")).await;
-        assert_eq!((found, total), (ids(from), ROWS - from), "{filter}");
+        assert_eq!((found, total), (ids(from), BILLION - from), "{filter}");
         assert!(cost.read_units < 600.0, "{filter}: {cost:?}");
     }
 }

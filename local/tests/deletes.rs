@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::fixture::{ACME, call, data, id, kind, stack, valid_call};
-use crate::records::deletes;
+use crate::support::fixture::{ACME, call, data, id, kind, stack, valid_call};
+use crate::support::records::deletes;
 
 fn all() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "DELETE")

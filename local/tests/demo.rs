@@ -10,8 +10,8 @@ use shared::routes;
 use shared::table::keys::LIST_HEAD;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, as_stored, call, data, demo_id, fields, json, path, settings};
-use crate::sending::{World, id_of};
+use crate::support::fixture::{ACME, as_stored, call, data, demo_id, fields, json, path, settings};
+use crate::support::sending::{Setup, id_of};
 
 /// What makes a record and what lists it, each after those that its records name. No operation makes what the links of the demo set name.
 const RECORDS: [(&Route, &Route); 13] = [
@@ -45,8 +45,8 @@ fn renamed(text: &str, ids: &BTreeMap<String, String>) -> String {
 #[tokio::test]
 async fn the_operations_make_the_records_of_the_demo_set() {
     let demo = Stack::start(settings()).await.unwrap();
-    let world = World::with(|settings| Settings { demo: None, ..settings }).await;
-    let org = world.org().await;
+    let setup = Setup::with(|settings| Settings { demo: None, ..settings }).await;
+    let org = setup.org().await;
     let (mut ids, mut made) = (BTreeMap::new(), 0);
     for (create, list) in RECORDS {
         let mut call = call("GET", &path(list, |parameter| demo_id('a', parameter)), ACME);
@@ -61,7 +61,7 @@ async fn the_operations_make_the_records_of_the_demo_set() {
             let sent = fields(create).into_iter().map(|(name, _)| name).filter(|name| name != "org_id");
             let body: serde_json::Map<String, Value> =
                 sent.filter_map(|name| Some((name.clone(), item.get(&name)?.clone()))).collect();
-            let answer = world.ask(&org, "POST", &to, &Value::from(body.clone())).await;
+            let answer = setup.ask(&org, "POST", &to, &Value::from(body.clone())).await;
             assert_eq!(answer.status, 201, "{} {body:?}: {}", create.name, answer.body);
             let answered = json(&answer)["data"].clone();
             for (name, value) in body {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use ring::digest::{SHA256, digest};
 use shared::routes;
 
-use crate::contract::read;
-use crate::fixture::{ACME, root, settings, stack};
+use crate::support::fixture::{ACME, root, settings, stack};
+use crate::support::generated::read;
 
 async fn get(stack: &Stack, path: &str, known: &str) -> Answer {
     let headers = BTreeMap::from([("if-none-match".to_owned(), known.to_owned())]);

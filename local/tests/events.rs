@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use local::gateway::{Call, endpoint};
+use local::gateway::endpoint;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::routes;
 
-use crate::contract::{generated, generating, names_in};
 use crate::exercises::EXERCISES;
-use crate::fixture::{ACME, NOW, data, id, kind, portable, post, root, settings, stack, streaming, valid_call};
+use crate::support::agents::message;
+use crate::support::fixture::{
+    ACME, NOW, data, id, kind, portable, post, root, settings, stack, streaming, valid_call,
+};
+use crate::support::generated::{generated, generating, names_in};
 
 /// The requests whose events are kept, by the names of those.
 fn requests() -> impl Iterator<Item = (String, Call)> {
@@ -25,7 +29,7 @@ fn requests() -> impl Iterator<Item = (String, Call)> {
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
     let server = Call {
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        ..post(routes::MCP.path, ACME, crate::mcp::message("server/discover", json!({})).to_string())
+        ..post(routes::MCP.path, ACME, message("server/discover", json!({})).to_string())
     };
     operations.chain(documents).chain([(routes::MCP.name.to_owned(), server)])
 }
@@ -181,7 +185,7 @@ async fn every_event_answers_as_it_did() {
     let answers = names_in("local/tests/answers").into_iter().map(|file| file.trim_end_matches(".txt").to_owned());
     assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ does not hold what it should");
     let functions: BTreeSet<_> = wanted.iter().map(|name| name.split('.').next().unwrap().to_owned()).collect();
-    assert_eq!(functions, crate::contract::names_of_functions(), "a function has no recorded event");
+    assert_eq!(functions, crate::support::functions::names_of_functions(), "a function has no recorded event");
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! What the tests need to know of each operation, once: a plain operation is one line of [`EXERCISES`].
 
-use local::gateway::Call;
+use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
 };
 
@@ -815,11 +815,4 @@ fn opened_and_closed() -> Vec<Call> {
     let fields = json!({"assistant_id": demo_id('a', "assistant_id"), "widget_id": widget, "contact_id": contact});
     let close = path(&routes::CLOSE_CONVERSATION, |_| "{id}".to_owned());
     vec![with_body(&routes::OPEN_CONVERSATION, fields.to_string()), call("POST", &close, ACME)]
-}
-
-#[test]
-fn every_operation_has_one_exercise() {
-    let exercised: Vec<_> = EXERCISES.iter().map(|exercise| exercise.route.name).collect();
-    let wanted: Vec<_> = routes::ALL.iter().chain(routes::SIGNED).map(|route| route.name).collect();
-    assert_eq!(exercised, wanted);
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use shared::routes;
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, add_contacts, call, contact_id, data, everything, failure, few, id, kind, portable, post, settings,
     valid_call,
 };
-use crate::sweep::cases;
+use crate::support::sweep::cases;
 
 async fn stack(faults: &Faults) -> Stack {
     // Unoptimised, beside other tests: a call may take its time.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use local::database::TABLE_NAME;
 use local::faults::Faults;
 use local::functions::describe;
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::conversation::Conversation;
@@ -21,11 +21,11 @@ use shared::values::id::{SPREAD, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::dates::go_on_at;
-use crate::fixture::{
-    ACME, NOW, call, data, demo_id, failure, make, path, post, put_items, settings, streaming, tenant, valid_call,
+use crate::support::fixture::{
+    ACME, NOW, call, data, demo_id, failure, go_on_at, make, path, post, put_items, settings, streaming, tenant,
+    valid_call,
 };
-use crate::records::NOBODYS;
+use crate::support::records::NOBODYS;
 
 /// The filters of a list by the fields of its rows, with the schema of each. Those by date have tests of their own.
 fn filters(route: &Route) -> Vec<(String, Value)> {

@@ -20,8 +20,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::certificate::Certified;
-use crate::fixture::scratch;
+use crate::support::certificate::Certified;
+use crate::support::fixture::scratch;
 
 /// How the server ends an exchange.
 #[derive(Debug, Clone, Copy, PartialEq)]

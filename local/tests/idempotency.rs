@@ -1,13 +1,12 @@
 //! `Idempotency-Key`: a repeat gets the first answer, and the effect happens once, also where a process dies.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::route::Route;
@@ -17,26 +16,17 @@ use shared::table::keys::{LIST_HEAD, ROWS};
 use shared::values::time::Clock;
 
 use crate::exercises::{Further, exercise};
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, few, id, kind, portable, post, stack, valid_body,
     valid_call,
 };
-use crate::sweep::cases;
+use crate::support::keyed::{Item, KEY, LEASE, differing, is_claim, key, keyed, masked, records};
+use crate::support::sweep::cases;
 
-pub const KEY: &str = "6b2d0a52-1f5c-4c1e-9f0e-canary000001";
-pub const LEASE: i64 = 30_000;
 const DAY: i64 = 24 * 60 * 60 * 1000;
-
-pub type Item = BTreeMap<String, AttributeValue>;
 
 fn posts() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "POST")
-}
-
-pub fn keyed(call: Call, key: &str) -> Call {
-    let mut call = call;
-    call.headers.insert("idempotency-key".to_owned(), key.to_owned());
-    call
 }
 
 /// A keyed call of `route` that succeeds for Acme.
@@ -52,41 +42,8 @@ async fn disturbed() -> (Stack, Arc<AtomicI64>, Faults) {
     (Stack::start(settings).await.unwrap(), clock, faults)
 }
 
-fn is_claim(item: &Item) -> bool {
-    item["sk"] == AttributeValue::S("IDEMPOTENCY".into())
-}
-
-/// By this, the items are in order.
-fn key(item: &Item) -> [&str; 2] {
-    ["pk", "sk"].map(|name| item[name].as_s().unwrap().as_str())
-}
-
 async fn claims(stack: &Stack) -> Vec<Item> {
     everything(stack).await.into_iter().filter(is_claim).collect()
-}
-
-/// All records: whatever is no claim, and no contact of a campaign that does not exist.
-pub async fn records(stack: &Stack) -> Vec<Item> {
-    let mut items = everything(stack).await;
-    for item in &mut items {
-        // In which partition of the index a record stands follows from its id, which differs from stack to stack.
-        if let Some(AttributeValue::S(due)) = item.get_mut("due_pk") {
-            due.truncate(due.find('#').unwrap_or(due.len()));
-        }
-    }
-    let text = |item: &Item, name: &str| item.get(name).map_or_else(String::new, |value| value.as_s().unwrap().clone());
-    let campaigns: BTreeSet<String> =
-        items.iter().filter(|item| text(item, "record") == "Campaign").map(|item| text(item, "id")).collect();
-    let runs: BTreeSet<&str> = campaigns.iter().map(|id| &id[..28]).collect();
-    let of_none = |item: &Item| {
-        let (pk, sk) = (text(item, "pk"), text(item, "sk"));
-        let is_of_none = |run: &str| !runs.contains(run.get(..28).unwrap_or_default());
-        (pk.contains("#CAMPAIGN_CONTACT#") && !campaigns.contains(&text(item, "campaign_id")))
-            || (sk == "CAMPAIGN_TEXT" && pk.rsplit('#').next().is_some_and(is_of_none))
-            || pk.split_once("#CAMPAIGN_POINTERS#").is_some_and(|(_, run)| is_of_none(run))
-    };
-    items.retain(|item| !is_claim(item) && !of_none(item));
-    items
 }
 
 /// A further request of `route`, another one, has its effect again, or has none, or is refused: as is in its nature.
@@ -101,35 +58,6 @@ async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer 
     };
     assert_eq!((answer.status, records(stack).await != before), wanted, "{} {}", route.name, answer.body);
     answer
-}
-
-/// `text` with every id, hash and secret replaced that is not in `known`: what is left does not depend on how many were drawn before.
-pub fn masked(text: &str, known: &str) -> String {
-    let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    let digits = |at: usize, length: usize| text.get(at..at + length).filter(|part| part.as_bytes().iter().all(is_hex));
-    let uuid = |at: usize| {
-        let groups = |part: &&str| part.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
-        text.get(at..at + 36).filter(|part| part.bytes().all(|byte| byte == b'-' || is_hex(&byte))).filter(groups)
-    };
-    let secret = |at: usize| text.get(at..at + "whsec_".len() + 44).filter(|part| part.starts_with("whsec_"));
-    let (mut out, mut at) = (String::new(), 0);
-    while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
-        let part = digits(at, 64).or_else(|| uuid(at)).or_else(|| digits(at, 32)).or_else(|| secret(at));
-        if let Some(part) = part {
-            out += if known.contains(part) { part } else { "NEW" };
-            at += part.len();
-        } else {
-            out.push(character);
-            at += character.len_utf8();
-        }
-    }
-    out
-}
-
-/// Those of `items` that are not the same in `other`: both are in the order of their keys, and most are the same.
-pub fn differing<'a>(items: &'a [Item], other: &'a [Item]) -> impl Iterator<Item = &'a Item> {
-    let same = |item: &Item| other.binary_search_by_key(&key(item), key).is_ok_and(|at| other[at] == *item);
-    items.iter().filter(move |item| !same(item))
 }
 
 /// What a call answers and what it changes in the table, ids and places in lists aside.
@@ -386,7 +314,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
     for route in cases(posts()) {
         let stack = stack().await;
         let good = valid(route);
-        let path = crate::fixture::path(route, |_| "x".into());
+        let path = crate::support::fixture::path(route, |_| "x".into());
         let mut refused = vec![
             (401, Call { query: String::new(), ..good.clone() }),
             (403, keyed(valid_call(route, 'a', ACME_READ_ONLY), KEY)),
@@ -440,7 +368,7 @@ async fn dynamodb_is_told_when_a_claim_may_go() {
     let stack = stack().await;
     stack.answer(&valid(&routes::CREATE_AGENCY)).await;
     let claim = claims(&stack).await.remove(0);
-    assert_eq!(claim["ttl"], AttributeValue::N(((crate::fixture::NOW + DAY) / 1000).to_string()));
+    assert_eq!(claim["ttl"], AttributeValue::N(((crate::support::fixture::NOW + DAY) / 1000).to_string()));
 }
 
 /// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
@@ -695,7 +623,7 @@ async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_stag
     // Nor may DynamoDB remove what it is found by as long as the key leads there, and someone may be on the way.
     let marker = committed.iter().find(|item| key(item)[1] == "RUN").unwrap();
     let ttl: i64 = marker["ttl"].as_n().unwrap().parse().unwrap();
-    assert!(ttl >= (crate::fixture::NOW + DAY + LEASE) / 1000, "{marker:?}");
+    assert!(ttl >= (crate::support::fixture::NOW + DAY + LEASE) / 1000, "{marker:?}");
 }
 
 #[tokio::test]

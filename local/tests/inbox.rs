@@ -1,7 +1,7 @@
 //! The inbox of `cargo local`: the events of the demo set arrive there, verified, and it fails when it is told to.
 
 use local::demo::Demo;
-use local::gateway::Call;
+use local::http::Call;
 use local::inbox::{self, Signature};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use shared::routes;
 use shared::values::limits::Limits;
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
+use crate::support::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
 
 /// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
 async fn connected() -> Stack {
     let stack = Stack::start(Settings { clock: Clock::System, demo: demo_file(), ..streaming() }).await.unwrap();
-    inbox::connect(&stack).await.unwrap();
+    inbox::connect(&stack.url, &stack.api).await.unwrap();
     stack
 }
 
@@ -69,7 +69,7 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
     let own = json!({"endpoint": "https://93.184.215.15/own"});
     let changed = data(&stack.answer(&put(&webhook, ACME, &own)).await);
     let before = (items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await);
-    inbox::connect(&stack).await.unwrap();
+    inbox::connect(&stack.url, &stack.api).await.unwrap();
     assert_eq!((items(&stack, webhooks, ACME).await, items(&stack, widgets, GLOBEX).await), before);
     assert!(before.0.contains(&changed));
 }
@@ -78,7 +78,7 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
 async fn the_limits_of_a_key_concern_no_request_of_the_program_itself() {
     let key_limits = Limits::new(5, 5);
     let stack = Stack::start(Settings { demo: demo_file(), key_limits, ..streaming() }).await.unwrap();
-    inbox::connect(&stack).await.unwrap();
+    inbox::connect(&stack.url, &stack.api).await.unwrap();
     // Nor do they take any of what the user's requests have. The clock stands still, so nothing comes back.
     for wanted in [200, 200, 200, 200, 200, 429] {
         assert_eq!(stack.answer(&call("GET", routes::LIST_WEBHOOKS.path, ACME)).await.status, wanted);
@@ -108,7 +108,7 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
 #[tokio::test]
 async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_host() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let client = crate::fixture::http_client();
+    let client = crate::support::fixture::http_client();
     let address = |path: &str| format!("{}/inbox{path}", stack.url);
     let send = async |body: &str, signature: Option<&str>| {
         let request = client.post(address("/events/any/where")).body(body.to_owned());
@@ -151,7 +151,7 @@ async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_
 #[tokio::test]
 async fn the_last_thousand_are_kept() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let client = crate::fixture::http_client();
+    let client = crate::support::fixture::http_client();
     for _ in 0..1002 {
         client.post(format!("{}/inbox/events/x", stack.url)).send().await.unwrap().error_for_status().unwrap();
     }

@@ -1,17 +1,14 @@
 //! One organisation learns nothing of another's records: their ids answer like ids that nobody has.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use shared::routes;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, GLOBEX, call, data, demo_id, everything, id, kind, path, post, stack, valid_body, valid_call,
 };
-use crate::records::{detail, not_found};
-
-/// An id that nobody has.
-const NOBODYS: &str = "01900000-0000-7000-8000-ffffffffffff";
+use crate::support::records::{NOBODYS, detail, not_found};
 
 /// A stack that knows the key, so that equal requests cost the same.
 async fn warm_stack() -> Stack {

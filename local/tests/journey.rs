@@ -9,15 +9,15 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use crate::contract::generated;
-use crate::fixture::{everything, portable, send};
-use crate::sending::{Org, World};
+use crate::support::fixture::{everything, portable, send};
+use crate::support::generated::generated;
+use crate::support::sending::{Org, Setup};
 
 /// How long a request that was sent is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Journey {
-    world: World,
+    setup: Setup,
     org: Org,
     page: String,
     /// What was answered and is used later: the name of its shell variable, and its value.
@@ -27,10 +27,10 @@ struct Journey {
 impl Journey {
     async fn begin() -> Self {
         // Signed addresses are good for fifteen minutes of the real time.
-        let world = World::with(|settings| local::Settings { clock: Clock::at(Clock::System.now()), ..settings }).await;
-        let org = world.org().await;
-        let variables = BTreeMap::from([("RECEIVER", world.receiver.url.clone())]);
-        Self { world, org, page: String::new(), variables }
+        let setup = Setup::with(|settings| local::Settings { clock: Clock::at(Clock::System.now()), ..settings }).await;
+        let org = setup.org().await;
+        let variables = BTreeMap::from([("RECEIVER", setup.receiver.url.clone())]);
+        Self { setup, org, page: String::new(), variables }
     }
 
     fn write(&mut self, text: &str) {
@@ -47,7 +47,7 @@ impl Journey {
 
     /// Sends a request; the answer, which has the status of the operation's success.
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let url = format!("{}{}", self.world.stack.url, self.filled(path));
+        let url = format!("{}{}", self.setup.stack.url, self.filled(path));
         let headers = json!({"authorization": format!("Bearer {}", self.org.key), "content-type": "application/json"});
         let body = if body.is_null() { String::new() } else { self.filled(&body.to_string()) };
         let (status, _, answer) = send(method, &url, &headers, body.as_bytes()).await;
@@ -104,7 +104,7 @@ impl Journey {
             }
             tries += 1;
             assert!(tries < 10, "{member} is not {value}: {answer}");
-            self.world.minutes(1).await;
+            self.setup.minutes(1).await;
         };
         let command = Self::command("GET", path, &Value::Null);
         let is = format!("jq --exit-status '{member} == \"{value}\"' answer.json");
@@ -137,8 +137,8 @@ impl Journey {
 
     /// The page, with the same ids, times and secrets whenever it is written.
     fn page(&self) -> String {
-        let text = portable(&self.world.stack, &self.page);
-        let text = text.replace(&self.world.receiver.url, "https://example.com");
+        let text = portable(&self.setup.stack, &self.page);
+        let text = text.replace(&self.setup.receiver.url, "https://example.com");
         let words = |character: char| !character.is_ascii_alphanumeric() && !"-_:.+=/".contains(character);
         let (mut known, mut ids) = (BTreeMap::<String, String>::new(), 0);
         let mut stable = text.clone();
@@ -257,8 +257,8 @@ async fn converse(journey: &mut Journey) {
     journey.step("Both stand in the transcript.", ("GET", path), Value::Null, &[]).await;
     let path = "/api/v1/conversation/$TALK/close";
     journey.step("The conversation ends.", ("POST", path), Value::Null, &[]).await;
-    journey.world.settle().await;
-    let received = journey.world.receiver.wait_for("/events", 1, PATIENCE).await.unwrap().remove(0);
+    journey.setup.settle().await;
+    let received = journey.setup.receiver.wait_for("/events", 1, PATIENCE).await.unwrap().remove(0);
     let verifier = standardwebhooks::Webhook::new(&secret(journey)).unwrap();
     let headers: HeaderMap =
         received.headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
@@ -305,7 +305,7 @@ async fn sell(journey: &mut Journey) {
     journey.step("It has a billing plan.", ("POST", path), plan, &[("PLAN", ".data.id")]).await;
     let path = "/api/v1/agency/billing/$AGENCY/setup_payment_webhook";
     journey.step("The payment provider is to tell what is paid.", ("GET", path), Value::Null, &[]).await;
-    assert_eq!(journey.world.stack.payment_provider.endpoints().len(), 1);
+    assert_eq!(journey.setup.stack.payment_provider.endpoints().len(), 1);
     let user = json!({"first_name": "Joan", "last_name": "Clarke", "email": "joan@example.com"});
     journey.step("A user works with it.", ("POST", "/api/v1/user"), user, &[("USER", ".data.id")]).await;
 }
@@ -366,26 +366,26 @@ async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api(
     );
     let page = journey.page().trim_end().to_owned() + "\n";
 
-    let Journey { world, org, .. } = journey;
-    world.settle().await;
+    let Journey { setup, org, .. } = journey;
+    setup.settle().await;
     // What failed, or was to be tried once more, is looked at by the ticks.
-    world.pass(3600);
-    world.minutes(3).await;
-    assert_eq!(world.stack.stream.given_up(), Vec::<Value>::new());
-    assert_eq!(world.stack.payment_provider.endpoints().len(), 0);
+    setup.pass(3600);
+    setup.minutes(3).await;
+    assert_eq!(setup.stack.stream.given_up(), Vec::<Value>::new());
+    assert_eq!(setup.stack.payment_provider.endpoints().len(), 0);
     let of_it = format!("ORG#{}", org.id);
-    let left = everything(&world.stack).await.into_iter().filter(|item| {
+    let left = everything(&setup.stack).await.into_iter().filter(|item| {
         let (pk, sk) = (item["pk"].as_s().unwrap(), item["sk"].as_s().unwrap());
         // Nothing but the keys, the heads of lists with their holes, and what expires by itself.
         let list = pk.contains("#LIST#") && (sk == "HEAD" || sk.starts_with("SECTION#") || pk.ends_with("#HOLES"));
         pk.starts_with(&of_it) && !pk.ends_with("#API_KEYS") && !list && !item.contains_key("ttl")
     });
     assert_eq!(left.collect::<Vec<_>>(), vec![]);
-    let lists = everything(&world.stack).await.into_iter().filter(|item| item["sk"].as_s().unwrap() == "HEAD");
+    let lists = everything(&setup.stack).await.into_iter().filter(|item| item["sk"].as_s().unwrap() == "HEAD");
     for head in lists.filter(|item| item["pk"].as_s().unwrap().starts_with(&of_it)) {
         assert_eq!(head["pk"].as_s().unwrap().matches('#').count(), 3, "{head:?}: the list of a record that is gone");
     }
-    assert_eq!(world.get(&org, "/api/v1/link_tag_entity/list").await["total"], 0);
+    assert_eq!(setup.get(&org, "/api/v1/link_tag_entity/list").await["total"], 0);
 
     generated("docs/JOURNEY.md", &page);
 }

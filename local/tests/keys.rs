@@ -1,11 +1,11 @@
 //! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};
-use crate::records::ACME_ORG;
+use crate::support::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};
+use crate::support::records::ACME_ORG;
 
 async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Answer {
     stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await

@@ -2,7 +2,8 @@
 //! set by hand: a second is as long as its requests take.
 
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call, Routed, endpoint};
+use local::gateway::{Routed, endpoint};
+use local::http::{Answer, Call};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
@@ -13,10 +14,10 @@ use shared::table::meter::Cost;
 use shared::values::limits::Limits;
 use shared::values::time::{Clock, Timestamp};
 
-use crate::fixture::{
+use crate::support::agents;
+use crate::support::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, json, post, settings, valid_call,
 };
-use crate::mcp;
 
 const POLICY: &str = "ratelimit-policy";
 const TAGS: &str = "/api/v1/tag/list";
@@ -332,7 +333,7 @@ async fn limits_that_make_no_sense_are_refused_with_their_place() {
 
 /// A request of an agent, in the revision with a handshake.
 fn of_agent(method: &str, params: Value) -> Call {
-    mcp::request(VERSIONS[1], ACME, method, params)
+    agents::request(VERSIONS[1], ACME, method, params)
 }
 
 /// The operation counts the call of a tool, and the server all other requests.

@@ -28,7 +28,7 @@ use shared::values::tenant::Tenant;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, die_in_every_list, empty, everything, put_items};
+use crate::support::fixture::{NOW, die_in_every_list, empty, everything, put_items};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)

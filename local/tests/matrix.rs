@@ -1,14 +1,14 @@
 //! One matrix over the route table: what holds for every operation is asked of every operation.
 
 use local::functions::describe;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::api_key::ApiKey;
 use shared::request::route::{Access, Route};
 use shared::routes::{self, MCP};
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body, valid_call,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Stack, functions};
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
@@ -13,41 +13,14 @@ use shared::routes::{self, MCP};
 use shared::runtime::lambda::tracing::Level;
 use tokio::sync::oneshot;
 
-use crate::canary::Log;
-use crate::contract::{generated_between, read};
-use crate::fixture::{ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, id, json, kind, portable, stack, valid_call};
+use crate::support::agents::{STATELESS, request, sent};
+use crate::support::fixture::{
+    ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, id, json, kind, portable, stack, valid_call,
+};
+use crate::support::generated::{generated_between, read};
+use crate::support::log::Log;
 
-const STATELESS: &str = VERSIONS[0];
 const HANDSHAKE: &str = VERSIONS[1];
-
-/// A request as the revision without a handshake wants it.
-pub fn message(method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": STATELESS,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-}
-
-/// The request of `revision`, with its headers.
-pub fn request(revision: &str, key: &str, method: &str, params: Value) -> Call {
-    let mut headers = vec![("authorization", format!("Bearer {key}")), ("mcp-protocol-version", revision.to_owned())];
-    if revision == STATELESS {
-        headers.push(("mcp-method", method.to_owned()));
-        headers.extend(params["name"].as_str().map(|name| ("mcp-name", name.to_owned())));
-    }
-    let body = if revision == STATELESS {
-        message(method, params)
-    } else {
-        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    };
-    sent(&headers.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>(), body.to_string())
-}
-
-fn sent(headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Call {
-    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Call { method: "POST".into(), path: MCP.path.into(), headers, body: body.into(), ..Call::default() }
-}
 
 /// The result of a request that has one.
 async fn result(stack: &Stack, revision: &str, key: &str, method: &str, params: Value) -> Value {

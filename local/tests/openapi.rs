@@ -1,115 +1,42 @@
 //! `openapi.json` says what the service does: every answer that a test gets, and every event that is delivered, is compared with it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::collections::BTreeSet;
 
-use jsonschema::Validator;
 use local::collections::{BRUNO, Collections};
-use local::gateway::{Answer, Call};
-use local::openapi::{EVENTS, document, operation_id};
-use local::receiver::Received;
+use local::openapi::{EVENTS, operation_id};
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::routes;
 
-use crate::campaigns::Sender;
-use crate::contract::{generated, generating, names_in};
-use crate::fixture::{call, root, stack};
-use crate::sending::{World, id_of};
-
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&root()));
-
-/// The components, without members that they do not name: a client may get more than it knows, but no test may.
-static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
-    let mut components = DOCUMENT["components"].clone();
-    close(&mut components["schemas"]);
-    components
-});
-
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.values_mut().for_each(close);
-            // A member that is called `properties` is none.
-            if members.get("type") == Some(&json!("object")) && members.contains_key("properties") {
-                members.insert("additionalProperties".into(), false.into());
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(close),
-        _ => {}
-    }
-}
-
-/// Compares `value` with the schema that the document has at `pointer`.
-fn compare(pointer: &str, value: &Value, what: &str) {
-    static VALIDATORS: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
-    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{what}: the document has no {pointer}"));
-    let make = || {
-        let mut schema = schema.clone();
-        schema["components"] = COMPONENTS.clone();
-        Arc::new(jsonschema::options().should_validate_formats(true).build(&schema).unwrap())
-    };
-    let validator = Arc::clone(VALIDATORS.lock().unwrap().entry(pointer.to_owned()).or_insert_with(make));
-    let wrong: Vec<String> =
-        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "{what}: not as documented: {wrong:?}\n{value}");
-}
-
-/// `text` as a part of a JSON pointer.
-fn escaped(text: &str) -> String {
-    text.replace('~', "~0").replace('/', "~1")
-}
-
-/// An answer is one of those that the document has for its request.
-pub fn documented(call: &Call, answer: &Answer) {
-    // What is recorded anew may be an answer that the document does not have yet.
-    let Some(route) = routes::find(&call.method, &call.path).filter(|_| !generating()) else { return };
-    if !routes::ALL.contains(&route) && !routes::SIGNED.contains(&route) {
-        return;
-    }
-    let (path, method, status) = (escaped(route.path), route.method.to_lowercase(), answer.status);
-    let mut pointer = format!("/paths/{path}/{method}/responses/{status}");
-    if let Some(component) = DOCUMENT.pointer(&pointer).and_then(|response| response["$ref"].as_str()) {
-        component[1..].clone_into(&mut pointer);
-    }
-    // What a caller has stored may be deeper, or have larger numbers, than this program can hold.
-    let Ok(body) = serde_json::from_str(&answer.body) else { return };
-    compare(&format!("{pointer}/content/application~1json/schema"), &body, &format!("{} {status}", route.name));
-}
-
-/// An event is one of those that the document has.
-pub fn documented_event(received: &Received) {
-    let body: Value = serde_json::from_slice(&received.body).unwrap();
-    let name = body["event"].as_str().unwrap();
-    compare(&format!("/webhooks/{name}/post/requestBody/content/application~1json/schema"), &body, name);
-    for parameter in DOCUMENT["webhooks"][name]["post"]["parameters"].as_array().unwrap() {
-        assert!(received.headers.contains_key(parameter["name"].as_str().unwrap()), "{name} without {parameter}");
-    }
-}
+use crate::support::documented::{DOCUMENT, compare, escaped};
+use crate::support::fixture::{call, root, stack};
+use crate::support::generated::{generated, names_in};
+use crate::support::sender::Sender;
+use crate::support::sending::{Setup, id_of};
 
 /// Records an event of each kind, as its endpoint received it.
 #[tokio::test]
 async fn an_event_of_each_kind_is_recorded() {
     let mut received = Vec::new();
     for kind in [WidgetType::Whatsapp, WidgetType::Phone] {
-        let sender = Sender::of(World::start().await, kind, true, 1).await;
+        let sender = Sender::of(Setup::start().await, kind, true, 1).await;
         let campaign = sender.run(json!({"message": "We open an hour earlier this week."})).await;
         sender.minute(&[&campaign]).await;
-        let (world, org) = (&sender.world, &sender.org);
+        let (setup, org) = (&sender.setup, &sender.org);
         if kind == WidgetType::Whatsapp {
-            world.close(org, &sender.conversations().await[0]).await;
-            let webhooks = world.get(org, "/api/v1/outbound_webhook/list").await;
+            setup.close(org, &sender.conversations().await[0]).await;
+            let webhooks = setup.get(org, "/api/v1/outbound_webhook/list").await;
             let test = format!("/api/v1/outbound_webhook/{}/test", id_of(&webhooks["items"][0]));
-            world.post(org, &test, Value::Null).await;
+            setup.post(org, &test, Value::Null).await;
         }
         let (path, body) = if kind.calls() {
             ("call", json!({"to": "+49 151 2345678", "prompt_dynamic_variables": {"name": "Ada", "table": 7}}))
         } else {
             ("messaging", json!({"to": "+49 151 2345678", "message": "Your table is ready."}))
         };
-        world.post(org, &format!("/api/v1/{path}/{}", sender.widget.id), body).await;
-        world.settle().await;
-        received.extend(world.receiver.all());
+        setup.post(org, &format!("/api/v1/{path}/{}", sender.widget.id), body).await;
+        setup.settle().await;
+        received.extend(setup.receiver.all());
     }
     let mut kinds = BTreeSet::new();
     for one in received {

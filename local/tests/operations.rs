@@ -6,8 +6,8 @@ use local::prices;
 use local::template::Template;
 use serde_json::Value;
 
-use crate::contract::generated_between;
-use crate::fixture::{empty, json, root};
+use crate::support::fixture::{empty, json, root};
+use crate::support::generated::generated_between;
 
 fn page() -> String {
     std::fs::read_to_string(root().join("docs/OPERATIONS.md")).unwrap()

@@ -30,53 +30,53 @@ use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
-use crate::fixture::{NOW, PATIENT, empty, everything, failure, tenant};
-use crate::sending::{Org, World, events, id_of, is_signed_with, loopback};
-use crate::sweep::{cases, crashes_everywhere};
+use crate::support::fixture::{NOW, PATIENT, empty, everything, failure, tenant};
+use crate::support::sending::{Org, Setup, events, id_of, is_signed_with, loopback};
+use crate::support::sweep::{cases, crashes_everywhere};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
 /// An organisation with a webhook at `/hook` and an assistant that has it.
 struct Customer {
-    world: World,
+    setup: Setup,
     org: Org,
     webhook: Value,
     assistant: Value,
 }
 
 impl Customer {
-    async fn of(world: World) -> Self {
-        let org = world.org().await;
-        let webhook = world.webhook(&org, "/hook").await;
-        let assistant = world.assistant(&org, &webhook).await;
-        Self { world, org, webhook, assistant }
+    async fn of(setup: Setup) -> Self {
+        let org = setup.org().await;
+        let webhook = setup.webhook(&org, "/hook").await;
+        let assistant = setup.assistant(&org, &webhook).await;
+        Self { setup, org, webhook, assistant }
     }
 
     async fn new() -> Self {
-        Self::of(World::start().await).await
+        Self::of(Setup::start().await).await
     }
 
     fn answers(&self, behaviour: Behaviour) {
-        self.world.receiver.behave("/hook", behaviour);
+        self.setup.receiver.behave("/hook", behaviour);
     }
 
     async fn converse(&self, count: usize) {
-        self.world.converse(&self.org, &self.assistant, count).await;
+        self.setup.converse(&self.org, &self.assistant, count).await;
     }
 
     /// A conversation is closed, and what follows from it follows.
     async fn tell(&self) {
         self.converse(1).await;
-        self.world.settle().await;
+        self.setup.settle().await;
     }
 
     fn received(&self) -> Vec<local::receiver::Received> {
-        self.world.receiver.received("/hook")
+        self.setup.receiver.received("/hook")
     }
 
     async fn outbox(&self) -> Vec<Delivery> {
-        self.world.outbox(&self.org, &self.webhook).await
+        self.setup.outbox(&self.org, &self.webhook).await
     }
 
     /// The one delivery there is.
@@ -91,14 +91,14 @@ impl Customer {
     }
 
     async fn change(&self, method: &str, rest: &str, body: Value) -> Value {
-        crate::fixture::data(&self.world.ask(&self.org, method, &self.path(rest), &body).await)
+        crate::support::fixture::data(&self.setup.ask(&self.org, method, &self.path(rest), &body).await)
     }
 
     /// This time comes, and the ticks do what is due.
     async fn tick_at(&self, time: Timestamp) {
-        self.world.clock.set(time);
-        self.world.stack.minute().await.unwrap();
-        self.world.settle().await;
+        self.setup.clock.set(time);
+        self.setup.stack.minute().await.unwrap();
+        self.setup.settle().await;
     }
 
     /// The time at which the next attempt is due comes, and it is made.
@@ -117,16 +117,16 @@ fn states(outbox: &[Delivery]) -> BTreeMap<&'static str, usize> {
 #[tokio::test]
 async fn a_closed_conversation_arrives_as_it_is_documented() {
     let customer = Customer::new().await;
-    let Customer { world, org, webhook, assistant } = &customer;
+    let Customer { setup, org, webhook, assistant } = &customer;
     let fields = json!({"assistant_id": assistant["id"], "device_type": "phone", "attributes": {"a": {"é": null}}});
-    let opened = world.post(org, "/api/v1/conversation", fields).await;
+    let opened = setup.post(org, "/api/v1/conversation", fields).await;
     let said = format!("/api/v1/conversation/{}/message", id_of(&opened));
-    let first = world.post(org, &said, json!({"sender_type": "user", "text": "Grüß Gott"})).await;
+    let first = setup.post(org, &said, json!({"sender_type": "user", "text": "Grüß Gott"})).await;
     let voice = json!({"sender_type": "bot", "message_type": "voice", "text": "Hello"});
-    let second = world.post(org, &said, voice).await;
-    world.pass(90);
-    world.close(org, &opened).await;
-    world.settle().await;
+    let second = setup.post(org, &said, voice).await;
+    setup.pass(90);
+    setup.close(org, &opened).await;
+    setup.settle().await;
 
     let received = customer.received();
     assert_eq!(received.len(), 1);
@@ -147,10 +147,10 @@ async fn a_closed_conversation_arrives_as_it_is_documented() {
     assert_eq!(String::from_utf8_lossy(&received[0].body), wanted);
     assert_eq!((&received[0].method[..], &received[0].headers["content-type"][..]), ("POST", "application/json"));
     assert_eq!(received[0].headers["webhook-id"], event);
-    assert_eq!(received[0].headers["webhook-timestamp"], world.clock.now().unix_seconds().to_string());
+    assert_eq!(received[0].headers["webhook-timestamp"], setup.clock.now().unix_seconds().to_string());
     assert!(is_signed_with(&received[0], &webhook["secret"]));
 
-    let listed = world.get(org, &customer.path("/logs")).await["items"].clone();
+    let listed = setup.get(org, &customer.path("/logs")).await["items"].clone();
     let attempt = json!({"at": "2026-02-01T12:01:30.000Z", "status": 200, "milliseconds": listed[0]["milliseconds"], "error": null, "answer": ""});
     assert!(listed[0]["milliseconds"].is_u64());
     assert_eq!(
@@ -172,22 +172,22 @@ async fn a_closed_conversation_arrives_as_it_is_documented() {
             "updated_at": "2026-02-01T12:01:30.000Z",
         }])
     );
-    assert_eq!(world.due(), BTreeMap::new());
+    assert_eq!(setup.due(), BTreeMap::new());
 }
 
 #[tokio::test]
 async fn every_way_to_close_a_conversation_makes_the_event() {
     let customer = Customer::new().await;
-    let Customer { world, org, assistant, .. } = &customer;
-    let opened = world.open(org, assistant).await;
+    let Customer { setup, org, assistant, .. } = &customer;
+    let opened = setup.open(org, assistant).await;
     let place = u32::from_str_radix(&id_of(&opened)[28..], 16).unwrap();
     let text = |value: &str| AttributeValue::S(value.to_owned());
-    let update = world.stack.client.update_item().table_name(TABLE_NAME);
+    let update = setup.stack.client.update_item().table_name(TABLE_NAME);
     let update = update.key("pk", text(&format!("ORG#{}#LIST#CONVERSATION#ROWS", org.id)));
     let update = update.key("sk", text(&format!("{place:010}"))).update_expression("SET #status = :closed");
     let update = update.expression_attribute_names("#status", "status");
     update.expression_attribute_values(":closed", text("closed")).send().await.unwrap();
-    world.settle().await;
+    setup.settle().await;
     let body: Value = serde_json::from_slice(&customer.received()[0].body).unwrap();
     assert_eq!((&body["data"]["conversation_id"], customer.received().len()), (&opened["id"], 1));
 }
@@ -208,12 +208,12 @@ async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
             random,
             ..StreamFaults::default()
         };
-        customer.world.stack.stream.set_faults(&faults);
+        customer.setup.stack.stream.set_faults(&faults);
         customer.converse(EVENTS).await;
-        customer.world.settle().await;
+        customer.setup.settle().await;
         // What the stream has given up is released after five minutes.
-        customer.world.stack.stream.set_faults(&StreamFaults::default());
-        customer.world.minutes(7).await;
+        customer.setup.stack.stream.set_faults(&StreamFaults::default());
+        customer.setup.minutes(7).await;
         assert_eq!(events(&customer.received()).len(), EVENTS, "seed {seed}");
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", EVENTS)]), "seed {seed}");
@@ -231,15 +231,15 @@ async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
         customer
     };
     let arrives = async |customer: &Customer, what: String| {
-        customer.world.settle().await;
-        customer.world.minutes(7).await;
+        customer.setup.settle().await;
+        customer.setup.minutes(7).await;
         let received = customer.received();
         let (times, outbox) = (events(&received), customer.outbox().await);
         assert!(times.len() == 2 && times.values().all(|times| *times <= 2), "{what}: {times:?}");
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", 2)]), "{what}");
-        assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
+        assert_eq!(customer.setup.due(), BTreeMap::new(), "{what}");
     };
-    crashes_everywhere(closed, |customer| &customer.world, async |customer| customer.world.settle().await, arrives)
+    crashes_everywhere(closed, |customer| &customer.setup, async |customer| customer.setup.settle().await, arrives)
         .await;
 }
 
@@ -253,26 +253,26 @@ async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
         }
         // One is deferred, one waits for its retry, and all of them are due.
         customer.answers(Behaviour::Recovering { failures: 1, then: 200 });
-        customer.world.pass(600);
+        customer.setup.pass(600);
         customer
     };
     let arrives = async |customer: &Customer, what: String| {
-        customer.world.minutes(2).await;
-        customer.world.pass(HOUR);
-        customer.world.minutes(7).await;
+        customer.setup.minutes(2).await;
+        customer.setup.pass(HOUR);
+        customer.setup.minutes(7).await;
         assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 4)]), "{what}");
-        assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
+        assert_eq!(customer.setup.due(), BTreeMap::new(), "{what}");
     };
-    let minute = async |customer: &Customer| customer.tick_at(customer.world.clock.now()).await;
-    crashes_everywhere(deferred, |customer| &customer.world, minute, arrives).await;
+    let minute = async |customer: &Customer| customer.tick_at(customer.setup.clock.now()).await;
+    crashes_everywhere(deferred, |customer| &customer.setup, minute, arrives).await;
 }
 
 #[tokio::test]
 async fn a_long_conversation_goes_out_whole() {
     const MESSAGES: u64 = 5000;
     let customer = Customer::new().await;
-    let Customer { world, org, assistant, .. } = &customer;
-    let opened = world.open(org, assistant).await;
+    let Customer { setup, org, assistant, .. } = &customer;
+    let opened = setup.open(org, assistant).await;
     let id = ConversationId(id_of(&opened).parse().unwrap());
     let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES;
     org.table.change(id, Uuid::max(), count).await.unwrap();
@@ -281,15 +281,15 @@ async fn a_long_conversation_goes_out_whole() {
         message_type: MessageType::Text,
         text: format!("{place}{}", " and so on".repeat(20)),
     };
-    let now = world.clock.now();
+    let now = setup.clock.now();
     let messages: Vec<Message> = (0..MESSAGES)
-        .map(|place| new(place).message(world.stack.gateway.service.ids.fresh(now).into(), id, place, now))
+        .map(|place| new(place).message(setup.stack.gateway.service.ids.fresh(now).into(), id, place, now))
         .collect();
     for (place, message) in (0..).zip(&messages) {
         org.table.put_single((id, place), message).await.unwrap();
     }
-    world.close(org, &opened).await;
-    world.settle().await;
+    setup.close(org, &opened).await;
+    setup.settle().await;
     let received = customer.received();
     let mut body: Value = serde_json::from_slice(&received[0].body).unwrap();
     assert!(received[0].body.len() > 1_000_000);
@@ -309,11 +309,11 @@ async fn a_long_conversation_goes_out_whole() {
 async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever() {
     // None at all.
     let customer = Customer::new().await;
-    let Customer { world, org, .. } = &customer;
-    let alone = world.post(org, "/api/v1/assistant", json!({})).await;
-    world.converse(org, &alone, 1).await;
-    world.settle().await;
-    assert_eq!((customer.outbox().await, world.due()), (vec![], BTreeMap::new()));
+    let Customer { setup, org, .. } = &customer;
+    let alone = setup.post(org, "/api/v1/assistant", json!({})).await;
+    setup.converse(org, &alone, 1).await;
+    setup.settle().await;
+    assert_eq!((customer.outbox().await, setup.due()), (vec![], BTreeMap::new()));
     // Disabled or deleted before it happens, or afterwards: while it is about to be sent, or waits.
     for deletes in [false, true] {
         for (moment, dead) in [("before", 0), ("between", 0), ("ready", 1), ("waiting", 1), ("deferred", 1)] {
@@ -335,7 +335,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                 }
                 "ready" => {
                     customer.converse(1).await;
-                    customer.world.stack.stream.drain_for("record-changed").await.unwrap();
+                    customer.setup.stack.stream.drain_for("record-changed").await.unwrap();
                     end().await;
                 }
                 _ => {
@@ -346,14 +346,14 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
                     end().await;
                 }
             }
-            customer.world.receiver.forget();
-            customer.world.settle().await;
-            customer.world.minutes(1).await;
-            customer.world.pass(3 * HOUR);
-            customer.world.minutes(2).await;
+            customer.setup.receiver.forget();
+            customer.setup.settle().await;
+            customer.setup.minutes(1).await;
+            customer.setup.pass(3 * HOUR);
+            customer.setup.minutes(2).await;
             let what = format!("{moment}, deletes: {deletes}");
             assert_eq!(customer.received(), [], "{what}");
-            assert_eq!(customer.world.due(), BTreeMap::new(), "{what}");
+            assert_eq!(customer.setup.due(), BTreeMap::new(), "{what}");
             let outbox = customer.outbox().await;
             // With a webhook, its deliveries go.
             assert_eq!(outbox.len(), if deletes { 0 } else { dead }, "{what}");
@@ -384,57 +384,57 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
         customer.until_due(&delivery).await;
         assert_eq!(customer.received().len(), attempts + 1);
     }
-    let Customer { world, .. } = &customer;
+    let Customer { setup, .. } = &customer;
     let delivery = customer.delivery().await;
     assert_eq!((delivery.state, delivery.attempts, delivery.log.len()), (DeliveryState::Dead, 10, 10));
-    world.pass(2 * DAY);
-    world.minutes(7).await;
+    setup.pass(2 * DAY);
+    setup.minutes(7).await;
     let received = customer.received();
     assert_eq!(events(&received), BTreeMap::from([(&delivery.event_id.to_string()[..], 10)]));
     let times: BTreeSet<_> = received.iter().map(|request| &request.headers["webhook-timestamp"]).collect();
     assert_eq!(times.len(), 10);
     assert!(received.iter().all(|request| request.body == received[0].body));
     assert!(received.iter().all(|request| is_signed_with(request, &customer.webhook["secret"])));
-    assert_eq!(world.due(), BTreeMap::new());
+    assert_eq!(setup.due(), BTreeMap::new());
 }
 
 #[tokio::test]
 async fn thirty_days_after_its_end_a_delivery_expires_and_is_counted_no_more() {
     let customer = Customer::new().await;
-    let Customer { world, org, webhook, .. } = &customer;
+    let Customer { setup, org, webhook, .. } = &customer;
     let listed = async || {
-        let page = world.get(org, &customer.path("/logs")).await;
+        let page = setup.get(org, &customer.path("/logs")).await;
         let ids: Vec<Value> = page["items"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
         assert_eq!(page["total"], ids.len());
         ids
     };
     customer.converse(6).await;
-    world.settle().await;
+    setup.settle().await;
     customer.answers(Behaviour::Answer(500));
     customer.tell().await;
     let all = listed().await;
     assert_eq!(all.len(), 7);
-    world.pass(30 * DAY - 1);
-    assert_eq!(world.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap(), 0, "none has ended 30 days ago");
+    setup.pass(30 * DAY - 1);
+    assert_eq!(setup.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap(), 0, "none has ended 30 days ago");
     // What is asked for again is kept for 30 days more; what is still under way is kept anyway.
     customer.answers(Behaviour::Answer(200));
     let again = customer.path(&format!("/logs/{}/redeliver", all[2].as_str().unwrap()));
-    world.post(org, &again, json!({})).await;
-    world.settle().await;
-    world.pass(60);
+    setup.post(org, &again, json!({})).await;
+    setup.settle().await;
+    setup.pass(60);
     let mut odd = false;
     let mut every_other = |key: &Key| {
         odd = key.pk.contains("#DELIVERY#") && !odd;
         odd
     };
-    let expired = world.stack.expire(&mut every_other).unwrap();
-    world.settle().await;
+    let expired = setup.stack.expire(&mut every_other).unwrap();
+    setup.settle().await;
     assert_eq!(listed().await.len(), all.len() - expired);
     assert!((1..5).contains(&expired), "{expired}");
-    world.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap();
-    world.settle().await;
+    setup.stack.expire(|key| key.pk.contains("#DELIVERY#")).unwrap();
+    setup.settle().await;
     assert_eq!(listed().await, [all[2].clone(), all[6].clone()]);
-    let outbox = world.outbox(org, webhook).await;
+    let outbox = setup.outbox(org, webhook).await;
     assert_eq!(outbox.iter().map(|delivery| delivery.ttl.is_some()).collect::<Vec<_>>(), [true, false]);
 }
 
@@ -445,7 +445,7 @@ async fn a_receiver_says_how_long_it_is_to_be_left_alone() {
         customer.answers(Behaviour::Sequence(vec![Behaviour::RetryAfter(status, 7200), Behaviour::Answer(200)]));
         customer.tell().await;
         let waiting = customer.outbox().await.pop().unwrap();
-        let due = waiting.due_at.unwrap().unix_millis() - customer.world.clock.now().unix_millis();
+        let due = waiting.due_at.unwrap().unix_millis() - customer.setup.clock.now().unix_millis();
         assert!((wait * 1000..=wait * 1100).contains(&due), "{status}: {due}");
         customer.until_due(&waiting).await;
         let delivered = customer.outbox().await.pop().unwrap();
@@ -469,17 +469,17 @@ async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
         assert_eq!(told, (DeliveryState::Waiting, status, error));
     }
     let customer = Customer::new().await;
-    customer.answers(Behaviour::Redirect(format!("{}/elsewhere", customer.world.receiver.url)));
+    customer.answers(Behaviour::Redirect(format!("{}/elsewhere", customer.setup.receiver.url)));
     customer.tell().await;
-    assert_eq!((customer.received().len(), customer.world.receiver.received("/elsewhere").len()), (1, 0));
+    assert_eq!((customer.received().len(), customer.setup.receiver.received("/elsewhere").len()), (1, 0));
     assert_eq!(customer.delivery().await.status, Some(302));
 }
 
 #[tokio::test]
 async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
     for behaviour in [Behaviour::HugeBody, Behaviour::Trickle] {
-        let world = World::with(|settings| Settings { network: loopback(Duration::from_secs(1)), ..settings }).await;
-        let customer = Customer::of(world).await;
+        let setup = Setup::with(|settings| Settings { network: loopback(Duration::from_secs(1)), ..settings }).await;
+        let customer = Customer::of(setup).await;
         customer.answers(behaviour);
         customer.tell().await;
         let delivery = customer.delivery().await;
@@ -494,16 +494,16 @@ async fn a_deleted_endpoint_gets_nothing_more() {
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(410)]));
     customer.tell().await;
     customer.tell().await;
-    let webhook = customer.world.get(&customer.org, &customer.path("")).await;
+    let webhook = customer.setup.get(&customer.org, &customer.path("")).await;
     assert_eq!((&webhook["enabled"], &webhook["disabled_reason"]), (&json!(false), &json!("gone")));
     assert_eq!(webhook["disabled_at"], "2026-02-01T12:00:00.000Z");
     customer.tell().await;
-    customer.world.minutes(2).await;
+    customer.setup.minutes(2).await;
     let outbox = customer.outbox().await;
     assert_eq!((states(&outbox), customer.received().len()), (BTreeMap::from([("dead", 2)]), 2));
     assert_eq!(outbox[0].error.as_deref(), Some("the webhook is disabled"));
     assert_eq!(outbox[1].status, Some(410));
-    assert_eq!(customer.world.due(), BTreeMap::new());
+    assert_eq!(customer.setup.due(), BTreeMap::new());
     // Its owner enables it again.
     customer.answers(Behaviour::Answer(200));
     let webhook = customer.change("PUT", "", json!({"enabled": true})).await;
@@ -523,40 +523,40 @@ async fn after_five_days_without_one_success_it_is_disabled() {
                 customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(500)]));
             }
             customer.tell().await;
-            customer.world.minutes(2).await;
-            let webhook = customer.world.get(&customer.org, &customer.path("")).await;
+            customer.setup.minutes(2).await;
+            let webhook = customer.setup.get(&customer.org, &customer.path("")).await;
             if webhook["enabled"] == false {
                 assert_eq!(webhook["disabled_reason"], "failing");
                 disabled_on = Some(day);
                 break;
             }
-            customer.world.pass(DAY - 120);
+            customer.setup.pass(DAY - 120);
         }
         // Where one arrives on the third day, the five begin after it.
         assert_eq!(disabled_on, Some(recovers_on.map_or(5, |day| day + 5)));
         let received = customer.received().len();
-        customer.world.pass(2 * DAY);
-        customer.world.minutes(10).await;
+        customer.setup.pass(2 * DAY);
+        customer.setup.minutes(10).await;
         let outbox = customer.outbox().await;
         assert_eq!(outbox.iter().filter(|stored| stored.state == DeliveryState::Waiting).count(), 0);
         assert_eq!(states(&outbox).get("delivered").copied().unwrap_or_default(), usize::from(recovers_on.is_some()));
-        assert_eq!((customer.received().len(), customer.world.due()), (received, BTreeMap::new()));
+        assert_eq!((customer.received().len(), customer.setup.due()), (received, BTreeMap::new()));
     }
 }
 
 #[tokio::test]
 async fn what_nobody_has_sent_is_sent_after_five_minutes() {
     let customer = Customer::new().await;
-    let Customer { world, .. } = &customer;
+    let Customer { setup, .. } = &customer;
     customer.converse(3).await;
-    world.stack.stream.drain_for("record-changed").await.unwrap();
-    world.faults.plan(|_, _| Fault::Throttle);
-    world.stack.stream.drain_for("send-delivery").await.unwrap();
-    world.faults.end();
-    assert_eq!(world.stack.stream.given_up().len(), 3);
-    customer.tick_at(world.clock.now().plus_seconds(240)).await;
+    setup.stack.stream.drain_for("record-changed").await.unwrap();
+    setup.faults.plan(|_, _| Fault::Throttle);
+    setup.stack.stream.drain_for("send-delivery").await.unwrap();
+    setup.faults.end();
+    assert_eq!(setup.stack.stream.given_up().len(), 3);
+    customer.tick_at(setup.clock.now().plus_seconds(240)).await;
     assert_eq!(customer.received(), []);
-    world.minutes(1).await;
+    setup.minutes(1).await;
     assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 3)]));
     assert_eq!(customer.received().len(), 3);
 }
@@ -566,17 +566,17 @@ async fn after_a_lag_of_the_stream_all_that_waited_is_sent_at_the_same_time() {
     const WAITING: usize = 30;
     for minutes in [6, 11, 31] {
         let customer = Customer::new().await;
-        let Customer { world, .. } = &customer;
+        let Customer { setup, .. } = &customer;
         customer.converse(WAITING).await;
-        world.stack.stream.drain_for("record-changed").await.unwrap();
+        setup.stack.stream.drain_for("record-changed").await.unwrap();
         // They become ready once more while the stream stands still, more than once where it does so for longer.
         for _ in 0..minutes {
-            world.pass(60);
-            world.stack.tick("release-deliveries").await.unwrap();
+            setup.pass(60);
+            setup.stack.tick("release-deliveries").await.unwrap();
         }
         // One batch of the stream has them all. None is answered before all of them are under way.
         customer.answers(Behaviour::Together(WAITING));
-        world.settle().await;
+        setup.settle().await;
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", WAITING)]), "{minutes} minutes");
         assert_eq!(customer.received().len(), WAITING, "{minutes} minutes");
@@ -586,16 +586,16 @@ async fn after_a_lag_of_the_stream_all_that_waited_is_sent_at_the_same_time() {
 
 /// Makes so many deliveries, and has the stream give them up until nobody can tell whether one of them ends its process.
 async fn make_suspects(customer: &Customer, count: usize) {
-    let Customer { world, .. } = customer;
+    let Customer { setup, .. } = customer;
     customer.converse(count).await;
-    world.stack.stream.drain_for("record-changed").await.unwrap();
+    setup.stack.stream.drain_for("record-changed").await.unwrap();
     for times in [1, 2] {
-        world.faults.plan(|_, _| Fault::Throttle);
-        world.stack.stream.drain_for("send-delivery").await.unwrap();
-        world.faults.end();
-        assert_eq!(world.stack.stream.given_up().len(), times * count);
-        world.pass(300);
-        world.stack.tick("release-deliveries").await.unwrap();
+        setup.faults.plan(|_, _| Fault::Throttle);
+        setup.stack.stream.drain_for("send-delivery").await.unwrap();
+        setup.faults.end();
+        assert_eq!(setup.stack.stream.given_up().len(), times * count);
+        setup.pass(300);
+        setup.stack.tick("release-deliveries").await.unwrap();
     }
     assert!(customer.outbox().await.iter().all(Delivery::is_suspect));
 }
@@ -605,7 +605,7 @@ async fn what_the_stream_gives_up_again_and_again_is_sent_one_by_one() {
     const GIVEN_UP: usize = 5;
     let customer = Customer::new().await;
     make_suspects(&customer, GIVEN_UP).await;
-    customer.world.settle().await;
+    customer.setup.settle().await;
     let outbox = customer.outbox().await;
     assert_eq!(states(&outbox), BTreeMap::from([("delivered", GIVEN_UP)]));
     assert!(!outbox.iter().any(Delivery::is_suspect));
@@ -617,10 +617,10 @@ async fn suspects_of_one_batch_are_sent_until_the_circuit_opens() {
     let customer = Customer::new().await;
     make_suspects(&customer, GIVEN_UP).await;
     customer.answers(Behaviour::Answer(500));
-    let mut records = Stream::changes(&customer.world.stack.database).unwrap();
+    let mut records = Stream::changes(&customer.setup.stack.database).unwrap();
     records.retain(|record| record["dynamodb"]["NewImage"]["releases"]["N"] == "2");
     let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
-    let cx = EventContext { service: &customer.world.stack.gateway.service };
+    let cx = EventContext { service: &customer.setup.stack.gateway.service };
     Outbox::new(&cx).unwrap().send(&cx, &event.records).await.unwrap();
     assert_eq!(customer.received().len(), 3, "the third failure opens it");
     assert_eq!(states(&customer.outbox().await), BTreeMap::from([("waiting", GIVEN_UP)]));
@@ -646,26 +646,26 @@ async fn a_tick_sends_one_suspect_also_where_other_deliveries_take_its_whole_tim
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let lookup = Arc::new(DeadlyThenSlow(clock.clone(), AtomicUsize::default()));
     let network = Network::new(Reach::Loopback, lookup, PATIENT);
-    let world = World::with(|settings| Settings { network, clock, ..settings }).await;
-    let org = world.org().await;
-    let endpoint = format!("{}/hook", world.receiver.url.replace("127.0.0.1", "slow.test"));
-    let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
-    let assistant = world.assistant(&org, &webhook).await;
-    let customer = Customer { world, org, webhook, assistant };
-    let (world, now) = (&customer.world, customer.world.clock.now());
+    let setup = Setup::with(|settings| Settings { network, clock, ..settings }).await;
+    let org = setup.org().await;
+    let endpoint = format!("{}/hook", setup.receiver.url.replace("127.0.0.1", "slow.test"));
+    let webhook = setup.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+    let assistant = setup.assistant(&org, &webhook).await;
+    let customer = Customer { setup, org, webhook, assistant };
+    let (setup, now) = (&customer.setup, customer.setup.clock.now());
     // The circuit is open: the tick sends all deliveries. The first one ends it.
     let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     let id = id_of(&customer.webhook).parse::<Uuid>().unwrap().into();
     delivery::health::keep(&customer.org.table, &EndpointHealth::healthy(id), &failed, now, now).await.unwrap();
     customer.tell().await;
-    world.pass(60);
-    assert!(world.stack.tick("send-delivery").await.is_err());
+    setup.pass(60);
+    assert!(setup.stack.tick("send-delivery").await.is_err());
     assert!(customer.delivery().await.is_suspect());
-    world.pass(300);
+    setup.pass(300);
     customer.tell().await;
-    world.pass(60);
-    world.stack.tick("send-delivery").await.unwrap();
-    assert_eq!(world.clock.now(), now.plus_seconds(60 + 300 + 60 + 2 * 41), "the other one went first");
+    setup.pass(60);
+    setup.stack.tick("send-delivery").await.unwrap();
+    assert_eq!(setup.clock.now(), now.plus_seconds(60 + 300 + 60 + 2 * 41), "the other one went first");
     assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", 2)]));
 }
 
@@ -678,44 +678,44 @@ async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other()
     let slow = Behaviour::Slow(ATTEMPT / 4, 200);
     join_all([Behaviour::Answer(500), Behaviour::DropConnection, Behaviour::Never, slow].map(async |trouble| {
         let what = format!("{trouble:?}");
-        let world = World::with(|settings| Settings { network: loopback(ATTEMPT), ..settings }).await;
-        let customer = Customer::of(world).await;
-        let Customer { world, org, assistant, .. } = &customer;
-        let other = world.webhook(org, "/other").await;
-        let of_other = world.assistant(org, &other).await;
-        let neighbour = world.org().await;
-        let of_neighbour = world.assistant(&neighbour, &world.webhook(&neighbour, "/neighbour").await).await;
+        let setup = Setup::with(|settings| Settings { network: loopback(ATTEMPT), ..settings }).await;
+        let customer = Customer::of(setup).await;
+        let Customer { setup, org, assistant, .. } = &customer;
+        let other = setup.webhook(org, "/other").await;
+        let of_other = setup.assistant(org, &other).await;
+        let neighbour = setup.org().await;
+        let of_neighbour = setup.assistant(&neighbour, &setup.webhook(&neighbour, "/neighbour").await).await;
 
         customer.answers(trouble);
         customer.converse(3).await;
-        world.settle().await;
+        setup.settle().await;
         let attempts = customer.received().len();
         assert_eq!(attempts, 3, "{what}");
         for _ in 0..OTHERS {
-            world.converse(org, assistant, BEHIND / OTHERS).await;
-            world.converse(org, &of_other, 1).await;
-            world.converse(&neighbour, &of_neighbour, 1).await;
+            setup.converse(org, assistant, BEHIND / OTHERS).await;
+            setup.converse(org, &of_other, 1).await;
+            setup.converse(&neighbour, &of_neighbour, 1).await;
         }
-        world.settle().await;
-        assert_eq!(world.receiver.received("/other").len(), OTHERS, "{what}");
-        assert_eq!(world.receiver.received("/neighbour").len(), OTHERS, "{what}");
+        setup.settle().await;
+        assert_eq!(setup.receiver.received("/other").len(), OTHERS, "{what}");
+        assert_eq!(setup.receiver.received("/neighbour").len(), OTHERS, "{what}");
         assert_eq!(customer.received().len(), attempts, "{what}: nothing is tried meanwhile");
         if !what.starts_with("Slow") {
             // Each waits for as long as an attempt may take, where there is no answer.
             for probes in 1..=if what == "Never" { 1 } else { 2 } {
-                world.minutes(1).await;
+                setup.minutes(1).await;
                 // The first three are tried by the schedule: one of them may be due beside the probe.
                 assert!(customer.received().len() <= attempts + probes + 3, "{what}: {}", customer.received().len());
             }
             customer.answers(Behaviour::Answer(200));
         }
-        world.minutes(60).await;
+        setup.minutes(60).await;
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", BEHIND + 3)]), "{what}");
         let received = customer.received();
         assert_eq!(events(&received).len(), BEHIND + 3, "{what}");
         assert!(received.len() <= BEHIND + 3 + 3 + 5, "{what}: {}", received.len());
-        assert_eq!(world.due(), BTreeMap::new(), "{what}");
+        assert_eq!(setup.due(), BTreeMap::new(), "{what}");
     }))
     .await;
 }
@@ -725,15 +725,15 @@ async fn a_410_of_a_former_address_disables_nothing() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Slow(Duration::from_millis(500), 410));
     customer.converse(1).await;
-    let other = json!({"endpoint": format!("{}/other", customer.world.receiver.url)});
+    let other = json!({"endpoint": format!("{}/other", customer.setup.receiver.url)});
     let moved = async {
         while customer.received().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        customer.world.pass(1);
+        customer.setup.pass(1);
         customer.change("PUT", "", other).await
     };
-    let ((), webhook) = tokio::join!(customer.world.settle(), moved);
+    let ((), webhook) = tokio::join!(customer.setup.settle(), moved);
     assert_eq!(customer.delivery().await.status, Some(410));
     let endpoint = EndpointId(id_of(&customer.webhook).parse().unwrap());
     let health = delivery::health::of(&customer.org.table, endpoint).await.unwrap();
@@ -750,9 +750,9 @@ async fn for_a_day_two_secrets_sign() {
     let customer = Customer::new().await;
     let old = customer.webhook["secret"].clone();
     let new = customer.change("POST", "/rotate_secret", Value::Null).await["secret"].clone();
-    customer.world.pass(DAY - 1);
+    customer.setup.pass(DAY - 1);
     customer.tell().await;
-    customer.world.pass(1);
+    customer.setup.pass(1);
     customer.tell().await;
     let received = customer.received();
     assert_eq!(received[0].headers["webhook-signature"].split(' ').count(), 2);
@@ -765,11 +765,11 @@ async fn for_a_day_two_secrets_sign() {
 async fn a_delivery_may_be_asked_for_again() {
     let customer = Customer::new().await;
     customer.tell().await;
-    customer.world.pass(DAY);
+    customer.setup.pass(DAY);
     let id = customer.delivery().await.id;
     let again = customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
     assert_eq!(again["state"], "ready");
-    customer.world.settle().await;
+    customer.setup.settle().await;
     let received = customer.received();
     assert_eq!((received.len(), events(&received).len()), (2, 1));
     assert_eq!(received[0].body, received[1].body);
@@ -777,14 +777,14 @@ async fn a_delivery_may_be_asked_for_again() {
     // One that was given up goes through the whole schedule anew.
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(410), Behaviour::Answer(500)]));
     customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
-    customer.world.settle().await;
+    customer.setup.settle().await;
     assert_eq!(customer.delivery().await.state, DeliveryState::Dead);
     let path = customer.path(&format!("/logs/{id}/redeliver"));
-    let refused = customer.world.ask(&customer.org, "POST", &path, &Value::Null).await;
+    let refused = customer.setup.ask(&customer.org, "POST", &path, &Value::Null).await;
     assert_eq!(failure(&refused), (409, vec![r#"["path","webhook_id"] webhook_disabled"#.into()]));
     customer.change("PUT", "", json!({"enabled": true})).await;
     customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
-    customer.world.settle().await;
+    customer.setup.settle().await;
     let delivery = customer.delivery().await;
     assert_eq!((delivery.state, delivery.tries, delivery.attempts), (DeliveryState::Waiting, 1, 4));
 }
@@ -794,7 +794,7 @@ async fn an_endpoint_may_be_tried_out() {
     let customer = Customer::new().await;
     let made = customer.change("POST", "/test", Value::Null).await;
     assert_eq!((&made["event"], &made["state"]), (&json!("webhook.test"), &json!("ready")));
-    customer.world.settle().await;
+    customer.setup.settle().await;
     let received = customer.received();
     let wanted = format!(
         r#"{{"id":{},"object":"event","event":"webhook.test","created_at":"2026-02-01T12:00:00.000Z","data":{{"webhook_id":{}}}}}"#,
@@ -824,13 +824,13 @@ async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
     for there in ["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "::ffff:127.0.0.1"] {
         let lookup = Turns(["93.184.215.14", there].map(|address| address.parse().unwrap()), AtomicUsize::default());
         let network = Network::new(Reach::Public, Arc::new(lookup), PATIENT);
-        let world = World::with(|settings| Settings { network, ..settings }).await;
-        let org = world.org().await;
-        let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
-        let assistant = world.assistant(&org, &webhook).await;
-        world.converse(&org, &assistant, 1).await;
-        world.settle().await;
-        let delivery = world.outbox(&org, &webhook).await.remove(0);
+        let setup = Setup::with(|settings| Settings { network, ..settings }).await;
+        let org = setup.org().await;
+        let webhook = setup.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+        let assistant = setup.assistant(&org, &webhook).await;
+        setup.converse(&org, &assistant, 1).await;
+        setup.settle().await;
+        let delivery = setup.outbox(&org, &webhook).await.remove(0);
         let told = (delivery.state, delivery.status, delivery.error.as_deref());
         assert_eq!(told, (DeliveryState::Waiting, None, Some("address not allowed")), "{there}");
         assert!(!format!("{delivery:?}").contains(there), "it is told what the name means");
@@ -841,7 +841,7 @@ async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
 
 #[tokio::test]
 async fn no_secret_is_found_where_it_does_not_belong() {
-    let log = crate::canary::Log::default();
+    let log = crate::support::log::Log::default();
     let _guard = log.listen(Level::INFO);
     let customer = Customer::new().await;
     let secrets = [
@@ -852,19 +852,19 @@ async fn no_secret_is_found_where_it_does_not_belong() {
     {
         customer.answers(behaviour);
         customer.tell().await;
-        customer.world.minutes(2).await;
+        customer.setup.minutes(2).await;
     }
-    let world = &customer.world;
+    let setup = &customer.setup;
     let shown = [
-        ("a delivery", world.ask(&customer.org, "GET", &customer.path("/logs"), &Value::Null).await.body),
-        ("the webhook", world.ask(&customer.org, "GET", &customer.path(""), &Value::Null).await.body),
-        ("the list", world.ask(&customer.org, "GET", "/api/v1/outbound_webhook/list", &Value::Null).await.body),
+        ("a delivery", setup.ask(&customer.org, "GET", &customer.path("/logs"), &Value::Null).await.body),
+        ("the webhook", setup.ask(&customer.org, "GET", &customer.path(""), &Value::Null).await.body),
+        ("the list", setup.ask(&customer.org, "GET", "/api/v1/outbound_webhook/list", &Value::Null).await.body),
         ("what was sent", format!("{:?}", customer.received())),
         ("the log", log.text()),
     ];
     let webhooks = format!("ORG#{}#LIST#WEBHOOK#ROWS", customer.org.id);
     let others =
-        everything(&world.stack).await.into_iter().filter(|item| item["pk"] != AttributeValue::S(webhooks.clone()));
+        everything(&setup.stack).await.into_iter().filter(|item| item["pk"] != AttributeValue::S(webhooks.clone()));
     let table = format!("{:?}", others.collect::<Vec<_>>());
     assert!(log.text().contains("consumer=\"send-delivery\""), "the log is not listened to");
     for (place, text) in shown.iter().map(|(place, text)| (*place, text)).chain([("the table", &table)]) {
@@ -886,27 +886,27 @@ async fn what_the_index_never_shows_is_sent_nevertheless() {
             customer.tell().await;
         }
         for _ in 0..hours {
-            customer.world.pass(HOUR);
+            customer.setup.pass(HOUR);
             // A tick tries one of them.
-            customer.world.minutes(5).await;
+            customer.setup.minutes(5).await;
         }
         customer.answers(Behaviour::Answer(200));
         // All of them fall out of the index, and none out of the table.
         let is_deferred = |item: &BTreeMap<String, AttributeValue>| {
             item.get("due_pk").is_some_and(|due| due.as_s().unwrap().starts_with("DEFERRED"))
         };
-        let held: Vec<_> = everything(&customer.world.stack).await.into_iter().filter(is_deferred).collect();
+        let held: Vec<_> = everything(&customer.setup.stack).await.into_iter().filter(is_deferred).collect();
         for item in &held {
             let update =
-                customer.world.stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE due_pk");
+                customer.setup.stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE due_pk");
             update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
         }
-        customer.world.minutes(10).await;
+        customer.setup.minutes(10).await;
         assert!(!held.is_empty());
         assert_eq!(states(&customer.outbox().await).get("waiting"), Some(&held.len()));
         for _ in 0..3 {
-            customer.world.pass(HOUR + HOUR / 6);
-            customer.world.minutes(10).await;
+            customer.setup.pass(HOUR + HOUR / 6);
+            customer.setup.minutes(10).await;
         }
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]), "{hours}");
@@ -957,37 +957,37 @@ async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_o
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let deadly = Arc::new(Deadly { clock: clock.clone(), begun: AtomicBool::default(), tries: AtomicUsize::default() });
     let network = Network::new(Reach::Loopback, Arc::<Deadly>::clone(&deadly), PATIENT);
-    let world = World::with(|settings| Settings { network, clock, lanes: None, ..settings }).await;
+    let setup = Setup::with(|settings| Settings { network, clock, lanes: None, ..settings }).await;
     let (mut webhooks, mut open) = (Vec::new(), Vec::new());
     for number in 0..12 {
-        let org = world.org().await;
+        let org = setup.org().await;
         let host = if number == 6 { "deadly.test" } else { "127.0.0.1" };
-        let endpoint = format!("{}/hook", world.receiver.url.replace("127.0.0.1", host));
-        let webhook = world.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
-        let assistant = world.assistant(&org, &webhook).await;
+        let endpoint = format!("{}/hook", setup.receiver.url.replace("127.0.0.1", host));
+        let webhook = setup.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": endpoint})).await;
+        let assistant = setup.assistant(&org, &webhook).await;
         let conversations = if number == 6 { 1 } else { 8 };
         for _ in 0..conversations {
-            open.push((org.clone(), world.open(&org, &assistant).await));
+            open.push((org.clone(), setup.open(&org, &assistant).await));
         }
         webhooks.push((org, webhook));
     }
     for (org, conversation) in &open {
-        world.close(org, conversation).await;
+        setup.close(org, conversation).await;
     }
     deadly.begun.store(true, Ordering::SeqCst);
-    let begun = world.clock.now();
-    world.settle().await;
+    let begun = setup.clock.now();
+    setup.settle().await;
     let mut minutes = 0;
     let (org, webhook) = &webhooks[6];
     let given_up = loop {
-        let delivery = world.outbox(org, webhook).await.remove(0);
+        let delivery = setup.outbox(org, webhook).await.remove(0);
         if delivery.state == DeliveryState::Dead {
             break delivery;
         }
         // A tick that it ends fails.
-        world.pass(60);
-        let _ = world.stack.minute().await;
-        world.settle().await;
+        setup.pass(60);
+        let _ = setup.stack.minute().await;
+        setup.settle().await;
         minutes += 1;
         assert!(minutes < 60, "{delivery:?}");
     };
@@ -996,7 +996,7 @@ async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_o
     let tries = deadly.tries.load(Ordering::SeqCst);
     assert!((10..=20).contains(&tries), "{tries}");
     for (number, (org, webhook)) in webhooks.iter().enumerate().filter(|(number, _)| *number != 6) {
-        let outbox = world.outbox(org, webhook).await;
+        let outbox = setup.outbox(org, webhook).await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", 8)]), "{number}");
         for attempt in outbox.iter().flat_map(|delivery| &delivery.log) {
             assert!(attempt.at <= begun.plus_seconds(60), "{number}: {attempt:?}");

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use local::Stack;
 use local::functions::describe;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::request::api_key::ApiKey;
 use shared::request::route::Route;
 use shared::routes;
 
 use crate::exercises::EXERCISES;
-use crate::fixture::{ACME, data, empty, stack, valid_call};
-use crate::records::{ACME_ORG, DEMO_TIME, detail, issue};
+use crate::support::fixture::{ACME, data, empty, stack, valid_call};
+use crate::support::records::{ACME_ORG, DEMO_TIME, detail, issue};
 
 /// The lists, and how many rows Acme's have in the demo set.
 fn lists() -> Vec<(&'static Route, u64)> {

@@ -9,7 +9,7 @@ use embedded_dynamodb::partitions::{Counting, Partition, Partitions, Unit};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use local::database::{Data, TABLE_NAME, open};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::template::Template;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -18,12 +18,12 @@ use shared::routes;
 use shared::table::item::from_item;
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, failure, few, portable, root, valid_call};
-use crate::idempotency::{Item, KEY, LEASE, differing, keyed, masked, records};
-use crate::sweep::cases;
+use crate::support::fixture::{ACME, failure, few, portable, root, valid_call};
+use crate::support::keyed::{Item, KEY, LEASE, differing, keyed, masked, records};
+use crate::support::sweep::cases;
 
-/// Worlds of the matrix at the same time: each waits for as long as a request is tried again.
-const WORLDS: usize = 32;
+/// Attempts of the matrix at the same time: each waits for as long as a request is tried again.
+const AT_ONCE: usize = 32;
 
 /// An item of about so many bytes.
 fn item(pk: &str, sk: &str, bytes: usize) -> Value {
@@ -49,29 +49,29 @@ fn with(body: &Value, members: &Value) -> Value {
 }
 
 /// A table with the items 1 and 2 in the partition A, of one and three kilobytes, one of five in C, and one in B which stands in the index.
-struct World {
+struct CountedTable {
     embedded: Embedded,
     partitions: Partitions,
 }
 
-impl World {
+impl CountedTable {
     fn new() -> Self {
         let database = open(&Data::Memory, &Template::read(&root().join("template.yaml")).unwrap()).unwrap();
         let partitions = Partitions::default().by_hand();
-        let world = Self { embedded: Embedded::new(&database, &partitions), partitions };
+        let table = Self { embedded: Embedded::new(&database, &partitions), partitions };
         for item in [item("A", "1", 900), item("A", "2", 2500), item("C", "1", 5000), due("B", "1", "DUE#1", "1")] {
-            assert_eq!(world.ask("PutItem", &json!({"Item": item})).0, 200);
+            assert_eq!(table.ask("PutItem", &json!({"Item": item})).0, 200);
         }
         let first = json!({"TransactItems": [{"Put": {"Item": item("A", "7", 10)}}], "ClientRequestToken": "first"});
-        assert_eq!(world.ask("TransactWriteItems", &first).0, 200);
-        assert!(world.partitions.heat().is_empty(), "they are off at first");
-        world
+        assert_eq!(table.ask("TransactWriteItems", &first).0, 200);
+        assert!(table.partitions.heat().is_empty(), "they are off at first");
+        table
     }
 
     fn counted(counting: Counting) -> Self {
-        let world = Self::new();
-        world.partitions.set(counting);
-        world
+        let table = Self::new();
+        table.partitions.set(counting);
+        table
     }
 
     /// Status and body of the answer. The body names no table: there is one.
@@ -200,10 +200,10 @@ fn calls() -> Vec<(&'static str, Value, Vec<&'static str>)> {
 #[test]
 fn each_call_takes_its_units_of_its_partitions() {
     for (action, body, wanted) in calls() {
-        let world = World::counted(Counting::Counted);
-        let (status, answer) = world.ask(action, &body);
-        let taken: f64 = world.partitions.heat().values().map(|heat| heat.units).sum();
-        assert_eq!(world.taken(), wanted, "{action} {body} {answer}");
+        let table = CountedTable::counted(Counting::Counted);
+        let (status, answer) = table.ask(action, &body);
+        let taken: f64 = table.partitions.heat().values().map(|heat| heat.units).sum();
+        assert_eq!(table.taken(), wanted, "{action} {body} {answer}");
         // What fails takes units too, which its answer does not tell.
         let wanted = if status == 200 { taken } else { 0.0 };
         assert_eq!((status, told_by(&answer)), (status, wanted), "{action} {body} {answer}");
@@ -234,7 +234,7 @@ fn kinds(answer: &Value) -> (&str, Vec<&str>) {
 #[test]
 fn a_partition_without_units_refuses_until_the_next_second() {
     for (action, body, taken) in calls() {
-        let undisturbed = World::counted(Counting::Counted);
+        let undisturbed = CountedTable::counted(Counting::Counted);
         let (status, _) = undisturbed.ask(action, &body);
         let wanted = undisturbed.items();
         for full in undisturbed.partitions.heat().into_keys() {
@@ -243,11 +243,11 @@ fn a_partition_without_units_refuses_until_the_next_second() {
                 continue;
             }
             let what = format!("{action} {body} {full:?}");
-            let world = World::counted(Counting::Throttled(1.0));
-            let before = world.items();
-            world.partitions.take(&full, full.unit.limit() - 0.5);
-            world.partitions.take(&full, 0.5);
-            let (refused, answer) = world.ask(action, &body);
+            let table = CountedTable::counted(Counting::Throttled(1.0));
+            let before = table.items();
+            table.partitions.take(&full, full.unit.limit() - 0.5);
+            table.partitions.take(&full, 0.5);
+            let (refused, answer) = table.ask(action, &body);
             let held = ["UnprocessedItems", "UnprocessedKeys"].map(|name| answer[name][TABLE_NAME].to_string());
             if refused == 200 {
                 // Of a batch the rest is done.
@@ -266,35 +266,35 @@ fn a_partition_without_units_refuses_until_the_next_second() {
                         ("ThrottlingException", &json!(reason))
                     );
                 }
-                assert_eq!((refused, world.items()), (400, before), "{what}");
+                assert_eq!((refused, table.items()), (400, before), "{what}");
             }
-            assert!(world.partitions.heat()[&full].refused > 0, "{what}");
-            world.partitions.next_second();
-            let (again, answer) = world.ask(action, &body);
-            assert_eq!((again, world.items()), (status, wanted.clone()), "{what} {answer}");
+            assert!(table.partitions.heat()[&full].refused > 0, "{what}");
+            table.partitions.next_second();
+            let (again, answer) = table.ask(action, &body);
+            assert_eq!((again, table.items()), (status, wanted.clone()), "{what} {answer}");
         }
     }
 }
 
 #[test]
 fn of_a_batch_as_much_is_done_as_there_are_units() {
-    let world = World::counted(Counting::Throttled(0.01));
+    let table = CountedTable::counted(Counting::Throttled(0.01));
     let put = |place: usize| json!({"PutRequest": {"Item": item("E", &place.to_string(), 10)}});
     let other = json!({"PutRequest": {"Item": item("F", "1", 10)}});
     let wanted: Vec<Value> = (0..24).map(put).chain([other]).collect();
     let mut left = json!(wanted);
     for rest in [14, 4, 0] {
-        let (status, answer) = world.ask("BatchWriteItem", &json!({"Wanted": left}));
+        let (status, answer) = table.ask("BatchWriteItem", &json!({"Wanted": left}));
         left = answer["UnprocessedItems"][TABLE_NAME].clone();
         assert_eq!((status, left.as_array().map_or(0, Vec::len)), (200, rest), "{answer}");
-        world.partitions.next_second();
+        table.partitions.next_second();
     }
-    assert_eq!(world.items().as_array().unwrap().len(), 5 + 25);
+    assert_eq!(table.items().as_array().unwrap().len(), 5 + 25);
     let keys: Vec<Value> = (0..24).map(|place| key("E", &place.to_string())).collect();
     // Of 30 units each item takes one.
     let twice = json!({"Wanted": {"ConsistentRead": true, "Keys": keys}});
-    assert_eq!(world.ask("BatchGetItem", &twice).1["UnprocessedKeys"], json!({}));
-    let (_, answer) = world.ask("BatchGetItem", &twice);
+    assert_eq!(table.ask("BatchGetItem", &twice).1["UnprocessedKeys"], json!({}));
+    let (_, answer) = table.ask("BatchGetItem", &twice);
     let left = &answer["UnprocessedKeys"][TABLE_NAME];
     assert_eq!((left["Keys"].as_array().unwrap().len(), &left["ConsistentRead"]), (18, &json!(true)));
     assert_eq!(answer["Responses"][TABLE_NAME].as_array().unwrap().len(), 6);
@@ -304,10 +304,10 @@ fn of_a_batch_as_much_is_done_as_there_are_units() {
 fn a_full_partition_of_an_index_stands_in_the_way_only_of_what_writes_to_it() {
     let full = Partition { unit: Unit::Write, index: Some("Due".into()), key: "DUE#1".into() };
     for (action, body, taken) in calls() {
-        let world = World::counted(Counting::Throttled(1.0));
-        world.partitions.take(&full, full.unit.limit());
-        let (_, answer) = world.ask(action, &body);
-        let refused = world.partitions.heat()[&full].refused > 0;
+        let table = CountedTable::counted(Counting::Throttled(1.0));
+        table.partitions.take(&full, full.unit.limit());
+        let (_, answer) = table.ask(action, &body);
+        let refused = table.partitions.heat()[&full].refused > 0;
         assert_eq!(
             refused,
             taken.iter().any(|taken| taken.starts_with("Write Due DUE#1 ")),
@@ -443,7 +443,7 @@ async fn throttled(call: &Call, full: &Partition, before: &[Item]) -> Effect {
 #[tokio::test]
 async fn whichever_partition_is_full_a_caller_is_told_to_come_again_and_nothing_is_lost_or_doubled() {
     let before = &records(&stack(&Partitions::default()).await.0).await;
-    let mut worlds = Vec::new();
+    let mut attempts = Vec::new();
     for route in cases(routes::ALL) {
         let partitions = Partitions::new(Counting::Counted);
         let (stack, _) = stack(&partitions).await;
@@ -451,15 +451,15 @@ async fn whichever_partition_is_full_a_caller_is_told_to_come_again_and_nothing_
         let answer = stack.answer(&call).await;
         assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
         let wanted = std::rc::Rc::new(Effect::of(&stack, before, &answer).await);
-        worlds.extend(partitions.heat().into_keys().map(|full| (call.clone(), full, wanted.clone())));
+        attempts.extend(partitions.heat().into_keys().map(|full| (call.clone(), full, wanted.clone())));
     }
-    assert!(worlds.len() > 10, "{}", worlds.len());
-    let worlds = worlds.into_iter().map(|(call, full, wanted)| async move {
+    assert!(attempts.len() > 10, "{}", attempts.len());
+    let attempts = attempts.into_iter().map(|(call, full, wanted)| async move {
         // Boxed: so many at once would not fit the stack.
         let effect = Box::pin(throttled(&call, &full, before)).await;
         (effect != *wanted).then(|| format!("{} {} {full}: {effect:#?}, not {wanted:#?}", call.method, call.path))
     });
-    let wrong: Vec<_> = stream::iter(worlds).buffer_unordered(WORLDS).collect().await;
+    let wrong: Vec<_> = stream::iter(attempts).buffer_unordered(AT_ONCE).collect().await;
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

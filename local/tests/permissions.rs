@@ -1,37 +1,35 @@
 //! Each function's role allows the calls that the function makes, on the table, its indexes and the bucket alone, and no others: every call of every test is
 //! held against the role of the function that makes it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use local::bucket::FAILED_RECORDS_BUCKET;
 use local::database::{Data, TABLE_NAME, snapshot};
 use local::event_source::StreamFaults;
-use local::gateway::{Call, endpoint};
-use local::roles::{LIST_BUCKET, Roles, as_function, of_failed_records};
-use local::template::{Permission, Template};
+use local::gateway::endpoint;
+use local::http::Call;
+use local::roles::{LIST_BUCKET, as_function, of_failed_records};
+use local::template::Permission;
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
-use shared::table::keys::RATE;
 use shared::values::id::{CampaignContactId, DatasourceFileId, DatasourceId, WidgetId};
 use shared::values::limits::Limits;
 use uuid::Uuid;
 
-use crate::cascades::{OWNERS, owner};
-use crate::contract::{generating, names_in, read};
 use crate::exercises::EXERCISES;
-use crate::fixture::{
-    ACME, acme, call, data, die_in_every_list, id, json, kind, post, root, scratch, settings, stack, streaming,
-    valid_body, valid_call,
+use crate::support::fixture::{
+    ACME, acme, call, data, die_in_every_list, id, json, kind, post, scratch, settings, stack, streaming, valid_body,
+    valid_call,
 };
-use crate::sweep::{self, cases};
+use crate::support::generated::{names_in, read};
+use crate::support::owners::{OWNERS, owner};
+use crate::support::permits::{allowed, template};
+use crate::support::sweep::cases;
 
 /// Limits of keys of which every request is counted.
 const COUNTED: Limits = Limits::new(50, 99);
@@ -143,81 +141,89 @@ fn redrive_is_allowed_all_that_the_function_on_the_stream_is() {
 /// Each function needs a case of its own, in which it makes all the calls that it ever makes.
 async fn give_something_to_do(stack: &Stack, function: &str) {
     match function {
-        "record-changed" => {
-            for kind_of in OWNERS {
-                let owner = Box::pin(owner(stack, kind_of, 2)).await;
-                data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
-            }
-            // It has so many links that its removal takes more than one step.
-            data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
-            data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
-            // A file that is old, and one that may yet be uploaded.
-            data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
-            let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
-            let old: DatasourceFile =
-                table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
-            let now = stack.gateway.service.clock.now();
-            let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
-            let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
-            table.remove::<DatasourceFile>(young.id).await.unwrap();
-        }
-        "send-delivery" => {
-            // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
-            let gone = close_towards_nobody(stack).await;
-            stack.settle().await.unwrap();
-            data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
-            stack.tick(function).await.unwrap();
-            let clock = &stack.gateway.service.clock;
-            clock.set(clock.now().plus_seconds(7200));
-            close_towards_nobody(stack).await;
-            stack.stream.drain_for("record-changed").await.unwrap();
-            // And one of a campaign that is paused before it is sent.
-            let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
-            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
-            table.change(id, Uuid::max(), connect).await.unwrap();
-            let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
-            stack.tick("send-campaigns").await.unwrap();
-            let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
-            data(&stack.answer(&post(&pause, ACME, "")).await);
-            // The event of a closed conversation tells what that campaign has said in it.
-            let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-            let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
-            let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
-            data(&stack.answer(&post(&close, ACME, "")).await);
-            stack.stream.drain_for("record-changed").await.unwrap();
-        }
+        "record-changed" => change_records(stack).await,
+        "send-delivery" => give_deliveries(stack).await,
         "release-deliveries" => {
             close_towards_nobody(stack).await;
             stack.settle().await.unwrap();
             let clock = &stack.gateway.service.clock;
             clock.set(clock.now().plus_seconds(60));
         }
-        "send-campaigns" => {
-            // One through a widget alone, one that its connector sends.
-            data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
-            let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
-            let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
-            table.change(id, Uuid::max(), connect).await.unwrap();
-            let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
-            data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
-        }
+        "send-campaigns" => run_campaigns(stack).await,
         // It has a test of its own.
         "redrive" => {}
-        "remove-payment-webhooks" => {
-            // One is removed, and one is tried again later.
-            for _ in 0..2 {
-                let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
-                let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
-                let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
-                data(&stack.answer(&call("GET", &path, ACME)).await);
-                let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
-                data(&stack.answer(&call("DELETE", &path, ACME)).await);
-            }
-            stack.settle().await.unwrap();
-            stack.payment_provider.fail(&[500, 500]);
-        }
+        "remove-payment-webhooks" => retire_payment_webhooks(stack).await,
         other => panic!("nothing here gives {other} something to do: add it"),
     }
+}
+
+async fn change_records(stack: &Stack) {
+    for kind_of in OWNERS {
+        let owner = Box::pin(owner(stack, kind_of, 2)).await;
+        data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
+    }
+    // It has so many links that its removal takes more than one step.
+    data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
+    data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
+    // A file that is old, and one that may yet be uploaded.
+    data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
+    let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
+    let old: DatasourceFile =
+        table.get(DatasourceFileId(id('a', kind::DATASOURCE_FILE, 2).parse().unwrap())).await.unwrap();
+    let now = stack.gateway.service.clock.now();
+    let young = |_, id| DatasourceFile { id, created_at: now, ..old.clone() };
+    let young = table.insert_all(of, &[Uuid::max()], young).await.unwrap().remove(0);
+    table.remove::<DatasourceFile>(young.id).await.unwrap();
+}
+
+async fn give_deliveries(stack: &Stack) {
+    // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
+    let gone = close_towards_nobody(stack).await;
+    stack.settle().await.unwrap();
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
+    stack.tick("send-delivery").await.unwrap();
+    let clock = &stack.gateway.service.clock;
+    clock.set(clock.now().plus_seconds(7200));
+    close_towards_nobody(stack).await;
+    stack.stream.drain_for("record-changed").await.unwrap();
+    // And one of a campaign that is paused before it is sent.
+    let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
+    let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+    table.change(id, Uuid::max(), connect).await.unwrap();
+    let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+    stack.tick("send-campaigns").await.unwrap();
+    let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
+    data(&stack.answer(&post(&pause, ACME, "")).await);
+    // The event of a closed conversation tells what that campaign has said in it.
+    let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
+    let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+    let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
+    data(&stack.answer(&post(&close, ACME, "")).await);
+    stack.stream.drain_for("record-changed").await.unwrap();
+}
+
+async fn run_campaigns(stack: &Stack) {
+    // One through a widget alone, one that its connector sends.
+    data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
+    let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
+    let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
+    table.change(id, Uuid::max(), connect).await.unwrap();
+    let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
+    data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
+}
+
+async fn retire_payment_webhooks(stack: &Stack) {
+    // One is removed, and one is tried again later.
+    for _ in 0..2 {
+        let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
+        let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
+        let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
+        data(&stack.answer(&call("GET", &path, ACME)).await);
+        let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
+        data(&stack.answer(&call("DELETE", &path, ACME)).await);
+    }
+    stack.settle().await.unwrap();
+    stack.payment_provider.fail(&[500, 500]);
 }
 
 /// Where no test listens.
@@ -270,105 +276,6 @@ async fn operations_are_allowed_what_they_call_after_a_campaign() {
     ] {
         data(&stack.answer(&call(route.method, &path, ACME)).await);
     }
-}
-
-/// What each function's role allows, and in a run that writes also what the tests of the run before have called.
-pub fn allowed() -> BTreeMap<String, BTreeSet<String>> {
-    let mut allowed = Roles::of(&template(), None).unwrap().allowed().clone();
-    if generating() {
-        for (function, permission) in recorded().calls {
-            allowed.entry(function).or_default().insert(permission);
-        }
-    }
-    simplified(allowed)
-}
-
-/// Who may change every item may change those of the token buckets as well.
-fn simplified(mut of_functions: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
-    for permissions in of_functions.values_mut().filter(|permissions| permissions.contains("dynamodb:UpdateItem")) {
-        permissions.remove(&format!("dynamodb:UpdateItem {RATE}*"));
-    }
-    of_functions
-}
-
-fn template() -> Template {
-    Template::read(&root().join("template.yaml")).unwrap()
-}
-
-/// Decides about every call of a function in all tests, and records it: what the role does not allow is refused, unless the run writes the roles.
-pub fn permit(function: &str, permission: &str, allowed: bool) -> bool {
-    static SEEN: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if seen.insert((function.to_owned(), permission.to_owned())) {
-        let _ = recorded();
-        let first = seen.len() == 1;
-        let file = OpenOptions::new().create(true).write(true).append(!first).truncate(first).open(record());
-        writeln!(file.unwrap(), "{}\t{function}\t{permission}\t{allowed}", run()).unwrap();
-        if !allowed {
-            eprintln!("{function} may not call {permission}: cargo generate writes the roles");
-        }
-    }
-    allowed || generating()
-}
-
-/// Where the calls of the last run are kept.
-fn record() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls")
-}
-
-/// What this run is called: only one of all tests with all their cases tells that something is not called.
-fn run() -> &'static str {
-    if std::env::args().count() == 1 && sweep::takes_all() { "all" } else { "some" }
-}
-
-/// The calls of a run.
-#[derive(Debug, Default, Clone)]
-struct Recorded {
-    /// Whether all tests ran, with all their cases.
-    whole: bool,
-    /// Each function with the permissions that it needed.
-    calls: BTreeSet<(String, String)>,
-    /// Those of them that its role did not allow.
-    refused: BTreeSet<(String, String)>,
-}
-
-/// The calls of the run before this one.
-fn recorded() -> Recorded {
-    static RECORDED: LazyLock<Recorded> = LazyLock::new(|| {
-        let mut recorded = Recorded::default();
-        for line in std::fs::read_to_string(record()).unwrap_or_default().lines() {
-            let [run, function, permission, allowed] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
-            recorded.whole = run == "all";
-            let call = (function.to_owned(), permission.to_owned());
-            if allowed == "false" {
-                recorded.refused.insert(call.clone());
-            }
-            recorded.calls.insert(call);
-        }
-        recorded
-    });
-    RECORDED.clone()
-}
-
-/// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `cargo generate` writes what it finds.
-#[test]
-#[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
-fn roles_allow_what_the_tests_have_called_and_no_more() {
-    let Recorded { whole, calls, refused } = recorded();
-    assert!(whole, "first run all tests with all their cases: SWEEP=all cargo test");
-    let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (function, permission) in calls {
-        called.entry(function).or_default().insert(permission);
-    }
-    let called = simplified(called);
-    if generating() {
-        crate::template::write_roles(&called);
-        return;
-    }
-    assert_eq!(refused, BTreeSet::new(), "a test has called what is not allowed");
-    let mut allowed = allowed();
-    allowed.retain(|_, permissions| !permissions.is_empty());
-    assert_eq!(allowed, called);
 }
 
 /// What a role allows beside the data: each function writes its log; one on the stream reads it, and Lambda keeps what it gave up.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use shared::values::id::Ids;
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
+use crate::support::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
 
 /// A service as it is deployed: with the machine's clock and random ids.
 async fn service(settings: Settings) -> Stack {

@@ -21,7 +21,7 @@ use shared::values::id::{IntentId, LinkId, TagId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{NOW, age_tokens, empty, everything, tenant};
+use crate::support::fixture::{NOW, age_tokens, empty, everything, tenant};
 
 /// As many writes fail in each test.
 const FAILURES: usize = 300;

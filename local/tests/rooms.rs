@@ -1,10 +1,11 @@
-//! The rooms of the crate `shared`, in the order in which its documentation lists them: none imports from a later one.
+//! Who imports from whom. The rooms of the crate `shared` stand in the order in which its documentation lists them: none imports from a later one.
+//! The modules of the crate `local` form no circle, and no test imports from another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::contract::read;
-use crate::fixture::root;
+use crate::support::fixture::root;
+use crate::support::generated::read;
 
 /// The most files that may import each other in a circle.
 const LARGEST_CIRCLE: usize = 3;
@@ -12,8 +13,8 @@ const LARGEST_CIRCLE: usize = 3;
 /// What each module imports, by path without `crate`. Tests and comments are left out.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The modules of `shared`, such as `table::keys`, with what they import.
-fn imports() -> Imports {
+/// The modules in `folder`, such as `table::keys`, with what they import.
+fn imports(folder: &str) -> Imports {
     fn walk(folder: &Path, module: &str, imports: &mut Imports) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -30,7 +31,7 @@ fn imports() -> Imports {
         }
     }
     let mut all = Imports::new();
-    walk(&root().join("shared/src"), "", &mut all);
+    walk(&root().join(folder), "", &mut all);
     all
 }
 
@@ -84,14 +85,26 @@ fn module_of<'a>(path: &'a str, modules: &Imports) -> Option<&'a str> {
     Some(path)
 }
 
-/// The modules that each one imports from.
-fn edges() -> BTreeMap<String, BTreeSet<String>> {
-    let all = imports();
+/// The modules that each one in `folder` imports from.
+fn edges(folder: &str) -> Imports {
+    let all = imports(folder);
     let of = |module: &String, paths: &BTreeSet<String>| {
         let used = paths.iter().filter_map(|path| module_of(path, &all)).filter(|used| *used != module.as_str());
         (module.clone(), used.map(str::to_owned).collect())
     };
     all.iter().map(|(module, paths)| of(module, paths)).collect()
+}
+
+/// The modules that each one imports from, and those that these import from, and so on: itself as well where it is in a circle.
+fn reached(edges: &Imports) -> Imports {
+    let from = |module: &String| {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
+        while let Some(module) = next.pop() {
+            next.extend(edges[module].iter().filter(|used| reached.insert((*used).clone())));
+        }
+        (module.clone(), reached)
+    };
+    edges.keys().map(from).collect()
 }
 
 #[test]
@@ -108,7 +121,7 @@ fn no_room_imports_from_a_later_one() {
         let name = module.split("::").next().unwrap();
         rooms.iter().position(|room| *room == name).unwrap()
     };
-    let edges = edges();
+    let edges = edges("shared/src");
     let upward: Vec<String> = edges
         .iter()
         .flat_map(|(module, used)| used.iter().map(move |used| (module, used)))
@@ -121,20 +134,39 @@ fn no_room_imports_from_a_later_one() {
 
 #[test]
 fn no_circle_of_files_is_large() {
-    let edges = edges();
-    let reached: BTreeMap<&String, BTreeSet<&String>> = edges
-        .keys()
-        .map(|module| {
-            let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
-            while let Some(module) = next.pop() {
-                next.extend(edges[module].iter().filter(|used| reached.insert(*used)));
-            }
-            (module, reached)
-        })
-        .collect();
+    let reached = reached(&edges("shared/src"));
     for (module, used) in &reached {
-        let circle: Vec<_> = used.iter().filter(|other| reached[**other].contains(module)).collect();
+        let circle: Vec<_> = used.iter().filter(|other| reached[*other].contains(module)).collect();
         assert!(circle.len() <= LARGEST_CIRCLE, "{circle:?}");
     }
-    assert!(reached.values().any(|reached| reached.contains(&"table::keys".to_owned())));
+    assert!(reached.values().any(|reached| reached.contains("table::keys")));
+}
+
+/// A module is a file of `local/src` with the folder of its name.
+#[test]
+fn no_modules_of_the_local_stack_form_a_circle() {
+    let name = |module: &String| module.split("::").next().unwrap().to_owned();
+    let mut modules = Imports::new();
+    for (module, used) in edges("local/src") {
+        let module = name(&module);
+        let used = used.iter().map(name).filter(|used| *used != module).collect::<Vec<_>>();
+        modules.entry(module).or_default().extend(used);
+    }
+    let in_circles: Vec<_> = reached(&modules).into_iter().filter(|(module, used)| used.contains(module)).collect();
+    assert_eq!(in_circles, []);
+    assert!(modules["stack"].contains("gateway"), "the imports are found");
+}
+
+/// What several tests share stands in files that have no test.
+#[test]
+fn no_test_imports_from_a_file_with_tests() {
+    let edges = edges("local/tests");
+    let has_tests = |module: &String| {
+        let source = read(&format!("local/tests/{}.rs", module.replace("::", "/")));
+        ["#[test]", "#[tokio::test"].iter().any(|mark| source.lines().any(|line| line.starts_with(mark)))
+    };
+    let imported: BTreeSet<_> = edges.values().flatten().collect();
+    let with_tests: Vec<_> = imported.iter().filter(|module| has_tests(module)).collect();
+    assert_eq!(with_tests, Vec::<&&String>::new());
+    assert!(edges.len() > imported.len() && imported.len() > 10, "the imports are found");
 }

@@ -1,7 +1,7 @@
 //! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
 
 use local::functions::describe;
-use local::gateway::Call;
+use local::http::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -11,7 +11,9 @@ use shared::routes;
 use shared::values::id::ordinal;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::fixture::{ACME, call, data, failure, fields, json, member, not_null, post, stack, valid_body, valid_call};
+use crate::support::fixture::{
+    ACME, call, data, failure, fields, json, member, not_null, post, stack, valid_body, valid_call,
+};
 
 /// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
 fn json_text() -> impl Strategy<Value = String> {
@@ -248,7 +250,10 @@ async fn nothing_that_can_be_sent_makes_a_500() {
                 [body, text.into_bytes(), format!("{{\"name\":{odd:?},\"contact_ids\":[{odd:?}]}}").into_bytes()]
             {
                 let path =
-                    crate::fixture::path(route, |_| if encoded.is_empty() { "x".into() } else { encoded.clone() });
+                    crate::support::fixture::path(
+                        route,
+                        |_| if encoded.is_empty() { "x".into() } else { encoded.clone() },
+                    );
                 let mut odd_call = call(route.method, &path, ACME);
                 odd_call.query += &format!("&page={encoded}&size={encoded}&{encoded}");
                 odd_call.body = body;

@@ -8,9 +8,7 @@ use shared::records::delivery::{self, EndpointHealth};
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::Stack;
-use local::database::TABLE_NAME;
-use local::gateway::Call;
+use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,10 +23,10 @@ use shared::routes;
 use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
 
-use crate::contract::{generating, names_in, write};
-use crate::fixture::{
-    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, stack, valid_call,
+use crate::support::fixture::{
+    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, spoil, stack, valid_call,
 };
+use crate::support::generated::{generating, names_in, write};
 
 /// Reads an item of one record: what it answers, or why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
@@ -77,48 +75,13 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
     ]
 }
 
-/// An attribute value as DynamoDB writes it.
-fn wire_value(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        AttributeValue::Bool(value) => json!({"BOOL": value}),
-        AttributeValue::Null(_) => json!({"NULL": true}),
-        AttributeValue::B(bytes) => json!({"B": base64(bytes.as_ref())}),
-        AttributeValue::L(list) => json!({"L": list.iter().map(wire_value).collect::<Vec<_>>()}),
-        AttributeValue::M(map) => json!({"M": wire(map)}),
-        other => panic!("no record has {other:?}"),
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
+/// An item as DynamoDB writes it.
 fn wire(item: &Item) -> Value {
-    Value::Object(item.iter().map(|(name, value)| (name.clone(), wire_value(value))).collect())
-}
-
-fn value_of(wire: &Value) -> AttributeValue {
-    let (kind, value) = wire.as_object().unwrap().iter().next().unwrap();
-    let text = || value.as_str().unwrap().to_owned();
-    match kind.as_str() {
-        "S" => AttributeValue::S(text()),
-        "N" => AttributeValue::N(text()),
-        "BOOL" => AttributeValue::Bool(value.as_bool().unwrap()),
-        "NULL" => AttributeValue::Null(true),
-        "B" => {
-            use base64::Engine as _;
-            AttributeValue::B(base64::engine::general_purpose::STANDARD.decode(text()).unwrap().into())
-        }
-        "L" => AttributeValue::L(value.as_array().unwrap().iter().map(value_of).collect()),
-        _ => AttributeValue::M(item_of(value)),
-    }
+    json!(serde_dynamo::Item::from(item.clone()))
 }
 
 fn item_of(wire: &Value) -> Item {
-    wire.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value_of(value))).collect()
+    serde_json::from_value::<serde_dynamo::Item>(wire.clone()).unwrap().into()
 }
 
 /// A table in which each record is stored at least once.
@@ -227,16 +190,6 @@ fn declared() -> BTreeSet<String> {
         read(&root().join("shared/src").join(room), &mut names);
     }
     names
-}
-
-/// Makes a row unreadable.
-pub async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
-    let text = |text: String| AttributeValue::S(text);
-    let update = stack.client.update_item().table_name(TABLE_NAME);
-    let update = update.key("pk", text(format!("ORG#01900000-0000-7000-8000-a00000000001#LIST#{list}#ROWS")));
-    let update = update.key("sk", text(format!("{ordinal:010}"))).update_expression("SET #name = :broken");
-    let update = update.expression_attribute_names("#name", attribute);
-    update.expression_attribute_values(":broken", AttributeValue::L(Vec::new())).send().await.unwrap();
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use shared::values::time::Timestamp;
 use shared::{reactions, routes};
 use uuid::Uuid;
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
     valid_call,
 };
-use crate::sweep::cases;
+use crate::support::sweep::cases;
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)

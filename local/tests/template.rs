@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use shared::table::keys::RATE;
 use shared::{reactions, routes};
 
-use crate::contract::{Function, around, functions, generated, generated_between, read};
-use crate::permissions::allowed;
+use crate::support::functions::{Function, functions};
+use crate::support::generated::{around, generated, generated_between, generating, read};
+use crate::support::permits::{Recorded, allowed, recorded, simplified};
 
 const END: &str = "# End of the generated part.";
 
@@ -34,8 +35,29 @@ fn what_follows_from_the_tables_is_generated() {
     ]);
 }
 
+/// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `cargo generate` writes what it finds.
+#[test]
+#[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
+fn roles_allow_what_the_tests_have_called_and_no_more() {
+    let Recorded { whole, calls, refused } = recorded();
+    assert!(whole, "first run all tests with all their cases: SWEEP=all cargo test");
+    let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (function, permission) in calls {
+        called.entry(function).or_default().insert(permission);
+    }
+    let called = simplified(called);
+    if generating() {
+        write_roles(&called);
+        return;
+    }
+    assert_eq!(refused, BTreeSet::new(), "a test has called what is not allowed");
+    let mut allowed = allowed();
+    allowed.retain(|_, permissions| !permissions.is_empty());
+    assert_eq!(allowed, called);
+}
+
 /// Writes the functions with the roles that allow this, or compares them.
-pub fn write_roles(allowed: &BTreeMap<String, BTreeSet<String>>) {
+fn write_roles(allowed: &BTreeMap<String, BTreeSet<String>>) {
     let functions = functions();
     write_parts(vec![
         ("the functions", 2, function_blocks(&functions, allowed)),
@@ -172,19 +194,8 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let condition = format!("{{ForAllValues:StringLike: {{dynamodb:LeadingKeys: ['{RATE}*']}}}}");
             allow(&[action], &format!("!GetAtt Table.Arn\n                Condition: {condition}"));
         }
-        // What is for one of the buckets ends with its name, but for the first one.
-        for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
-            let of_it =
-                |call: &'_ String| call.strip_suffix(&end).filter(|call| !call.contains(' ')).map(str::to_owned);
-            let of_it: Vec<String> = calls.iter().filter(|call| call.starts_with("s3:")).filter_map(of_it).collect();
-            let (whole, objects): (Vec<&str>, Vec<&str>) =
-                of_it.iter().map(String::as_str).partition(|call| *call == LIST_BUCKET);
-            if !objects.is_empty() {
-                allow(&objects, &format!("!Sub ${{{bucket}.Arn}}/*"));
-            }
-            if !whole.is_empty() {
-                allow(&whole, &format!("!GetAtt {bucket}.Arn"));
-            }
+        for (actions, resource) in of_buckets(&calls) {
+            allow(&actions, &resource);
         }
         allow(&["logs:CreateLogStream", "logs:PutLogEvents"], "!GetAtt LogGroup.Arn");
         if functions[0].kind == "StreamConsumer" {
@@ -196,6 +207,21 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
         }
     }
     text
+}
+
+/// What is allowed of the buckets, and on which resource.
+fn of_buckets(calls: &BTreeSet<String>) -> Vec<(Vec<&str>, String)> {
+    let mut allowed = Vec::new();
+    // What is for one of the buckets ends with its name, but for the first one.
+    for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
+        let of_it = calls.iter().filter(|call| call.starts_with("s3:"));
+        let of_it = of_it.filter_map(|call| call.strip_suffix(&end).filter(|call| !call.contains(' ')));
+        let (whole, objects): (Vec<&str>, Vec<&str>) = of_it.partition(|call| *call == LIST_BUCKET);
+        allowed.push((objects, format!("!Sub ${{{bucket}.Arn}}/*")));
+        allowed.push((whole, format!("!GetAtt {bucket}.Arn")));
+    }
+    allowed.retain(|(actions, _)| !actions.is_empty());
+    allowed
 }
 
 /// Lines of at most 130 characters, broken at spaces.

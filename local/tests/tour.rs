@@ -1,7 +1,7 @@
 //! The tour of the code (`docs/TOUR.md`): whatever a link names is in its file.
 
-use crate::contract::read;
-use crate::fixture::root;
+use crate::support::fixture::root;
+use crate::support::generated::read;
 
 #[test]
 fn the_tour_names_what_is_there() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::database::request;
 use local::faults::{Fault, Faults};
-use local::gateway::Answer;
+use local::http::Answer;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::intent::Intent;
@@ -16,8 +16,8 @@ use shared::values::bytes::Bytes;
 use shared::values::id::IntentId;
 use shared::values::time::Timestamp;
 
-use crate::fixture::{ACME, NOW, PATIENT, call, data, everything, failure, few, id, kind, tenant, valid_call};
-use crate::idempotency::{KEY, keyed};
+use crate::support::fixture::{ACME, NOW, PATIENT, call, data, everything, failure, few, id, kind, tenant, valid_call};
+use crate::support::keyed::{KEY, keyed};
 
 async fn failing(faults: &Faults) -> Stack {
     Stack::start(Settings { faults: faults.clone(), attempt: PATIENT, ..few() }).await.unwrap()

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::faults::Faults;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, everything, id, json, kind, settings};
+use crate::support::fixture::{ACME, call, everything, id, json, kind, settings};
 
 /// A kind of record with unique values, and how its records are named and made.
 struct Kind {
@@ -139,7 +139,8 @@ async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
     for of in &KINDS {
         for (name, call) in &work {
             let (faults, call) = (Faults::default(), call(of));
-            let stack = Stack::start(Settings { faults: faults.clone(), ..crate::fixture::few() }).await.unwrap();
+            let stack =
+                Stack::start(Settings { faults: faults.clone(), ..crate::support::fixture::few() }).await.unwrap();
             for writes in 0..8 {
                 faults.die_after_writes(writes);
                 let died: bool = faults.kill(async { drop(stack.answer(&call).await) }).await;

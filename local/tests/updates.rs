@@ -2,15 +2,15 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, call, data, demo_id, everything, failure, fields, id, json, kind, not_null, path, stack, valid_call,
 };
-use crate::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
+use crate::support::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
 
 fn updates() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "PUT")

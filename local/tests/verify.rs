@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use shared::values::time::Clock;
 use standardwebhooks::Webhook;
 
-use crate::fixture::{root, scratch};
-use crate::sending::{World, id_of};
+use crate::support::fixture::{root, scratch};
+use crate::support::sending::{Setup, id_of};
 
 /// What runs the example in a language, and calls it with secret, id, timestamp and signatures, and the body on standard input. None of
 /// them needs anything that does not come with the language.
@@ -73,23 +73,23 @@ fn verdict(interpreter: &str, script: &std::path::Path, case: &Case) -> String {
 
 #[tokio::test]
 async fn the_readme_s_examples_accept_what_is_ours_and_nothing_else() {
-    let world = World::with(|settings| Settings { clock: Clock::System, ..settings }).await;
-    let org = world.org().await;
-    let webhook = world.webhook(&org, "/hook").await;
-    let assistant = world.assistant(&org, &webhook).await;
+    let setup = Setup::with(|settings| Settings { clock: Clock::System, ..settings }).await;
+    let org = setup.org().await;
+    let webhook = setup.webhook(&org, "/hook").await;
+    let assistant = setup.assistant(&org, &webhook).await;
     let tell = async || {
-        let conversation = world.open(&org, &assistant).await;
+        let conversation = setup.open(&org, &assistant).await;
         let words = json!({"sender_type": "user", "text": "Grüße 👋 \u{2028}\\"});
-        world.post(&org, &format!("/api/v1/conversation/{}/message", id_of(&conversation)), words).await;
-        world.close(&org, &conversation).await;
-        world.settle().await;
-        world.receiver.received("/hook").pop().unwrap()
+        setup.post(&org, &format!("/api/v1/conversation/{}/message", id_of(&conversation)), words).await;
+        setup.close(&org, &conversation).await;
+        setup.settle().await;
+        setup.receiver.received("/hook").pop().unwrap()
     };
     let once = tell().await;
     let rotated =
-        world.post(&org, &format!("/api/v1/outbound_webhook/{}/rotate_secret", id_of(&webhook)), Value::Null).await;
+        setup.post(&org, &format!("/api/v1/outbound_webhook/{}/rotate_secret", id_of(&webhook)), Value::Null).await;
     let twice = tell().await;
-    let stranger = world.webhook(&org, "/other").await;
+    let stranger = setup.webhook(&org, "/other").await;
 
     let ours = Case::of(&once, &webhook["secret"]);
     let both = Case::of(&twice, &webhook["secret"]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use local::Stack;
-use local::gateway::Call;
+use local::http::Call;
 use serde_json::Value;
 use shared::table::Table;
 use shared::table::store::Store;

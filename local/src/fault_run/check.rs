@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use shared::delivery::signature;
-use shared::records::campaign::{Campaign, CampaignStatus, ContactStatus, Counts};
+use shared::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{Delivery, DeliveryState, EventId, KEPT};
 use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryId, WidgetId};
@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::Trouble;
 use crate::fault_run::FaultRunOptions;
 use crate::fault_run::acts::{self, Closed, Ran, contacts_of, is_delivery};
-use crate::fault_run::plan::Manner;
-use crate::fault_run::world::{LONG_TICK, World, member, path_of_connector, path_of_webhook};
+use crate::fault_run::plan::{Manner, Run};
+use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
 
 /// The window in which what a connector gets is counted, in seconds.
@@ -284,7 +284,21 @@ pub async fn campaigns(
     let mut stopped = Check::that("nothing was sent that was cancelled, deleted or paused before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
     let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
-    let mut conversations: HashMap<WidgetId, Vec<Conversation>> = HashMap::new();
+    let mut conversations = conversations_by_widget(world).await?;
+    for (number, ran) in ran.iter().enumerate() {
+        let campaign = EndedCampaign::of(world, number, ran, evidence).await?;
+        campaign.see_who_was_reached(&mut arrived);
+        campaign.see_nothing_else(&mut nothing);
+        campaign.see_nothing_after_a_stop(options.under_way(), &mut stopped);
+        campaign.see_counts(&mut counts);
+        let talks = conversations.remove(&campaign.channel.widget).unwrap_or_default();
+        campaign.see_conversations(&talks, &mut begun);
+    }
+    Ok(vec![arrived, nothing, stopped, counts, begun])
+}
+
+async fn conversations_by_widget(world: &World) -> Result<HashMap<WidgetId, Vec<Conversation>>, Trouble> {
+    let mut conversations: HashMap<_, Vec<_>> = HashMap::new();
     for organisation in 0..world.organisations.len() {
         let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
         for talk in all {
@@ -293,62 +307,98 @@ pub async fn campaigns(
             }
         }
     }
-    for (number, (run, ran)) in world.plan.runs.iter().zip(ran).enumerate() {
-        let (path, organisation) = (path_of_connector(number), world.plan.webhooks[run.webhook].organisation);
-        let never_recovers = run.connector == Some(Manner::Dead);
+    Ok(conversations)
+}
+
+/// A campaign at the end of the run.
+struct EndedCampaign<'a> {
+    run: &'a Run,
+    ran: &'a Ran,
+    channel: &'a Channel,
+    /// The path of its connector, and what that heard.
+    path: String,
+    heard: Option<&'a HashMap<Uuid, Heard>>,
+    /// What the API says of it, and of its contacts.
+    campaign: Campaign,
+    places: Vec<CampaignContact>,
+}
+
+impl<'a> EndedCampaign<'a> {
+    async fn of(world: &'a World, number: usize, ran: &'a Ran, evidence: &'a Evidence) -> Result<Self, Trouble> {
+        let (run, path) = (&world.plan.runs[number], path_of_connector(number));
+        let organisation = world.plan.webhooks[run.webhook].organisation;
         let places = contacts_of(world, number, ran.id).await?;
-        let heard = |id: CampaignContactId| evidence.get(&path).and_then(|heard| heard.get(&id.0));
-        for place in &places {
+        let of_it = format!("/api/v1/campaign/get/{}", ran.id);
+        let answered = world.ask(organisation, "GET", &of_it, "", &Value::Null).await?;
+        let campaign = member(&answered.body, "data")?;
+        Ok(Self { run, ran, channel: &world.channels[number], heard: evidence.get(&path), path, campaign, places })
+    }
+
+    fn heard(&self, id: CampaignContactId) -> Option<&Heard> {
+        self.heard?.get(&id.0)
+    }
+
+    fn see_who_was_reached(&self, arrived: &mut Check) {
+        let never_recovers = self.run.connector == Some(Manner::Dead);
+        for place in &self.places {
             let wanted = match place.status {
                 ContactStatus::Sent => !never_recovers,
                 ContactStatus::Failed => never_recovers,
-                ContactStatus::Cancelled => ran.cancelled.is_some(),
+                ContactStatus::Cancelled => self.ran.cancelled.is_some(),
                 ContactStatus::Queued => false,
             };
-            let taken = heard(place.id).is_some_and(|heard| heard.taken > 0);
-            let reached = place.status != ContactStatus::Sent || run.connector.is_none() || taken;
-            arrived.see(wanted && reached, || format!("{path} {place:?}"));
+            let taken = self.heard(place.id).is_some_and(|heard| heard.taken > 0);
+            let reached = place.status != ContactStatus::Sent || self.run.connector.is_none() || taken;
+            arrived.see(wanted && reached, || format!("{} {place:?}", self.path));
         }
-        // An attempt that had begun before the stop may arrive, and nothing else.
-        let late = |stopped: Instant, heard: &Heard| heard.last > stopped + options.under_way();
+    }
+
+    fn see_nothing_else(&self, nothing: &mut Check) {
+        let ids: BTreeSet<Uuid> = self.ran.contacts.iter().map(|id| id.0).collect();
+        for id in self.heard.into_iter().flat_map(HashMap::keys) {
+            nothing.see(ids.contains(id), || format!("{} {id}", self.path));
+        }
+    }
+
+    /// An attempt that had begun before the stop may arrive, and nothing else.
+    fn see_nothing_after_a_stop(&self, under_way: Duration, stopped: &mut Check) {
+        let Self { ran, path, .. } = self;
         for id in &ran.contacts {
             if let Some(at) = ran.deleted.get(id).copied().or(ran.cancelled) {
-                stopped.see(!heard(*id).is_some_and(|heard| late(at, heard)), || format!("{path} {id}"));
+                let late = self.heard(*id).is_some_and(|heard| heard.last > at + under_way);
+                stopped.see(!late, || format!("{path} {id}"));
             }
         }
         stopped.see(ran.while_paused == 0, || format!("{path}: {} while it was paused", ran.while_paused));
-        let ids: BTreeSet<Uuid> = ran.contacts.iter().map(|id| id.0).collect();
-        for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
-            nothing.see(ids.contains(id), || format!("{path} {id}"));
-        }
-        let of_it = format!("/api/v1/campaign/get/{}", ran.id);
-        let answered = world.ask(organisation, "GET", &of_it, "", &Value::Null).await?;
-        let seen: Campaign = member(&answered.body, "data")?;
-        let with = |status| places.iter().filter(|place| place.status == status).count() as u64;
+    }
+
+    fn see_counts(&self, counts: &mut Check) {
+        let with = |status| self.places.iter().filter(|place| place.status == status).count() as u64;
         let wanted = Counts {
             queued: 0,
             sent: with(ContactStatus::Sent),
             failed: with(ContactStatus::Failed),
             cancelled: with(ContactStatus::Cancelled),
         };
-        let status = if ran.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
-        let all = places.len() + ran.deleted.len() == run.contacts;
-        counts
-            .see(all && seen.counts == wanted && seen.status == status, || format!("{path} {seen:?}, not {wanted:?}"));
-        let talks = conversations.remove(&world.channels[number].widget).unwrap_or_default();
+        let status = if self.ran.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
+        let all = self.places.len() + self.ran.deleted.len() == self.run.contacts;
+        let right = all && self.campaign.counts == wanted && self.campaign.status == status;
+        counts.see(right, || format!("{} {:?}, not {wanted:?}", self.path, self.campaign));
+    }
+
+    fn see_conversations(&self, talks: &[Conversation], begun: &mut Check) {
         let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
-        for talk in &talks {
+        for talk in talks {
             let first = of_contact.insert(talk.contact_id, talk.id).is_none();
-            let invited = talk.contact_id.is_some_and(|contact| world.channels[number].contacts.contains(&contact));
-            begun.see(first && invited, || format!("{path} {talk:?}"));
+            let invited = talk.contact_id.is_some_and(|contact| self.channel.contacts.contains(&contact));
+            begun.see(first && invited, || format!("{} {talk:?}", self.path));
         }
-        for place in &places {
+        for place in &self.places {
             let has = of_contact.get(&Some(place.contact_id)).copied();
             let right = has == place.conversation_id && (has.is_some() || place.status != ContactStatus::Sent);
-            begun.see(right, || format!("{path} {place:?}, {has:?}"));
+            begun.see(right, || format!("{} {place:?}, {has:?}", self.path));
         }
     }
-    Ok(vec![arrived, nothing, stopped, counts, begun])
 }
 
 /// Checks that all that the stream gave up was handled by `redrive`, and that nothing is left to do.

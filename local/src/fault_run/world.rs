@@ -29,11 +29,12 @@ use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
-use crate::gateway::Call;
+use crate::http::Call;
 use crate::lambda::{Function, invoke};
 use crate::receiver::Receiver;
+use crate::stack::{Settings, Stack};
 use crate::template::Template;
-use crate::{Settings, Stack, Trouble, database};
+use crate::{Trouble, database};
 
 /// When a run begins: 2026-02-01T12:00:00Z.
 const BEGINNING: i64 = 1_769_947_200_000;

@@ -7,7 +7,7 @@ use shared::network::tls::client_config;
 use shared::table::meter::Cost;
 
 use crate::Trouble;
-use crate::gateway::{Answer, Call};
+use crate::http::{Answer, Call};
 
 /// Longer than API Gateway waits for a function.
 const PATIENCE: Duration = Duration::from_secs(40);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared::routes;
 
 use crate::Trouble;
-use crate::gateway::Call;
+use crate::http::Call;
 
 /// What the ids of the demo set begin with.
 const DEMO_IDS: &str = "01900000-0000-7";

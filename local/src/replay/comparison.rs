@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use shared::values::time::Timestamp;
 
-use crate::gateway::Answer;
+use crate::http::Answer;
 use crate::replay::fresh::Placeholders;
 
 /// The headers that have to be the same.

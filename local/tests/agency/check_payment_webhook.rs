@@ -1,11 +1,11 @@
 //! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, stack};
-use crate::records::{detail, issue};
+use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::support::records::{detail, issue};
 
 async fn ask(stack: &Stack, agency: &str, what: &str) -> Answer {
     stack.answer(&call("GET", &format!("/api/v1/agency/billing/{agency}/{what}_payment_webhook"), ACME)).await

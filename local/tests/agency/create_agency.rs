@@ -1,11 +1,11 @@
 //! `POST /api/v1/agency`: makes an agency.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, data, json, post, stack};
-use crate::records::{ACME_ORG, changes, detail, fresh, inserted, issue, items};
+use crate::support::fixture::{ACME, data, json, post, stack};
+use crate::support::records::{ACME_ORG, changes, detail, fresh, inserted, issue, items};
 
 const OBJECTS: [&str; 4] = ["branding", "domain", "billing_plan", "user_auth"];
 

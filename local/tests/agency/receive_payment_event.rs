@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use local::database::TABLE_NAME;
 use local::faults::{Fault, Faults};
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, signature};
 use local::{Settings, Stack};
@@ -17,14 +17,14 @@ use shared::routes;
 use shared::runtime::lambda::tracing::Level;
 use shared::table::meter::Cost;
 
-use crate::canary::Log;
-use crate::contract::{generated, names_in};
-use crate::fixture::{
+use crate::support::fixture::{
     ACME, GLOBEX, NOW, call, data, demo_payment_secret, everything, failure, few, http_client, id, json, kind, path,
     post, root, settings, stack, stack_with_clock, streaming,
 };
-use crate::records::{NOBODYS, changes, items, key, nothing};
-use crate::sweep::cases;
+use crate::support::generated::{generated, names_in};
+use crate::support::log::Log;
+use crate::support::records::{NOBODYS, changes, items, key, nothing};
+use crate::support::sweep::cases;
 
 const DAY: i64 = 86_400;
 

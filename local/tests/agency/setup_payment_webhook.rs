@@ -1,12 +1,12 @@
 //! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: the payment provider sends its events to an agency.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::prelude::*;
 
-use crate::fixture::{ACME, GLOBEX, acme, call, data, id, json, kind, member, post, stack};
-use crate::records::{ACME_ORG, Items, Key, NOBODYS, changes, detail, issue, items, row};
+use crate::support::fixture::{ACME, GLOBEX, acme, call, data, id, json, kind, member, post, stack};
+use crate::support::records::{ACME_ORG, Items, Key, NOBODYS, changes, detail, issue, items, row};
 
 const EVENTS: [&str; 9] = [
     "checkout.session.completed",

@@ -1,11 +1,11 @@
 //! `PUT /api/v1/agency/{agency_id}`: changes an agency, whose payment key is answered masked.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, kind, stack};
-use crate::records::{items, row};
+use crate::support::fixture::{ACME, call, data, id, kind, stack};
+use crate::support::records::{items, row};
 
 const KEY: &str = "sk_live_51Hq0000000000wxyz";
 const MASKED: &str = "sk_live…wxyz";

@@ -1,11 +1,11 @@
 //! `POST /api/v1/assistant`: makes an assistant.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, data, id, json, kind, post, stack};
-use crate::records::{ACME_ORG, Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
+use crate::support::fixture::{ACME, data, id, json, kind, post, stack};
+use crate::support::records::{ACME_ORG, Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
 
 /// How many assistants the demo set has.
 const NEXT: u32 = 2;

@@ -2,11 +2,11 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{NOBODYS, changes, detail, items, not_found, nothing};
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{NOBODYS, changes, detail, items, not_found, nothing};
 
 fn at(assistant: &str, datasource: &str) -> String {
     format!("/api/v1/assistant/{assistant}/data_source/{datasource}")

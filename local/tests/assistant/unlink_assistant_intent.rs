@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{NOBODYS, deletes_with, detail, hole, key, not_found, row};
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{NOBODYS, deletes_with, detail, hole, key, not_found, row};
 
 #[tokio::test]
 async fn only_the_link_goes() {

@@ -1,11 +1,11 @@
 //! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: makes a billing plan of an agency.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, data, failure, id, json, kind, post, stack};
-use crate::records::{Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
+use crate::support::fixture::{ACME, data, failure, id, json, kind, post, stack};
+use crate::support::records::{Items, NOBODYS, changes, detail, fresh, inserted, issue, items};
 
 const REQUIRED: [&str; 7] =
     ["name", "description", "bots_count", "queries_count", "words_count", "voice_seconds", "premium_support"];

@@ -8,41 +8,13 @@ use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
 use shared::values::id::ContactId;
 
-use crate::campaigns::{Sender, all, created};
-use crate::fixture::{everything, json};
-use crate::records::NOBODYS;
-use crate::sending::events;
-use crate::sweep::{cases, crashes_everywhere};
+use crate::support::fixture::everything;
+use crate::support::records::NOBODYS;
+use crate::support::sender::{Sender, all, created, empty, texts};
+use crate::support::sending::events;
+use crate::support::sweep::{cases, crashes_everywhere};
 
 const HOUR: i64 = 3600;
-
-impl Sender {
-    pub async fn add(&self, id: &str, contacts: &[ContactId]) -> (u16, Value) {
-        let path = format!("/api/v1/campaign/{id}/contact");
-        let answer = self.world.ask(&self.org, "POST", &path, &json!({"contact_ids": contacts})).await;
-        (answer.status, json(&answer))
-    }
-
-    /// The contacts of a campaign, in their order.
-    pub(super) async fn members(&self, id: &str) -> Vec<String> {
-        let (_, contacts) = self.campaign(id).await;
-        contacts.iter().map(|contact| contact["contact_id"].as_str().unwrap().to_owned()).collect()
-    }
-}
-
-/// A campaign without contacts in an organisation with so many.
-pub(super) async fn empty(contacts: usize, more: Value) -> (Sender, String) {
-    let sender = Sender::new(true, contacts).await;
-    let mut body = json!({"contact_ids": null});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = created(&sender, body).await;
-    let id = made["id"].as_str().unwrap().to_owned();
-    (sender, id)
-}
-
-pub(super) fn texts(contacts: &[ContactId]) -> Vec<String> {
-    contacts.iter().map(ToString::to_string).collect()
-}
 
 #[tokio::test]
 async fn each_is_in_it_once_however_many_are_added_at_a_time() {
@@ -61,11 +33,11 @@ async fn each_is_in_it_once_however_many_are_added_at_a_time() {
     // One that was taken out can come in again.
     let (_, rows) = sender.campaign(&id).await;
     let path = format!("/api/v1/campaign_contact/{}", rows[7]["id"].as_str().unwrap());
-    assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await.last(), Some(&contacts[7].to_string()));
-    sender.world.pass(HOUR);
-    sender.world.minutes(2).await;
+    sender.setup.pass(HOUR);
+    sender.setup.minutes(2).await;
     assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
 }
 
@@ -75,7 +47,7 @@ async fn to_add_one_costs_the_same_however_many_there_are() {
     let contacts = sender.contacts();
     let path = format!("/api/v1/campaign/{id}/contact");
     let cost = async |contact: ContactId| {
-        let answer = sender.world.ask(&sender.org, "POST", &path, &json!({"contact_ids": [contact]})).await;
+        let answer = sender.setup.ask(&sender.org, "POST", &path, &json!({"contact_ids": [contact]})).await;
         (answer.status, answer.cost)
     };
     let first = cost(contacts[0]).await;
@@ -87,9 +59,9 @@ async fn to_add_one_costs_the_same_however_many_there_are() {
 
 /// Has the campaigns be as they were stored before they had this attribute.
 async fn forget(sender: &Sender, attribute: &str) {
-    for item in everything(&sender.world.stack).await {
+    for item in everything(&sender.setup.stack).await {
         if item.contains_key(attribute) {
-            let update = sender.world.stack.client.update_item().table_name(TABLE_NAME);
+            let update = sender.setup.stack.client.update_item().table_name(TABLE_NAME);
             let update = update.update_expression(format!("REMOVE {attribute}"));
             update.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
         }
@@ -106,7 +78,7 @@ async fn many_contacts_are_spread_over_partitions_and_those_of_an_older_campaign
         }
         let (contacts, partitions) = (sender.contacts(), async || {
             let items =
-                everything(&sender.world.stack).await.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
+                everything(&sender.setup.stack).await.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
             items.filter(|key| key.contains("#CAMPAIGN_CONTACT#")).collect::<BTreeSet<_>>().len()
         });
         // Some are staged, others are added by one transaction, and the last ones are in the other partition.
@@ -117,15 +89,15 @@ async fn many_contacts_are_spread_over_partitions_and_those_of_an_older_campaign
         let (_, rows) = sender.campaign(&id).await;
         for place in [3, CONTACTS - 3] {
             let path = format!("/api/v1/campaign_contact/{}", rows[place]["id"].as_str().unwrap());
-            assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+            assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
         }
         assert_eq!(sender.members(&id).await.len(), CONTACTS - 2);
-        sender.world.pass(HOUR);
-        sender.world.minutes(2).await;
+        sender.setup.pass(HOUR);
+        sender.setup.minutes(2).await;
         assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS - 2));
         let path = format!("/api/v1/campaign/{id}");
-        assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
-        sender.world.stack.settle().await.unwrap();
+        assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+        sender.setup.stack.settle().await.unwrap();
         assert_eq!(partitions().await, 0);
     }
 }
@@ -136,16 +108,16 @@ async fn a_campaign_that_was_stored_without_pointers_takes_each_once_as_well() {
     let contacts = sender.contacts();
     sender.add(&id, &contacts[..30]).await;
     forget(&sender, "has_pointers").await;
-    for item in everything(&sender.world.stack).await {
+    for item in everything(&sender.setup.stack).await {
         if item["pk"].as_s().unwrap().contains("#CAMPAIGN_POINTERS#") {
-            let delete = sender.world.stack.client.delete_item().table_name(TABLE_NAME);
+            let delete = sender.setup.stack.client.delete_item().table_name(TABLE_NAME);
             delete.key("pk", item["pk"].clone()).key("sk", item["sk"].clone()).send().await.unwrap();
         }
     }
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await, texts(&contacts));
     let path = format!("/api/v1/campaign_contact/{}", sender.campaign(&id).await.1[7]["id"].as_str().unwrap());
-    assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
     assert_eq!(sender.members(&id).await.len(), 39);
 }
 
@@ -157,7 +129,7 @@ async fn what_sends_nothing_more_takes_none() {
     let run = sender.run(json!({})).await;
     let kind = |(status, told): (u16, Value)| (status, told["detail"][0]["type"].clone());
     assert_eq!(kind(sender.add(&run, &contacts).await), (409, json!("campaign_without_schedule")));
-    sender.world.pass(HOUR);
+    sender.setup.pass(HOUR);
     sender.minute(&[&once]).await;
     assert_eq!(kind(sender.add(&once, &contacts).await), (409, json!("campaign_completed")));
     let cancelled = created(&sender, json!({"contact_ids": null})).await;
@@ -197,7 +169,7 @@ fn after_the_lease(wanted: usize) -> impl FnMut(&str, usize) -> bool + Send + 's
 async fn about_to_be_sent(interval: Option<u32>) -> (Sender, String) {
     let sender = Sender::new(false, 1 + STAGED).await;
     let made = created(&sender, json!({"contact_ids": sender.contacts()[..1], "interval": interval})).await;
-    sender.world.pass(HOUR);
+    sender.setup.pass(HOUR);
     let id = made["id"].as_str().unwrap().to_owned();
     (sender, id)
 }
@@ -208,10 +180,10 @@ const STAGED: usize = 17;
 /// The tick of a campaign makes as many requests from its lease to the one that ends the lease.
 async fn requests_of_a_tick(interval: Option<u32>) -> usize {
     let (sender, _) = about_to_be_sent(interval).await;
-    sender.world.faults.watch();
-    sender.world.stack.tick("send-campaigns").await.unwrap();
-    let requests = sender.world.faults.requests();
-    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "PutItem").map(|(at, _)| at);
+    sender.setup.faults.watch();
+    sender.setup.stack.tick("send-campaigns").await.unwrap();
+    let requests = sender.setup.faults.requests();
+    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "UpdateItem").map(|(at, _)| at);
     let (lease, end) = (updates.next().unwrap(), updates.next_back().unwrap());
     end - lease
 }
@@ -232,64 +204,18 @@ async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each
     for (interval, staged, committed, dies) in cases(moments) {
         let what =
             format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick dies: {dies}");
+        println!("{what}");
         let (sender, id) = about_to_be_sent(interval).await;
-        let (world, contacts) = (&sender.world, sender.contacts());
-
-        let staging = world.faults.pause_at(after_the_lease(staged));
-        let mut tick = Box::pin(world.stack.tick("send-campaigns"));
-        tokio::select! {
-            () = staging.reached() => {}
-            _ = &mut tick => panic!("it ended before: {what}"),
-        }
-        let mut transactions = 0;
-        let committing = world.faults.pause_at(move |action, _| {
-            transactions += usize::from(action == "TransactWriteItems");
-            transactions == 2
-        });
-        let mut adding = Box::pin(sender.add(&id, &contacts[1..]));
-        tokio::select! {
-            () = committing.reached() => {}
-            (status, told) = &mut adding => panic!("{status} {told} {what}"),
-        }
-        let later = committed - staged;
-        let goes_on = world.faults.pause_at(move |_, number| number + 1 == later);
-        let mut ended = false;
-        if later > 0 {
-            staging.end();
-            tokio::select! {
-                () = goes_on.reached() => {}
-                result = &mut tick => {
-                    result.unwrap();
-                    ended = true;
-                }
-            }
-        }
-        world.faults.end();
-        committing.end();
-        let (status, told) = adding.await;
-        assert_eq!(status, 200, "{told} {what}");
-        // The tick takes so long that a marker has expired by then, and its own lease has not.
-        world.pass(36);
-        if later == 0 {
-            staging.end();
-        } else {
-            goes_on.end();
-        }
-        if dies {
-            drop(tick);
-        } else if !ended {
-            tick.await.unwrap();
-        }
-
+        add_beside_a_tick(&sender, &id, staged, committed, dies).await;
         if dies {
             // Its lease expires after 90 seconds.
-            world.pass(60);
+            sender.setup.pass(60);
         }
         for _ in 0..2 {
             sender.minute(&[&id]).await;
         }
         if interval.is_some() {
-            world.pass(HOUR);
+            sender.setup.pass(HOUR);
             sender.minute(&[&id]).await;
         }
         let all_sent = all("sent", 1 + STAGED);
@@ -299,18 +225,66 @@ async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each
     }
 }
 
+/// A tick waits at its request `staged`, while contacts are staged, and at its request `committed`, while they are committed. Then it ends, or dies.
+async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: usize, dies: bool) {
+    let (setup, contacts) = (&sender.setup, sender.contacts());
+    let staging = setup.faults.pause_at(after_the_lease(staged));
+    let mut tick = Box::pin(setup.stack.tick("send-campaigns"));
+    tokio::select! {
+        () = staging.reached() => {}
+        _ = &mut tick => panic!("it ended before"),
+    }
+    let mut transactions = 0;
+    let committing = setup.faults.pause_at(move |action, _| {
+        transactions += usize::from(action == "TransactWriteItems");
+        transactions == 2
+    });
+    let mut adding = Box::pin(sender.add(id, &contacts[1..]));
+    tokio::select! {
+        () = committing.reached() => {}
+        (status, told) = &mut adding => panic!("{status} {told}"),
+    }
+    let later = committed - staged;
+    let goes_on = setup.faults.pause_at(move |_, number| number + 1 == later);
+    let mut ended = false;
+    if later > 0 {
+        staging.end();
+        tokio::select! {
+            () = goes_on.reached() => {}
+            result = &mut tick => {
+                result.unwrap();
+                ended = true;
+            }
+        }
+    }
+    setup.faults.end();
+    committing.end();
+    let (status, told) = adding.await;
+    assert_eq!(status, 200, "{told}");
+    // The tick takes so long that a marker has expired by then, and its own lease has not.
+    setup.pass(36);
+    if later == 0 {
+        staging.end();
+    } else {
+        goes_on.end();
+    }
+    if !dies && !ended {
+        tick.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn what_is_added_to_the_last_execution_while_it_is_sent_is_sent_too() {
     for added in [1..4, 1..1 + STAGED] {
         let (sender, id) = about_to_be_sent(None).await;
         let contacts = sender.contacts();
-        let begun = sender.world.faults.pause_at(after_the_lease(1));
-        let mut tick = Box::pin(sender.world.stack.tick("send-campaigns"));
+        let begun = sender.setup.faults.pause_at(after_the_lease(1));
+        let mut tick = Box::pin(sender.setup.stack.tick("send-campaigns"));
         tokio::select! {
             () = begun.reached() => {}
             _ = &mut tick => panic!("it ended before"),
         }
-        sender.world.faults.end();
+        sender.setup.faults.end();
         let (status, told) = sender.add(&id, &contacts[added.clone()]).await;
         assert_eq!(status, 200, "{told}");
         begun.end();
@@ -336,10 +310,10 @@ async fn wherever_a_process_dies_a_repeat_adds_the_rest_and_each_is_sent_once() 
             let members = sender.members(id).await.len();
             assert!([0, 1, contacts].contains(&members), "{members} {what}");
             // Whoever died is waited for no longer than its marker says.
-            sender.world.pass(40);
+            sender.setup.pass(40);
             assert_eq!(sender.add(id, &sender.contacts()).await.0, 200, "{what}");
             assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
-            sender.world.pass(HOUR);
+            sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
             }
@@ -350,6 +324,6 @@ async fn wherever_a_process_dies_a_repeat_adds_the_rest_and_each_is_sent_once() 
                 "{what}"
             );
         };
-        crashes_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
+        crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;
     }
 }

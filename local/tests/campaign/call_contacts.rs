@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{changes, conflict, detail, items, nothing};
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{changes, conflict, detail, items, nothing};
 
 #[tokio::test]
 async fn it_is_a_campaign_of_calls() {

@@ -4,20 +4,19 @@ use shared::records::campaign;
 use std::collections::BTreeMap;
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use shared::records::campaign::Campaign;
-use shared::records::campaign::Dispatch;
+use shared::records::campaign::{Campaign, CampaignContact, Dispatch};
 use shared::records::conversation::Conversation;
 use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
-use super::read_campaign;
-use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
-use crate::records::{FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, row};
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
+use crate::support::records::{FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, row};
 
 async fn cancel(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await
@@ -56,7 +55,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     let stack = stack().await;
     let before = items(&stack).await;
     let campaign = id('a', kind::CAMPAIGN, 0);
-    let mut wanted = read_campaign::demo();
+    let mut wanted = demo_set::campaign();
     wanted["status"] = "cancelled".into();
     wanted["counts"] = json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 3});
     wanted["updated_at"] = TEST_TIME.into();
@@ -65,7 +64,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     assert_eq!((answer.status, json(&answer)), (200, envelope));
     // One item has changed, however many contacts there are.
     let key = row("CAMPAIGN", 0);
-    let mut item = crate::records::stored(&wanted, &["attributes"], &key);
+    let mut item = crate::support::records::stored(&wanted, &["attributes"], &key);
     // How many it began with, and no message: both stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
     item["changed_by"] = FRESH[0].into();
@@ -156,6 +155,75 @@ async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>
     assert_eq!(read["counts"], Value::Object(counts.into_iter().collect()));
 }
 
+/// What a plain list says of a campaign, and of its contacts by their ids.
+struct Plain {
+    statuses: BTreeMap<String, String>,
+    paused: bool,
+    cancelled: bool,
+    retried: bool,
+}
+
+impl Plain {
+    fn count(&self, status: &str) -> usize {
+        self.statuses.values().filter(|is| *is == status).count()
+    }
+
+    /// Why a caller is refused `step`; none where the caller is not.
+    fn refusal(&self, step: &Step) -> Option<&'static str> {
+        let queued = self.count("queued") > 0;
+        match step {
+            _ if self.cancelled => Some("campaign_cancelled"),
+            Step::Retry => (self.paused || queued).then_some("campaign_in_progress"),
+            Step::Cancel => (!queued).then_some("campaign_completed"),
+            _ => (!queued && !self.paused).then_some("campaign_completed"),
+        }
+    }
+
+    /// What `step` of a caller comes to that is not refused.
+    fn control(&mut self, step: &Step) {
+        match step {
+            Step::Pause => self.paused = true,
+            Step::Resume => self.paused = false,
+            Step::Retry => {
+                self.retried |= self.count("failed") > 0;
+                self.turn("failed", "queued");
+            }
+            _ => {
+                (self.cancelled, self.paused) = (true, false);
+                self.turn("queued", "cancelled");
+            }
+        }
+    }
+
+    fn turn(&mut self, was: &str, is: &str) {
+        self.statuses.values_mut().filter(|status| *status == was).for_each(|status| *status = is.into());
+    }
+
+    /// A contact is sent or fails, unless this comes too late.
+    fn end(&mut self, id: &str, just_now: bool, is: &str) {
+        let stale = self.retried && !just_now;
+        let status = self.statuses.get_mut(id).filter(|status| *status == "queued" && !self.paused && !stale);
+        if let Some(status) = status {
+            is.clone_into(status);
+        }
+    }
+}
+
+/// Gives a contact its conversation, which is all there is to send.
+async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now: Timestamp) {
+    let (widget, assistant) = (campaign.widget_id.unwrap(), campaign.assistant_id.unwrap());
+    let (table, fresh) = (acme(stack), stack.gateway.service.ids.fresh(now));
+    let dispatch = [Dispatch {
+        contact: contact.clone(),
+        thread: None,
+        opening: Conversation::through(widget, assistant, contact.contact_id, fresh, now),
+        message: None,
+        connector: None,
+    }];
+    let places = campaign::places_for(&table, &dispatch).await.unwrap();
+    campaign::dispatch_together(&table, campaign, &dispatch, places, now).await.unwrap();
+}
+
 #[tokio::test]
 async fn counts_always_add_up_to_the_contacts() {
     const CONTACTS: u32 = 6;
@@ -166,8 +234,8 @@ async fn counts_always_add_up_to_the_contacts() {
         let stack = stack().await;
         let (campaign, contacts) = campaign_to(&stack, CONTACTS).await;
         let (table, now) = (acme(&stack), Timestamp::from_unix_millis(NOW));
-        let mut plain: BTreeMap<String, String> = contacts.iter().map(|id| (id.clone(), "queued".into())).collect();
-        let (mut paused, mut cancelled, mut retried) = (false, false, false);
+        let statuses = contacts.iter().map(|id| (id.clone(), "queued".into())).collect();
+        let mut plain = Plain { statuses, paused: false, cancelled: false, retried: false };
         let id = CampaignId(campaign.parse().unwrap());
         let as_it_is = async || {
             let seen: Campaign = table.get(id).await.unwrap();
@@ -177,12 +245,10 @@ async fn counts_always_add_up_to_the_contacts() {
         // Whoever sends a campaign may have read it, and its contacts, long ago.
         let at_the_beginning = as_it_is().await;
         for step in steps {
-            let count = |status: &str| plain.values().filter(|is| *is == status).count();
-            let (queued, failed) = (count("queued"), count("failed"));
             match step {
                 Step::Delete(contact) => {
                     let answer = delete(&stack, &contacts[contact]).await;
-                    match plain.remove(&contacts[contact]) {
+                    match plain.statuses.remove(&contacts[contact]) {
                         Some(status) => assert_eq!(data(&answer)["status"], *status),
                         None => assert_eq!(detail(&answer), not_found("campaign_contact_id")),
                     }
@@ -191,67 +257,30 @@ async fn counts_always_add_up_to_the_contacts() {
                     let id = &contacts[contact];
                     let (seen, all_seen) = if just_now { as_it_is().await } else { at_the_beginning.clone() };
                     let Some(was) = all_seen.iter().find(|seen| seen.id.0.to_string() == *id) else { continue };
-                    let is_sent = matches!(step, Step::Send(..));
                     // Who reads it now sends only what is queued.
                     if just_now && !was.is_waiting_in(&seen) {
                         continue;
                     }
-                    if is_sent {
-                        let fresh = stack.gateway.service.ids.fresh(now);
-                        let (widget, assistant) = (seen.widget_id.unwrap(), seen.assistant_id.unwrap());
-                        let dispatch = [Dispatch {
-                            contact: was.clone(),
-                            thread: None,
-                            opening: Conversation::through(widget, assistant, was.contact_id, fresh, now),
-                            message: None,
-                            connector: None,
-                        }];
-                        let places = campaign::places_for(&table, &dispatch).await.unwrap();
-                        campaign::dispatch_together(&table, &seen, &dispatch, places, now).await.unwrap();
+                    if matches!(step, Step::Send(..)) {
+                        send(&stack, &seen, was, now).await;
+                        plain.end(id, just_now, "sent");
                     } else {
                         campaign::fail_contact(&table, &seen, was, "it is a test", now).await.unwrap();
-                    }
-                    let stale = retried && !just_now;
-                    let status = plain.get_mut(id).filter(|status| *status == "queued" && !paused && !stale);
-                    if let Some(status) = status {
-                        *status = if is_sent { "sent" } else { "failed" }.into();
+                        plain.end(id, just_now, "failed");
                     }
                 }
                 Step::Pause | Step::Resume | Step::Retry | Step::Cancel => {
                     let verb = format!("{step:?}").to_lowercase();
                     let answer = stack.answer(&post(&format!("/api/v1/campaign/{campaign}/{verb}"), ACME, "")).await;
-                    let refused = if cancelled {
-                        Some("campaign_cancelled")
-                    } else if matches!(step, Step::Retry) {
-                        (paused || queued > 0).then_some("campaign_in_progress")
-                    } else {
-                        let idle = queued == 0 && (!paused || matches!(step, Step::Cancel));
-                        idle.then_some("campaign_completed")
-                    };
-                    if let Some(refused) = refused {
+                    if let Some(refused) = plain.refusal(&step) {
                         assert_eq!((answer.status, &json(&answer)["detail"][0]["type"]), (409, &json!(refused)));
                     } else {
                         assert_eq!(answer.status, 200, "{}", answer.body);
-                        let mut turn = |was: &str, is: &str| {
-                            let all = plain.values_mut().filter(|status| *status == was);
-                            all.for_each(|status| *status = is.into());
-                        };
-                        match step {
-                            Step::Pause => paused = true,
-                            Step::Resume => paused = false,
-                            Step::Retry => {
-                                retried |= failed > 0;
-                                turn("failed", "queued");
-                            }
-                            _ => {
-                                (cancelled, paused) = (true, false);
-                                turn("queued", "cancelled");
-                            }
-                        }
+                        plain.control(&step);
                     }
                 }
             }
-            add_up(&stack, &campaign, &plain).await;
+            add_up(&stack, &campaign, &plain.statuses).await;
         }
     }
 }

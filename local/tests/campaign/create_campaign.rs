@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
-use crate::campaigns::{Sender, all, created, event};
-use crate::fixture::{ACME, data, id, json, kind, post, stack};
-use crate::records::{changes, detail, issue, items, nothing, wrong};
-use crate::sending::{World, events};
-use crate::sweep::crashes_everywhere;
+use crate::support::fixture::{ACME, data, id, json, kind, post, stack};
+use crate::support::records::{changes, detail, issue, items, nothing, wrong};
+use crate::support::sender::{Sender, all, created, event};
+use crate::support::sending::{Setup, events};
+use crate::support::sweep::crashes_everywhere;
 
 const PATH: &str = "/api/v1/campaign/create";
 const HOUR: i64 = 3600;
@@ -68,7 +68,7 @@ async fn what_was_said_is_answered_and_read() {
         assert_eq!(made[name], wanted, "{name}");
     }
     let path = format!("/api/v1/campaign/get/{}", made["id"].as_str().unwrap());
-    assert_eq!(data(&stack.answer(&crate::fixture::call("GET", &path, ACME)).await), made);
+    assert_eq!(data(&stack.answer(&crate::support::fixture::call("GET", &path, ACME)).await), made);
 }
 
 #[tokio::test]
@@ -77,13 +77,13 @@ async fn what_existing_callers_send_is_enough_and_waits_until_it_is_enabled() {
     let body = json!({
         "name": "Calls", "type": "outbound_call", "start_time": "2026-01-01T00:00:00Z", "interval": 60, "status": "not_started",
     });
-    let made = sender.world.post(&sender.org, PATH, body).await;
+    let made = sender.setup.post(&sender.org, PATH, body).await;
     assert_eq!(
         (&made["status"], &made["next_run_at"], &made["widget_id"]),
         (&json!("not_started"), &Value::Null, &Value::Null)
     );
     let disabled = created(&sender, json!({"enabled": false, "interval": 60})).await;
-    sender.world.minutes(90).await;
+    sender.setup.minutes(90).await;
     assert_eq!(sender.received(), Vec::new());
     assert_eq!(sender.outcome(disabled["id"].as_str().unwrap()).await, all("queued", 2));
 }
@@ -159,10 +159,10 @@ async fn what_would_never_be_sent_or_names_what_does_not_fit_is_refused_at_the_f
 #[tokio::test]
 async fn it_is_sent_once_when_its_time_comes() {
     for kind in [WidgetType::Whatsapp, WidgetType::Phone] {
-        let sender = Sender::of(World::start().await, kind, true, 12).await;
+        let sender = Sender::of(Setup::start().await, kind, true, 12).await;
         let made = created(&sender, json!({"type": if kind.calls() { "outbound_call" } else { "message" }})).await;
         let id = made["id"].as_str().unwrap();
-        sender.world.pass(HOUR - 120);
+        sender.setup.pass(HOUR - 120);
         sender.minute(&[id]).await;
         assert_eq!((sender.received().len(), sender.campaign(id).await.0["status"].clone()), (0, json!("to_be_run")));
         sender.until_the_end(id).await;
@@ -172,8 +172,8 @@ async fn it_is_sent_once_when_its_time_comes() {
         let told = event(&sender.received()[0])["data"].clone();
         let message = if kind.calls() { Value::Null } else { json!("See you!") };
         assert_eq!((&told["campaign_id"], &told["message"]), (&json!(id), &message));
-        sender.world.pass(HOUR);
-        sender.world.minutes(3).await;
+        sender.setup.pass(HOUR);
+        sender.setup.minutes(3).await;
         assert_eq!(sender.received().len(), 12);
     }
 }
@@ -184,10 +184,10 @@ async fn each_execution_sends_what_was_added_since_the_last_one() {
     let contacts = sender.contacts();
     let made = created(&sender, json!({"interval": 60, "contact_ids": contacts[..2]})).await;
     let id = made["id"].as_str().unwrap();
-    let start = sender.world.clock.now().plus_seconds(HOUR);
+    let start = sender.setup.clock.now().plus_seconds(HOUR);
     for execution in 0..3 {
         let begun = start.plus_seconds(execution * HOUR);
-        sender.world.clock.set(begun.plus_seconds(-60));
+        sender.setup.clock.set(begun.plus_seconds(-60));
         sender.minute(&[id]).await;
         let (campaign, _) = sender.campaign(id).await;
         assert_eq!(
@@ -198,7 +198,7 @@ async fn each_execution_sends_what_was_added_since_the_last_one() {
         assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (sent, all("sent", sent)));
         // Two more, with those before, who get nothing again.
         let more = json!({"contact_ids": contacts[..(sent + 2).min(6)]});
-        let added = sender.world.post(&sender.org, &format!("/api/v1/campaign/{id}/contact"), more).await;
+        let added = sender.setup.post(&sender.org, &format!("/api/v1/campaign/{id}/contact"), more).await;
         assert_eq!((&added["contacts"], &added["next_run_at"]), (&json!((sent + 2).min(6)), &campaign["next_run_at"]));
         sender.minute(&[id]).await;
         assert_eq!(sender.received().len(), sent, "it waits for the next execution");
@@ -217,7 +217,7 @@ async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
     let made = created(&sender, window).await;
     let id = made["id"].as_str().unwrap();
     assert_eq!(made["next_run_at"], json!(start));
-    sender.world.clock.set(start.plus_seconds(-60));
+    sender.setup.clock.set(start.plus_seconds(-60));
     sender.minute(&[id]).await;
     sender.minute(&[id]).await;
     let (campaign, _) = sender.campaign(id).await;
@@ -225,7 +225,7 @@ async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
     assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("to_be_run"), &json!(monday)));
     let dispatched = sender.conversations().await.len();
     assert!((5..=11).contains(&dispatched), "{dispatched}");
-    sender.world.clock.set(monday.plus_seconds(-120));
+    sender.setup.clock.set(monday.plus_seconds(-120));
     sender.minute(&[id]).await;
     // Whoever sends has looked at the clock just before; the clock of the tests jumps to where any of them waits.
     let closed = start.plus_seconds(3).unix_seconds().to_string();
@@ -239,20 +239,20 @@ async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
 #[tokio::test]
 async fn a_retry_of_a_delivery_waits_for_the_window_too() {
     let sender = Sender::new(true, 2).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let start = time("2026-11-27T16:58:59Z");
     let made =
         created(&sender, json!({"start_time": start, "time_window_start": "09:00", "time_window_end": "17:00"})).await;
     let id = made["id"].as_str().unwrap();
-    sender.world.clock.set(start.plus_seconds(-60));
+    sender.setup.clock.set(start.plus_seconds(-60));
     sender.minute(&[id]).await;
     assert_eq!(sender.received().len(), 2);
     sender.minute(&[id]).await;
     let tries = sender.received().len();
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
-    sender.world.minutes(30).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.minutes(30).await;
     assert_eq!((sender.received().len(), sender.outcome(id).await), (tries, all("queued", 2)), "it is evening");
-    sender.world.clock.set(time("2026-11-28T08:59:00Z"));
+    sender.setup.clock.set(time("2026-11-28T08:59:00Z"));
     for _ in 0..4 {
         sender.minute(&[id]).await;
     }
@@ -264,12 +264,12 @@ async fn wherever_a_process_dies_each_contact_is_sent_once() {
     let prepare = async || {
         let sender = Sender::new(true, 3).await;
         let made = created(&sender, json!({"interval": 60, "contact_ids": sender.contacts()[..2]})).await;
-        sender.world.pass(HOUR);
+        sender.setup.pass(HOUR);
         (sender, made["id"].as_str().unwrap().to_owned())
     };
     let work = async |(sender, _): &(Sender, String)| {
-        sender.world.stack.minute().await.unwrap();
-        sender.world.settle().await;
+        sender.setup.stack.minute().await.unwrap();
+        sender.setup.settle().await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         sender.while_due_within(HOUR / 2, id).await;
@@ -277,22 +277,22 @@ async fn wherever_a_process_dies_each_contact_is_sent_once() {
         assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{what}");
         assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{what}");
     };
-    crashes_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+    crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }
 
 #[tokio::test]
 async fn failed_contacts_are_sent_again_and_what_waits_for_the_next_execution_is_not() {
     let sender = Sender::new(true, 3).await;
     let contacts = sender.contacts();
-    sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
     let made = created(&sender, json!({"interval": 1440, "contact_ids": contacts[..2]})).await;
     let id = made["id"].as_str().unwrap();
-    sender.world.pass(HOUR - 60);
+    sender.setup.pass(HOUR - 60);
     sender.minute(&[id]).await;
     assert_eq!(sender.outcome(id).await, all("failed", 2));
     let path = format!("/api/v1/campaign/{id}/contact");
-    sender.world.post(&sender.org, &path, json!({"contact_ids": contacts})).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.post(&sender.org, &path, json!({"contact_ids": contacts})).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     let next = sender.campaign(id).await.0["next_run_at"].clone();
     let retried = sender.control(id, "retry").await.1;
     assert_eq!((&retried["status"], &retried["counts"]["queued"]), (&json!("queued"), &json!(3)));

@@ -1,69 +1,24 @@
 //! `DELETE /api/v1/campaign/{campaign_id}`: removes a campaign that is not being sent. What it said stays said.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Settings;
-use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
-use shared::records::campaign::CampaignContact;
 use shared::records::widget::WidgetType;
-use shared::values::id::CampaignContactId;
 
-use crate::campaigns::{Sender, event};
-use crate::fixture::{data, everything};
-use crate::sending::{World, id_of};
-use crate::sweep::{cases, crashes_everywhere};
-
-/// By conversation, the texts that it shows, each with its length.
-pub type Transcripts = BTreeMap<String, Vec<(String, u64)>>;
+use crate::support::fixture::everything;
+use crate::support::sender::{Sender, Transcripts};
+use crate::support::sending::{Setup, id_of};
+use crate::support::sweep::{cases, crashes_everywhere};
 
 impl Sender {
-    pub async fn transcripts(&self) -> Transcripts {
-        let mut all = Transcripts::new();
-        for conversation in self.conversations().await {
-            let said = self.transcript(&conversation["id"]).await.into_iter();
-            let texts = said.map(|message| (message.text, message.char_count)).collect();
-            all.insert(id_of(&conversation).to_owned(), texts);
-        }
-        all
-    }
-
-    pub async fn delete(&self, path: &str) -> Value {
-        data(&self.world.ask(&self.org, "DELETE", &format!("/api/v1/{path}"), &Value::Null).await)
-    }
-
-    /// The texts that the events of all conversations have, which are closed now.
-    pub async fn told_when_closed(&self) -> Transcripts {
-        for conversation in self.conversations().await {
-            self.world.close(&self.org, &conversation).await;
-        }
-        self.world.settle().await;
-        self.world.minutes(1).await;
-        let told = |event: Value| {
-            let said = event["data"]["transcript"].as_array().unwrap().iter();
-            let said = said.map(|one| (one["text"].as_str().unwrap().to_owned(), one["char_count"].as_u64().unwrap()));
-            (event["data"]["conversation_id"].as_str().unwrap().to_owned(), said.collect())
-        };
-        self.world.receiver.received("/webhook").iter().map(event).map(told).collect()
-    }
-
-    /// Makes a contact of a campaign one of those that remember the conversation only.
-    pub async fn forget_messages(&self, contact: &Value) {
-        let id = CampaignContactId(id_of(contact).parse().unwrap());
-        let key = self.org.table.key::<CampaignContact>(id);
-        let update = self.world.stack.client.update_item().table_name(TABLE_NAME);
-        let update = update.set_key(Some(key.attributes())).update_expression("REMOVE said");
-        update.send().await.unwrap();
-    }
-
     /// The sizes of the items in the partitions whose keys contain `part`.
     async fn bytes(&self, part: &str) -> Vec<usize> {
-        let all = everything(&self.world.stack).await.into_iter();
+        let all = everything(&self.setup.stack).await.into_iter();
         let items = all.filter(|item| item["pk"].as_s().unwrap().contains(part));
         items.map(|item| item.iter().map(|(name, value)| name.len() + bytes(value)).sum()).collect()
     }
@@ -71,7 +26,7 @@ impl Sender {
     /// The sort keys of the partitions whose keys contain `part`.
     pub async fn stored(&self, part: &str) -> Vec<String> {
         let text = |value: &AttributeValue| value.as_s().unwrap().clone();
-        let all = everything(&self.world.stack).await.into_iter();
+        let all = everything(&self.setup.stack).await.into_iter();
         all.filter(|item| text(&item["pk"]).contains(part)).map(|item| text(&item["sk"])).collect()
     }
 }
@@ -92,40 +47,33 @@ async fn nothing_is_left(sender: &Sender) {
     for part in ["#CAMPAIGN_RUN#", "#CAMPAIGN_CONTACT#", "#REMOVAL#"] {
         assert_eq!(sender.stored(part).await, Vec::<String>::new(), "{part}");
     }
-    let naming = everything(&sender.world.stack).await.into_iter().filter(|item| item.contains_key("text_of"));
+    let naming = everything(&sender.setup.stack).await.into_iter().filter(|item| item.contains_key("text_of"));
     assert_eq!(naming.count(), 0);
     for conversation in sender.conversations().await {
         sender.delete(&format!("conversation/{}", id_of(&conversation))).await;
     }
-    sender.world.settle().await;
+    sender.setup.settle().await;
     assert_eq!(sender.stored("#MESSAGE#").await, Vec::<String>::new());
 }
 
 /// A campaign that has failed, got another text, and was sent again, with what the conversations show.
 async fn said_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, String, Transcripts) {
     let change = |settings| Settings { sends_per_second: 1000, ..settings };
-    let sender = Sender::of(World::with(change).await, WidgetType::Whatsapp, connected, contacts).await;
+    let sender = Sender::of(Setup::with(change).await, WidgetType::Whatsapp, connected, contacts).await;
     let id = sender.run(json!({"message": "First", "start_new_conversation": anew})).await;
     if connected {
-        sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+        sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
     }
     sender.until_the_end(&id).await;
     let second = sender.update_text(&id, "The second").await;
     assert_eq!(second["message"], "The second");
     if connected {
-        sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+        sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
         assert_eq!(sender.control(&id, "retry").await.0, 200);
         sender.until_the_end(&id).await;
     }
     let said = sender.transcripts().await;
     (sender, id, said)
-}
-
-impl Sender {
-    pub async fn update_text(&self, id: &str, text: &str) -> Value {
-        let path = format!("/api/v1/campaign/update/{id}");
-        data(&self.world.ask(&self.org, "PUT", &path, &json!({"message": text})).await)
-    }
 }
 
 #[tokio::test]
@@ -150,7 +98,7 @@ async fn what_it_said_stays_said_in_transcripts_and_events() {
         }
         sender.delete(&format!("campaign/{id}")).await;
         assert_eq!(sender.transcripts().await, said, "it has gone, and what belongs to it has not yet");
-        sender.world.settle().await;
+        sender.setup.settle().await;
         assert_eq!(sender.transcripts().await, said);
         assert_eq!(sender.told_when_closed().await, said);
         nothing_is_left(&sender).await;
@@ -172,7 +120,7 @@ async fn what_it_said_is_found_where_a_contact_remembers_the_conversation_only()
     }
     for campaign in [&id, &other] {
         sender.delete(&format!("campaign/{campaign}")).await;
-        sender.world.settle().await;
+        sender.setup.settle().await;
         assert_eq!(sender.transcripts().await, with_other);
     }
     sender.told_when_closed().await;
@@ -183,7 +131,7 @@ async fn what_it_said_is_found_where_a_contact_remembers_the_conversation_only()
 async fn a_contact_that_remembers_the_conversation_only_does_not_forget_it_with_its_next_message() {
     for is_gone in [false, true] {
         let sender = Sender::new(true, 2).await;
-        sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+        sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
         let id = sender.run(json!({"message": "First", "start_new_conversation": true})).await;
         sender.until_the_end(&id).await;
         for contact in sender.campaign(&id).await.1 {
@@ -197,7 +145,7 @@ async fn a_contact_that_remembers_the_conversation_only_does_not_forget_it_with_
         let said = sender.transcripts().await;
         assert_eq!(said.len(), if is_gone { 2 } else { 4 });
         sender.delete(&format!("campaign/{id}")).await;
-        sender.world.settle().await;
+        sender.setup.settle().await;
         assert_eq!((sender.transcripts().await, said.values().all(|texts| texts[0].0 == "First")), (said, true));
     }
 }
@@ -206,12 +154,12 @@ async fn a_contact_that_remembers_the_conversation_only_does_not_forget_it_with_
 async fn a_message_that_is_gone_stays_gone() {
     let (sender, id, mut said) = said_twice(false, 3, false).await;
     let conversations = sender.conversations().await;
-    sender.world.close(&sender.org, &conversations[1]).await;
+    sender.setup.close(&sender.org, &conversations[1]).await;
     sender.delete(&format!("conversation/{}", id_of(&conversations[1]))).await;
-    sender.world.settle().await;
+    sender.setup.settle().await;
     said.remove(id_of(&conversations[1]));
     sender.delete(&format!("campaign/{id}")).await;
-    sender.world.settle().await;
+    sender.setup.settle().await;
     assert_eq!(sender.transcripts().await, said);
     assert_eq!(sender.stored(&format!("#MESSAGE#{}", id_of(&conversations[1]))).await, Vec::<String>::new());
 }
@@ -225,7 +173,7 @@ async fn whatever_fails_meanwhile_what_it_said_stays_said() {
         let (sender, id, said) = said_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
         let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-        let stream = &sender.world.stack.stream;
+        let stream = &sender.setup.stack.stream;
         stream.set_faults(&StreamFaults {
             redelivered: 0.3,
             split: 0.3,
@@ -235,16 +183,16 @@ async fn whatever_fails_meanwhile_what_it_said_stays_said() {
             random,
             ..StreamFaults::default()
         });
-        sender.world.faults.plan(move |_, number| match (number + seed) % 40 {
+        sender.setup.faults.plan(move |_, number| match (number + seed) % 40 {
             0 => Fault::Throttle,
             1 => Fault::Conflict,
             3 => Fault::Unprocessed,
             4 => Fault::ServerError,
             _ => Fault::None,
         });
-        sender.world.settle().await;
-        sender.world.faults.end();
-        assert_eq!(sender.world.stack.stream.given_up(), Vec::<Value>::new());
+        sender.setup.settle().await;
+        sender.setup.faults.end();
+        assert_eq!(sender.setup.stack.stream.given_up(), Vec::<Value>::new());
         assert_eq!(sender.transcripts().await, said);
         for part in ["#CAMPAIGN_RUN#", "#CAMPAIGN_CONTACT#", "#REMOVAL#"] {
             assert_eq!(sender.stored(part).await, Vec::<String>::new(), "{part}");
@@ -255,11 +203,11 @@ async fn whatever_fails_meanwhile_what_it_said_stays_said() {
 #[tokio::test]
 async fn who_reads_while_it_goes_reads_what_was_said() {
     let (sender, id, said) = said_twice(true, 5, false).await;
-    sender.world.faults.set_latency(Duration::from_millis(3));
+    sender.setup.faults.set_latency(Duration::from_millis(3));
     sender.delete(&format!("campaign/{id}")).await;
     let goes = async {
-        sender.world.settle().await;
-        sender.world.settle().await;
+        sender.setup.settle().await;
+        sender.setup.settle().await;
     };
     let reads = async {
         while !sender.stored("#CAMPAIGN_RUN#").await.is_empty() {
@@ -275,17 +223,17 @@ async fn wherever_the_process_dies_that_takes_a_contact_out_what_was_said_to_it_
     let prepare = async || said_twice(true, 1, false).await;
     let delete = async |(sender, id, _): &(Sender, String, Transcripts)| {
         let contact = id_of(&sender.campaign(id).await.1[0]).to_owned();
-        sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
+        sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
-    let look = async |world: &(Sender, String, Transcripts), what: String| {
-        let (sender, id, said) = world;
+    let look = async |setup: &(Sender, String, Transcripts), what: String| {
+        let (sender, id, said) = setup;
         assert_eq!(&sender.transcripts().await, said, "{what}");
         if !sender.campaign(id).await.1.is_empty() {
-            delete(world).await;
+            delete(setup).await;
         }
         sender.delete(&format!("campaign/{id}")).await;
-        sender.world.settle().await;
+        sender.setup.settle().await;
         assert_eq!(&sender.transcripts().await, said, "{what}");
     };
-    crashes_everywhere(prepare, |(sender, ..)| &sender.world, delete, look).await;
+    crashes_everywhere(prepare, |(sender, ..)| &sender.setup, delete, look).await;
 }

@@ -1,17 +1,17 @@
 //! `GET /api/v1/campaign/list`: a page of the campaigns, with their messages and counts.
 
 use local::Stack;
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::campaign::CampaignStatus;
 
-use super::read_campaign;
-use crate::campaigns::Sender;
-use crate::fixture::{ACME, call, data, id, kind, stack, streaming};
-use crate::records::campaign_to;
-use crate::sending::id_of;
-use crate::sweep::crashes_everywhere;
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, call, data, id, kind, stack, streaming};
+use crate::support::records::campaign_to;
+use crate::support::sender::Sender;
+use crate::support::sending::id_of;
+use crate::support::sweep::crashes_everywhere;
 
 async fn list(stack: &Stack, query: &str) -> Value {
     let mut call = call("GET", "/api/v1/campaign/list", ACME);
@@ -30,7 +30,7 @@ async fn a_campaign_is_listed_as_it_is_read() {
         async |id: String| data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await);
     let (failed, new) =
         (of_demo(id('a', kind::FAILED_CAMPAIGN, 1)).await, of_demo(id('a', kind::NEW_CAMPAIGN, 2)).await);
-    assert_eq!((&page["total"], &page["items"]), (&json!(4), &json!([read_campaign::demo(), failed, new, read])));
+    assert_eq!((&page["total"], &page["items"]), (&json!(4), &json!([demo_set::campaign(), failed, new, read])));
     assert_eq!(read["counts"]["queued"], 2);
     assert_eq!(read["message"], "Hello, how can we help?");
 }
@@ -48,7 +48,9 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
         ids
     };
     assert_eq!(selected("queued").await, [json!(sent), json!(cancelled)]);
-    data(&stack.answer(&crate::fixture::post(&format!("/api/v1/campaign/{cancelled}/cancel"), ACME, "")).await);
+    data(
+        &stack.answer(&crate::support::fixture::post(&format!("/api/v1/campaign/{cancelled}/cancel"), ACME, "")).await,
+    );
     assert_eq!(selected("queued").await, [json!(sent)]);
     assert_eq!(selected("cancelled").await, [json!(cancelled)]);
     // Its widget has no connector: what is dispatched is sent.
@@ -63,11 +65,11 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
 
 /// The status with which a campaign is answered, which is the one whose list has it; no other list has it.
 async fn status_and_list(sender: &Sender, id: &str) -> String {
-    sender.world.settle().await;
+    sender.setup.settle().await;
     let status = sender.campaign(id).await.0["status"].as_str().unwrap().to_owned();
     for listed in CampaignStatus::WORDS {
         let query = format!("api_key={}&status={listed}", sender.org.key);
-        let page = data(&sender.world.stack.answer(&Call { query, ..call("GET", "/api/v1/campaign/list", "") }).await);
+        let page = data(&sender.setup.stack.answer(&Call { query, ..call("GET", "/api/v1/campaign/list", "") }).await);
         let ids: Vec<&str> =
             page["items"].as_array().unwrap().iter().map(|campaign| campaign["id"].as_str().unwrap()).collect();
         let wanted = if *listed == status { vec![id] } else { vec![] };
@@ -79,7 +81,7 @@ async fn status_and_list(sender: &Sender, id: &str) -> String {
 /// A campaign of one contact, whose delivery waits for a retry.
 async fn waiting() -> (Sender, String, String) {
     let sender = Sender::new(true, 1).await;
-    sender.world.receiver.behave("/connector", Behaviour::RetryAfter(503, 3600));
+    sender.setup.receiver.behave("/connector", Behaviour::RetryAfter(503, 3600));
     let id = sender.run(json!({})).await;
     sender.minute(&[&id]).await;
     assert_eq!(status_and_list(&sender, &id).await, "in_progress");
@@ -93,10 +95,10 @@ async fn however_the_last_open_contact_ends_the_campaign_stands_in_the_list_of_i
     for way in ways {
         let (sender, id, contact) = waiting().await;
         let delete = async |path: String| {
-            assert_eq!(sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200, "{path}");
+            assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200, "{path}");
         };
         match way {
-            "delivered" => sender.world.receiver.behave("/connector", Behaviour::Answer(200)),
+            "delivered" => sender.setup.receiver.behave("/connector", Behaviour::Answer(200)),
             "deleted" => delete(format!("/api/v1/campaign_contact/{contact}")).await,
             "cancelled" => assert_eq!(sender.control(&id, "cancel").await.0, 200),
             "the widget is deleted" => delete(format!("/api/v1/widget/{}", sender.widget.id)).await,
@@ -118,12 +120,12 @@ async fn however_the_last_open_contact_ends_the_campaign_stands_in_the_list_of_i
 #[tokio::test]
 async fn wherever_the_deletion_of_the_last_open_contact_dies_the_campaign_stands_in_the_list_of_its_status() {
     let work = async |(sender, _, contact): &(Sender, String, String)| {
-        sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
+        sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
     let look = async |(sender, id, _): &(Sender, String, String), what: String| {
         let left = sender.campaign(id).await.1.len();
         let wanted = if left == 0 { "completed" } else { "in_progress" };
         assert_eq!(status_and_list(sender, id).await, wanted, "{what}");
     };
-    crashes_everywhere(waiting, |(sender, ..)| &sender.world, work, look).await;
+    crashes_everywhere(waiting, |(sender, ..)| &sender.setup, work, look).await;
 }

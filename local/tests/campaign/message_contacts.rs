@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixture::{ACME, data, id, kind, post, stack};
-use crate::records::{changes, conflict, detail, items, nothing};
+use crate::support::fixture::{ACME, data, id, kind, post, stack};
+use crate::support::records::{changes, conflict, detail, items, nothing};
 
 #[tokio::test]
 async fn a_repeat_by_either_route_is_the_same_run() {

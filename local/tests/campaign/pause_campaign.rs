@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::receiver::Behaviour;
 use serde_json::json;
 
-use crate::campaigns::{Sender, all};
-use crate::sending::events;
-use crate::sweep::crashes_everywhere;
+use crate::support::sender::{Sender, all};
+use crate::support::sending::events;
+use crate::support::sweep::crashes_everywhere;
 
 const DAY: i64 = 86_400;
 
@@ -19,7 +19,7 @@ async fn campaign_that_is(state: &str) -> (Sender, String) {
         "waiting" => Behaviour::Answer(500),
         _ => Behaviour::Answer(200),
     };
-    sender.world.receiver.behave("/connector", behaviour);
+    sender.setup.receiver.behave("/connector", behaviour);
     let id = sender.run(json!({})).await;
     match state {
         "queued" => {}
@@ -56,7 +56,7 @@ async fn what_can_be_done_follows_from_the_state() {
             // The answer is the campaign as it is read, and what is done again has the same answer, or is over.
             assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
             assert_eq!(sender.campaign(&id).await.0, told, "{what}");
-            sender.world.pass(1);
+            sender.setup.pass(1);
             let again = sender.control(&id, verb).await;
             let wanted = match verb {
                 "cancel" => (409, json!(cancelled)),
@@ -75,31 +75,31 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
     for moment in ["queued", "ready", "waiting"] {
         for connected in [true, false] {
             let sender = Sender::new(connected, 5).await;
-            sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+            sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
             let id = sender.run(json!({})).await;
             if moment != "queued" && connected {
-                sender.world.stack.minute().await.unwrap();
+                sender.setup.stack.minute().await.unwrap();
             }
             if moment == "waiting" && connected {
-                sender.world.settle().await;
+                sender.setup.settle().await;
             }
-            sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+            sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
             let (what, tries) = (format!("{moment}, {connected}"), sender.received().len());
             assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{what}");
             for _ in 0..3 {
                 sender.minute(&[&id]).await;
-                sender.world.pass(DAY);
+                sender.setup.pass(DAY);
             }
             assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
             assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
-            assert_eq!(sender.world.due(), BTreeMap::new(), "nothing is looked at in vain: {what}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "nothing is looked at in vain: {what}");
             assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{what}");
             sender.until_the_end(&id).await;
             assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
             let sent = if connected { 5 } else { 0 };
             assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{what}");
             assert_eq!(sender.conversations().await.len(), 5, "{what}");
-            let outbox = sender.world.outbox(&sender.org, &json!({"id": sender.widget.id})).await;
+            let outbox = sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await;
             let wanted = if moment == "waiting" { 2 } else { 1 };
             assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{what}: {outbox:?}");
         }
@@ -109,14 +109,14 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
 #[tokio::test]
 async fn others_of_the_same_connector_are_not_held_up() {
     let sender = Sender::new(true, 30).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let paused = sender.run(json!({"message": "Paused"})).await;
     sender.minute(&[&paused]).await;
     sender.control(&paused, "pause").await;
     let other = sender.run(json!({"message": "Other"})).await;
     sender.minute(&[&other]).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
-    sender.world.pass(DAY);
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.pass(DAY);
     for _ in 0..10 {
         sender.minute(&[&paused, &other]).await;
     }
@@ -129,13 +129,13 @@ async fn others_of_the_same_connector_are_not_held_up() {
 async fn what_is_paused_while_it_is_sent_stops_there() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 40).await;
-        let (world, id) = (&sender.world, sender.run(json!({})).await);
+        let (setup, id) = (&sender.setup, sender.run(json!({})).await);
         let paused = sender.while_it_is_sent(&id, async || sender.control(&id, "pause").await).await;
         assert_eq!(paused.0, 200);
         let (received, outcome) = (sender.received().len(), sender.outcome(&id).await);
         assert!(outcome["queued"] > 0, "{outcome:?}");
-        world.pass(DAY);
-        world.minutes(3).await;
+        setup.pass(DAY);
+        setup.minutes(3).await;
         assert_eq!((sender.received().len(), sender.outcome(&id).await), (received, outcome));
         sender.control(&id, "resume").await;
         sender.until_the_end(&id).await;
@@ -149,15 +149,15 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
     // The connector fails first, so that something waits when the campaign is paused.
     let waiting = async || {
         let (sender, id) = campaign_that_is("waiting").await;
-        sender.world.receiver.behave("/connector", Behaviour::Answer(200));
-        sender.world.receiver.forget();
+        sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
+        sender.setup.receiver.forget();
         (sender, id)
     };
     let minutes = async |sender: &Sender| {
         for _ in 0..2 {
-            sender.world.pass(600);
-            sender.world.stack.minute().await.unwrap();
-            sender.world.settle().await;
+            sender.setup.pass(600);
+            sender.setup.stack.minute().await.unwrap();
+            sender.setup.settle().await;
         }
     };
     let pause = async |(sender, id): &(Sender, String)| {
@@ -169,7 +169,7 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         minutes(sender).await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
-        sender.world.settle().await;
+        sender.setup.settle().await;
         // Where it is over already, this is refused.
         sender.control(id, "resume").await;
         sender.until_the_end(id).await;
@@ -179,12 +179,12 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
         assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
     };
-    crashes_everywhere(&waiting, |(sender, _)| &sender.world, pause, once).await;
+    crashes_everywhere(&waiting, |(sender, _)| &sender.setup, pause, once).await;
     let paused = async || {
         let campaign = waiting().await;
         pause(&campaign).await;
         assert_eq!(campaign.0.received(), []);
         campaign
     };
-    crashes_everywhere(paused, |(sender, _)| &sender.world, resume, once).await;
+    crashes_everywhere(paused, |(sender, _)| &sender.setup, resume, once).await;
 }

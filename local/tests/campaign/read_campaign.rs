@@ -3,38 +3,11 @@
 use local::Stack;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, kind, stack};
-use crate::records::{DEMO_TIME, campaign_to};
+use crate::support::fixture::{ACME, call, data, stack};
+use crate::support::records::campaign_to;
 
 async fn read(stack: &Stack, id: &str) -> Value {
     data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await)
-}
-
-/// The demo set's first campaign.
-pub fn demo() -> Value {
-    json!({
-        "id": id('a', kind::CAMPAIGN, 0),
-        "name": null,
-        "type": null,
-        "widget_id": id('a', kind::WIDGET, 1),
-        "assistant_id": id('a', kind::ASSISTANT, 1),
-        "message": "We open an hour earlier this week.",
-        "start_new_conversation": false,
-        "status": "paused",
-        "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
-        "start_time": null,
-        "interval": null,
-        "execution_weekdays": [],
-        "time_window_start": null,
-        "time_window_end": null,
-        "time_zone": "UTC",
-        "enabled": false,
-        "attributes": {},
-        "next_run_at": null,
-        "last_run_at": null,
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-    })
 }
 
 #[tokio::test]

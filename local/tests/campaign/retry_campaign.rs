@@ -7,19 +7,19 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::campaigns::{Sender, all};
-use crate::fixture::data;
-use crate::sending::{World, events, id_of};
-use crate::sweep::crashes_everywhere;
+use crate::support::fixture::data;
+use crate::support::sender::{Sender, all};
+use crate::support::sending::{Setup, events, id_of};
+use crate::support::sweep::crashes_everywhere;
 
 /// A campaign to so many contacts, all of which have failed.
 async fn failed(contacts: usize, body: Value) -> (Sender, String) {
     let sender = Sender::new(true, contacts).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
     let id = sender.run(body).await;
     sender.until_the_end(&id).await;
     assert_eq!(sender.outcome(&id).await, all("failed", contacts));
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     (sender, id)
 }
 
@@ -30,7 +30,7 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
         let (_, before) = sender.campaign(&id).await;
         assert!(before.iter().all(|contact| contact["error"] == "the connector answered 410"));
         let first: BTreeSet<String> = events(&sender.received()).into_keys().map(str::to_owned).collect();
-        sender.world.receiver.forget();
+        sender.setup.receiver.forget();
         let (status, retried) = sender.control(&id, "retry").await;
         let (campaign, contacts) = sender.campaign(&id).await;
         assert_eq!((status, &retried, &retried["status"]), (200, &campaign, &json!("queued")));
@@ -55,14 +55,14 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
 #[tokio::test]
 async fn only_what_failed_is_sent_and_the_others_take_no_time() {
     let change = |settings| Settings { sends_per_second: 1, ..settings };
-    let sender = Sender::of(World::with(change).await, WidgetType::Chat, true, 105).await;
+    let sender = Sender::of(Setup::with(change).await, WidgetType::Chat, true, 105).await;
     let replies = [(102, 200), (3, 410), (1, 200)].into_iter().flat_map(|(count, status)| vec![status; count]);
-    sender.world.receiver.behave("/connector", Behaviour::Sequence(replies.map(Behaviour::Answer).collect()));
+    sender.setup.receiver.behave("/connector", Behaviour::Sequence(replies.map(Behaviour::Answer).collect()));
     let id = sender.run(json!({})).await;
     sender.until_the_end(&id).await;
     let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 102)]);
     assert_eq!(sender.outcome(&id).await, counts);
-    sender.world.receiver.forget();
+    sender.setup.receiver.forget();
     let retried = sender.control(&id, "retry").await.1;
     assert_eq!(retried["counts"], json!({"queued": 3, "sent": 102, "failed": 0, "cancelled": 0}));
     // At this rate all of them would take three ticks.
@@ -81,14 +81,14 @@ async fn it_can_be_retried_again_and_again() {
     let (sender, id) = failed(4, json!({})).await;
     for round in 0..4 {
         let reply = Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(410)]);
-        sender.world.receiver.behave("/connector", reply);
+        sender.setup.receiver.behave("/connector", reply);
         assert_eq!(sender.control(&id, "retry").await.0, 200);
         // One is deleted while it waits to be sent again: it counts as nothing any more.
         if round == 2 {
             let contacts = sender.campaign(&id).await.1;
             let last = contacts.iter().find(|contact| contact["status"] == "queued").unwrap();
             let path = format!("/api/v1/campaign_contact/{}", id_of(last));
-            let deleted = data(&sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            let deleted = data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
             assert_eq!(deleted["status"], "queued");
         }
         sender.until_the_end(&id).await;
@@ -103,7 +103,7 @@ async fn it_can_be_retried_again_and_again() {
 async fn where_it_fails_before_it_is_sent_it_says_why() {
     let (sender, id) = failed(2, json!({})).await;
     sender.control(&id, "retry").await;
-    data(&sender.world.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
+    data(&sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
     sender.until_the_end(&id).await;
     let (_, contacts) = sender.campaign(&id).await;
     assert_eq!(sender.outcome(&id).await, all("failed", 2));
@@ -116,7 +116,7 @@ async fn where_it_fails_before_it_is_sent_it_says_why() {
 async fn what_is_queued_again_can_be_paused_and_cancelled() {
     let (sender, id) = failed(3, json!({})).await;
     sender.control(&id, "retry").await;
-    sender.world.receiver.forget();
+    sender.setup.receiver.forget();
     assert_eq!(sender.control(&id, "pause").await.1["status"], "paused");
     sender.minute(&[&id]).await;
     assert_eq!(sender.outcome(&id).await, all("queued", 3));
@@ -130,18 +130,18 @@ async fn what_is_queued_again_can_be_paused_and_cancelled() {
 async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
     let prepare = async || {
         let (sender, id) = failed(2, json!({"start_new_conversation": true})).await;
-        sender.world.receiver.forget();
+        sender.setup.receiver.forget();
         (sender, id)
     };
     let work = async |(sender, id): &(Sender, String)| {
         sender.control(id, "retry").await;
-        sender.world.stack.minute().await.unwrap();
-        sender.world.settle().await;
+        sender.setup.stack.minute().await.unwrap();
+        sender.setup.settle().await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         let outcome = sender.outcome(id).await;
         assert_eq!(outcome.values().sum::<usize>(), 2, "{what}");
-        sender.world.settle().await;
+        sender.setup.settle().await;
         // Where the first request was lost, this one does it; else it has been done.
         if sender.outcome(id).await == all("failed", 2) {
             assert_eq!(sender.control(id, "retry").await.0, 200, "{what}");
@@ -151,5 +151,5 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
         let events = events(&sender.received()).len();
         assert_eq!((events, sender.conversations().await.len()), (2, 4), "{what}");
     };
-    crashes_everywhere(prepare, |(sender, _)| &sender.world, work, once).await;
+    crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }

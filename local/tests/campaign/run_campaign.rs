@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use crate::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
-use crate::records::{
-    FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row, wrong,
+use crate::support::fixture::{ACME, call, contact_id, data, id, json, kind, post, settings, stack};
+use crate::support::records::{
+    FRESH, Key, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row,
+    wrong,
 };
 
 /// Widgets of the demo set. The SMS one has no opening message.
@@ -40,6 +41,43 @@ async fn campaign(stack: &Stack, answer: &Answer) -> Value {
     data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await)
 }
 
+/// The campaign of a run to three contacts, as it is stored.
+fn stored_campaign() -> Value {
+    json!({
+        "record": "Campaign",
+        "id": fresh(0, 3),
+        "name": null,
+        "type": "message",
+        "widget_id": id('a', kind::WIDGET, CHAT),
+        "assistant_id": id('a', kind::ASSISTANT, 1),
+        "message": null,
+        "start_new_conversation": false,
+        "status": "queued",
+        "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
+        "start_time": null,
+        "interval": null,
+        "execution_weekdays": [],
+        "time_window_start": null,
+        "time_window_end": null,
+        "time_zone": "UTC",
+        "enabled": false,
+        "attributes": "{}",
+        "next_run_at": null,
+        "last_run_at": null,
+        "created_at": TEST_TIME,
+        "updated_at": TEST_TIME,
+        // What finds it: it is to be sent, from its first contact on.
+        "next_place": 0,
+        "unscheduled": false,
+        "round": 0,
+        "text_version": 0,
+        "has_pointers": false,
+        "spreads_contacts": true,
+        "due_pk": "CAMPAIGN#3",
+        "due_at": TEST_TIME,
+    })
+}
+
 #[tokio::test]
 async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() {
     let stack = stack().await;
@@ -52,71 +90,35 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let wanted = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
 
-    let now = TEST_TIME;
-    let (campaign_key, partition) = (row("CAMPAIGN", 3), format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]));
-    // By this the campaign of a contact is found.
-    let pointer = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN");
-    let mut wanted = head("CAMPAIGN", 4);
-    wanted.insert(pointer.clone(), json!({"pk": pointer.0, "sk": pointer.1, "id": fresh(0, 3)}));
-    // Beside the campaign, which changes often.
-    let text = key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), "CAMPAIGN_TEXT");
-    wanted.insert(text.clone(), json!({"pk": text.0, "sk": text.1, "text": "Hi"}));
-    wanted.extend([(
-        campaign_key.clone(),
-        json!({
-            "pk": campaign_key.0,
-            "sk": campaign_key.1,
-            "record": "Campaign",
-            "id": fresh(0, 3),
-            "name": null,
-            "type": "message",
-            "widget_id": id('a', kind::WIDGET, CHAT),
-            "assistant_id": id('a', kind::ASSISTANT, 1),
-            "message": null,
-            "start_new_conversation": false,
-            "status": "queued",
-            "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
-            "start_time": null,
-            "interval": null,
-            "execution_weekdays": [],
-            "time_window_start": null,
-            "time_window_end": null,
-            "time_zone": "UTC",
-            "enabled": false,
-            "attributes": "{}",
-            "next_run_at": null,
-            "last_run_at": null,
-            "created_at": now,
-            "updated_at": now,
-            // What finds it: it is to be sent, from its first contact on.
-            "next_place": 0,
-            "unscheduled": false,
-            "round": 0,
-            "text_version": 0,
-            "has_pointers": false,
-            "spreads_contacts": true,
-            "due_pk": "CAMPAIGN#3",
-            "due_at": now,
-        }),
-    )]);
-    for (place, contact) in [a, b, c].into_iter().enumerate() {
+    let of_run = |sk: &str| key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), sk);
+    let mut wanted = vec![
+        (row("CAMPAIGN", 3), stored_campaign()),
+        // By this the campaign of a contact is found.
+        (of_run("CAMPAIGN"), json!({"id": fresh(0, 3)})),
+        // Beside the campaign, which changes often.
+        (of_run("CAMPAIGN_TEXT"), json!({"text": "Hi"})),
+    ];
+    wanted.extend([a, b, c].into_iter().enumerate().map(|(place, contact)| {
         // A campaign's contacts have the beginning of its id, and behind it their place, from 1 on.
         let id = format!("{}{:08x}", &FRESH[0][..28], place + 1);
-        let key = key(&partition, &id);
+        let key = key(&format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]), &id);
         let item = json!({
-            "pk": key.0,
-            "sk": key.1,
             "id": id,
             "campaign_id": FRESH[0],
             "contact_id": contact,
             "status": "queued",
             "conversation_id": null,
             "error": null,
-            "created_at": now,
-            "updated_at": now,
+            "created_at": TEST_TIME,
+            "updated_at": TEST_TIME,
         });
-        wanted.insert(key, item);
-    }
+        (key, item)
+    }));
+    let with_key = |((pk, sk), mut item): (Key, Value)| {
+        (item["pk"], item["sk"]) = (pk.as_str().into(), sk.as_str().into());
+        ((pk, sk), item)
+    };
+    let wanted = head("CAMPAIGN", 4).into_iter().chain(wanted.into_iter().map(with_key)).collect();
     let (gone, mut new) = changes(&stack, &before).await;
     // What remembers the request is no record.
     new.retain(|(pk, _), _| !pk.contains("#RUN#"));

@@ -3,35 +3,20 @@
 use shared::records::campaign;
 use std::collections::{BTreeMap, BTreeSet};
 
-use local::gateway::Call;
+use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::campaign::{Campaign, Dispatch, Dispatched};
 use shared::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use shared::values::id::{CampaignId, ContactId, MessageId};
 
-use super::add_campaign_contacts::{empty, texts};
-use crate::campaigns::{Sender, all, created, event};
-use crate::fixture::{ACME, call, data, id, json, kind, stack};
-use crate::records::NOBODYS;
-use crate::sending::events;
-use crate::sweep::crashes_everywhere;
+use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
+use crate::support::records::NOBODYS;
+use crate::support::sender::{Sender, all, created, empty, event, texts};
+use crate::support::sending::events;
+use crate::support::sweep::crashes_everywhere;
 
 const HOUR: i64 = 3600;
-
-impl Sender {
-    /// The answer's status, and the campaign or the kind of the refusal with its place.
-    pub async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
-        let answer = self.world.ask(&self.org, "PUT", &format!("/api/v1/campaign/update/{id}"), body).await;
-        let body = json(&answer);
-        let told = if answer.status == 200 {
-            body["data"].clone()
-        } else {
-            json!([body["detail"][0]["loc"][1], body["detail"][0]["type"]])
-        };
-        (answer.status, told)
-    }
-}
 
 /// A campaign for two contacts, with these members more, and its id.
 async fn campaign(more: Value) -> (Sender, String) {
@@ -45,11 +30,11 @@ async fn campaign(more: Value) -> (Sender, String) {
 async fn what_is_absent_stays_and_null_is_the_default() {
     let (sender, id) = campaign(json!({"interval": 60, "attributes": {"team": 7}})).await;
     let before = sender.campaign(&id).await.0;
-    sender.world.pass(1);
+    sender.setup.pass(1);
     let (_, renamed) = sender.update(&id, &json!({"name": "Renamed", "message": "Changed"})).await;
     let mut wanted = before.clone();
     (wanted["name"], wanted["message"]) = (json!("Renamed"), json!("Changed"));
-    wanted["updated_at"] = json!(sender.world.clock.now());
+    wanted["updated_at"] = json!(sender.setup.clock.now());
     assert_eq!(renamed, wanted);
     assert_eq!(sender.campaign(&id).await.0, wanted);
     // Without an interval there is one execution; without a message there is the widget's.
@@ -60,7 +45,7 @@ async fn what_is_absent_stays_and_null_is_the_default() {
     );
     assert_eq!(sender.campaign(&id).await.0, reset);
     // What is sent back whole changes nothing.
-    sender.world.pass(1);
+    sender.setup.pass(1);
     assert_eq!(sender.update(&id, &reset).await, (200, reset.clone()));
     assert_eq!(sender.campaign(&id).await.0, reset);
 }
@@ -68,7 +53,7 @@ async fn what_is_absent_stays_and_null_is_the_default() {
 #[tokio::test]
 async fn the_time_follows_from_what_is_changed() {
     let (sender, id) = campaign(json!({"interval": 60})).await;
-    let start = sender.world.clock.now().plus_seconds(2 * HOUR);
+    let start = sender.setup.clock.now().plus_seconds(2 * HOUR);
     let next = async |body: Value| {
         let (status, told) = sender.update(&id, &body).await;
         assert_eq!((status, &sender.campaign(&id).await.0), (200, &told), "{body}");
@@ -81,15 +66,15 @@ async fn the_time_follows_from_what_is_changed() {
     let sundays = json!({"execution_weekdays": [7], "time_window_start": "20:00", "time_zone": "UTC"});
     assert_eq!(next(sundays).await.1, "2026-02-01T20:00:00.000Z");
     assert_eq!(next(json!({"time_zone": "America/New_York"})).await.1, "2026-02-02T01:00:00.000Z");
-    sender.world.minutes(1).await;
+    sender.setup.minutes(1).await;
     assert_eq!(sender.received(), Vec::new());
     // After an execution the next one counts, and a new start that has not come yet.
-    next(json!({"execution_weekdays": [], "time_window_start": null, "start_time": sender.world.clock.now()})).await;
+    next(json!({"execution_weekdays": [], "time_window_start": null, "start_time": sender.setup.clock.now()})).await;
     sender.minute(&[&id]).await;
     assert_eq!(sender.outcome(&id).await, all("sent", 2));
     let (status, at) = next(json!({"name": "Renamed"})).await;
     assert_eq!(status, "to_be_run");
-    assert!(*at.as_str().unwrap() > *sender.world.clock.now().plus_seconds(1800).to_string(), "{at}");
+    assert!(*at.as_str().unwrap() > *sender.setup.clock.now().plus_seconds(1800).to_string(), "{at}");
 }
 
 #[tokio::test]
@@ -120,14 +105,14 @@ async fn a_status_stops_and_continues_it_at_any_time() {
     // Before its time, and after an execution.
     for executions in [0, 1] {
         let (sender, id) = campaign(json!({"interval": 60})).await;
-        sender.world.minutes(61 * executions).await;
+        sender.setup.minutes(61 * executions).await;
         let next = sender.campaign(&id).await.0["next_run_at"].clone();
         let turn = async |status: &str| sender.update(&id, &json!({"status": status})).await;
         let told = |(status, told): (u16, Value)| (status, told["status"].clone(), told["next_run_at"].clone());
         assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
         assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
         // What a pause outlasts is made up for as soon as it ends.
-        sender.world.minutes(2).await;
+        sender.setup.minutes(2).await;
         let resumed = turn("in_progress").await;
         assert_eq!(resumed.0, 200, "{resumed:?}");
         sender.minute(&[&id]).await;
@@ -138,17 +123,17 @@ async fn a_status_stops_and_continues_it_at_any_time() {
         for refused in [json!({"status": "paused"}), json!({"name": "Late"})] {
             assert_eq!(sender.update(&id, &refused).await, (409, json!(["campaign_id", "campaign_cancelled"])));
         }
-        sender.world.pass(7200);
-        sender.world.minutes(2).await;
-        assert_eq!((sender.received().len(), sender.world.due().len()), (2 * executions, 0));
+        sender.setup.pass(7200);
+        sender.setup.minutes(2).await;
+        assert_eq!((sender.received().len(), sender.setup.due().len()), (2 * executions, 0));
     }
 }
 
 #[tokio::test]
 async fn nothing_but_the_status_changes_while_it_is_sent() {
     let (sender, id) = campaign(json!({})).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
-    sender.world.minutes(60).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.minutes(60).await;
     assert_eq!(sender.campaign(&id).await.0["status"], "in_progress");
     assert_eq!(
         sender.update(&id, &json!({"name": "Late"})).await,
@@ -157,7 +142,7 @@ async fn nothing_but_the_status_changes_while_it_is_sent() {
     assert_eq!(sender.update(&id, &json!({"status": "paused"})).await.1["status"], "paused");
     // What is paused is not being sent.
     assert_eq!(sender.update(&id, &json!({"name": "Later"})).await.1["status"], "paused");
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.1["status"], "queued");
     sender.until_the_end(&id).await;
     assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (2, all("sent", 2)));
@@ -168,7 +153,7 @@ async fn nothing_but_the_status_changes_while_it_is_sent() {
         (409, json!(["campaign_id", "campaign_completed"]))
     );
     // A completed one is sent again where it gets another time, to whom is added then.
-    let start = sender.world.clock.now().plus_seconds(HOUR);
+    let start = sender.setup.clock.now().plus_seconds(HOUR);
     let again = sender.update(&id, &json!({"start_time": start})).await.1;
     assert_eq!((&again["status"], &again["next_run_at"]), (&json!("to_be_run"), &json!(start)));
 }
@@ -199,17 +184,17 @@ async fn changes_side_by_side_are_all_made() {
 #[tokio::test]
 async fn a_delivery_goes_to_the_connector_it_was_made_for_also_after_another_widget_was_named() {
     let (sender, id) = campaign(json!({"interval": 1440})).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
-    sender.world.minutes(60).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.minutes(60).await;
     let tries = sender.received().len();
     sender.update(&id, &json!({"status": "paused"})).await;
-    sender.world.minutes(10).await;
+    sender.setup.minutes(10).await;
     let widget = json!({"widget_type": "chat", "assistant_id": sender.assistant["id"], "opening_message": "Hi"});
-    let widget = sender.world.post(&sender.org, "/api/v1/widget", widget).await;
+    let widget = sender.setup.post(&sender.org, "/api/v1/widget", widget).await;
     assert_eq!(sender.update(&id, &json!({"widget_id": widget["id"]})).await.1["widget_id"], widget["id"]);
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.update(&id, &json!({"status": "in_progress"})).await;
-    sender.world.minutes(10).await;
+    sender.setup.minutes(10).await;
     assert_eq!((sender.received().len() > tries, sender.outcome(&id).await), (true, all("sent", 2)));
 }
 
@@ -227,11 +212,11 @@ async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
         assert_eq!(members, texts(&contacts[..end.max(members.len())]));
         assert_eq!(told["counts"]["queued"], members.len());
         // The same once more changes nothing.
-        sender.world.pass(1);
+        sender.setup.pass(1);
         assert_eq!(sender.update(&id, &body).await, (200, campaign));
     }
-    sender.world.pass(HOUR);
-    sender.world.minutes(2).await;
+    sender.setup.pass(HOUR);
+    sender.setup.minutes(2).await;
     assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
 }
 
@@ -260,12 +245,12 @@ async fn a_completed_one_goes_to_those_that_are_added_with_its_new_time() {
         let (sender, id) = empty(all_of, json!({})).await;
         let contacts = sender.contacts();
         sender.update(&id, &json!({"contact_ids": contacts[..first]})).await;
-        sender.world.minutes(60).await;
+        sender.setup.minutes(60).await;
         sender.until_the_end(&id).await;
         let more = json!({"contact_ids": contacts});
         assert_eq!(sender.update(&id, &more).await, (409, json!(["campaign_id", "campaign_completed"])));
-        sender.world.pass(1);
-        let again = json!({"contact_ids": contacts, "start_time": sender.world.clock.now()});
+        sender.setup.pass(1);
+        let again = json!({"contact_ids": contacts, "start_time": sender.setup.clock.now()});
         let (status, told) = sender.update(&id, &again).await;
         assert_eq!((status, &told["status"], &told["counts"]["sent"]), (200, &json!("to_be_run"), &json!(first)));
         sender.minute(&[&id]).await;
@@ -282,7 +267,7 @@ async fn contacts_that_cannot_be_added_change_nothing() {
     sender.update(&id, &json!({"contact_ids": contacts})).await;
     let before = sender.campaign(&id).await;
     let unknown = json!({"name": "Renamed", "contact_ids": [contacts[0], NOBODYS]});
-    let answer = sender.world.ask(&sender.org, "PUT", &format!("/api/v1/campaign/update/{id}"), &unknown).await;
+    let answer = sender.setup.ask(&sender.org, "PUT", &format!("/api/v1/campaign/update/{id}"), &unknown).await;
     let issue = json(&answer)["detail"][0].clone();
     assert_eq!(
         (answer.status, &issue["loc"], &issue["type"]),
@@ -298,8 +283,8 @@ async fn contacts_that_cannot_be_added_change_nothing() {
     assert_eq!(sender.update(&id, &stops).await, (409, json!(["campaign_id", "campaign_without_schedule"])));
     assert_eq!(sender.campaign(&id).await, before);
     // While it is sent, those that are in it may be named.
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
-    sender.world.minutes(60).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.minutes(60).await;
     assert_eq!(sender.update(&id, &json!({"contact_ids": contacts})).await.1["status"], "in_progress");
     let added = sender.update(&id, &json!({"contact_ids": more})).await;
     assert_eq!(added, (409, json!(["campaign_id", "campaign_in_progress"])));
@@ -316,11 +301,11 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
         let look = async |(sender, id): &(Sender, String), what: String| {
             let members = sender.members(id).await.len();
             assert!([0, contacts].contains(&members), "{members} {what}");
-            sender.world.pass(40);
+            sender.setup.pass(40);
             let (status, told) = sender.update(id, &body(sender)).await;
             assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{what}");
             assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
-            sender.world.pass(HOUR);
+            sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
             }
@@ -330,7 +315,7 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
                 "{what}"
             );
         };
-        crashes_everywhere(prepare, |(sender, _)| &sender.world, work, look).await;
+        crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;
     }
 }
 
@@ -345,9 +330,9 @@ async fn what_was_said_stays_said_whatever_is_said_next() {
         // One that nobody gets leaves nothing behind but the number.
         sender.update_text(&id, "Nobody gets this").await;
         assert_eq!(sender.update_text(&id, text).await["message"], *text);
-        sender.world.minutes(61).await;
+        sender.setup.minutes(61).await;
         let path = format!("/api/v1/campaign/get/{id}");
-        let read = sender.world.ask(&sender.org, "GET", &path, &Value::Null).await;
+        let read = sender.setup.ask(&sender.org, "GET", &path, &Value::Null).await;
         costs.insert((read.cost.calls, read.cost.depth));
         assert_eq!(data(&read)["message"], *text);
     }
@@ -361,7 +346,7 @@ async fn what_was_said_stays_said_whatever_is_said_next() {
     let reads = said.keys().map(|conversation| format!("/api/v1/conversation/{conversation}"));
     let mut calls = Vec::new();
     for path in reads {
-        calls.push(sender.world.ask(&sender.org, "GET", &path, &Value::Null).await.cost.calls);
+        calls.push(sender.setup.ask(&sender.org, "GET", &path, &Value::Null).await.cost.calls);
     }
     assert_eq!(calls, [calls[2] + 1, calls[2] + 1, calls[2]]);
     assert_eq!(sender.told_when_closed().await, said);
@@ -375,7 +360,7 @@ async fn a_text_that_nobody_got_is_not_kept() {
     let kept =
         async || sender.stored("#CAMPAIGN_RUN#").await.iter().filter(|sk| sk.starts_with("CAMPAIGN_SAID")).count();
     assert_eq!(kept().await, 0);
-    sender.world.minutes(61).await;
+    sender.setup.minutes(61).await;
     sender.update_text(&id, "Another").await;
     assert_eq!(kept().await, 1);
 }
@@ -397,18 +382,18 @@ async fn what_a_completed_run_has_said_stays_said() {
 #[tokio::test]
 async fn a_delivery_that_is_tried_again_has_the_same_body_whatever_changed() {
     let (sender, id) = campaign(json!({"message": "First"})).await;
-    sender.world.receiver.behave("/connector", Behaviour::Answer(500));
-    sender.world.minutes(60).await;
-    let other = sender.world.assistant(&sender.org, &sender.webhook).await;
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
+    sender.setup.minutes(60).await;
+    let other = sender.setup.assistant(&sender.org, &sender.webhook).await;
     let widget = json!({"widget_type": "chat", "assistant_id": other["id"], "opening_message": "Hi"});
-    let widget = sender.world.post(&sender.org, "/api/v1/widget", widget).await;
+    let widget = sender.setup.post(&sender.org, "/api/v1/widget", widget).await;
     for changes in [json!({"message": "Second"}), json!({"widget_id": widget["id"]})] {
         assert_eq!(sender.update(&id, &json!({"status": "paused"})).await.0, 200);
         assert_eq!(sender.update(&id, &changes).await.0, 200);
         assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.0, 200);
-        sender.world.minutes(40).await;
+        sender.setup.minutes(40).await;
     }
-    sender.world.receiver.behave("/connector", Behaviour::Answer(200));
+    sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.until_the_end(&id).await;
     assert_eq!(sender.outcome(&id).await, all("sent", 2));
     let received = sender.received();
@@ -448,14 +433,14 @@ async fn what_each_contact_is_sent_is_what_its_conversation_shows_also_where_the
 async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
     let sender = Sender::new(false, 1).await;
     let id = sender.run(json!({"message": "First"})).await;
-    let (table, now) = (&sender.org.table, sender.world.clock.now());
+    let (table, now) = (&sender.org.table, sender.setup.clock.now());
     let campaign = CampaignId(id.parse().unwrap());
     let lease = campaign::Lease::take(table, &table.key::<Campaign>(campaign), now).await.unwrap().unwrap();
     assert_eq!(sender.control(&id, "pause").await.0, 200);
     sender.update_text(&id, "Second").await;
     assert_eq!(sender.control(&id, "resume").await.0, 200);
     let contact = campaign::contacts_at(table, &lease.campaign, [0]).await.unwrap().remove(0);
-    let (ids, assistant) = (&sender.world.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
+    let (ids, assistant) = (&sender.setup.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
     let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
     let stale = [Dispatch {
         opening: Conversation::through(sender.widget.id, assistant, contact.contact_id, ids.fresh(now), now),

@@ -3,13 +3,13 @@
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use crate::campaigns::Sender;
-use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
-use crate::sending::id_of;
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
+use crate::support::sender::Sender;
+use crate::support::sending::id_of;
 
 /// The item that keeps the places of a campaign's first thousand contacts that are gone.
-fn places(campaign: &str, places: &[u32]) -> (crate::records::Key, Value) {
+fn places(campaign: &str, places: &[u32]) -> (crate::support::records::Key, Value) {
     let key = key(&format!("CAMPAIGN_RUN#{campaign}"), "OUTCOMES_DELETED#00");
     (key.clone(), json!({"pk": key.0, "sk": key.1, "places": places}))
 }
@@ -75,7 +75,7 @@ async fn neither_the_campaign_s_id_nor_the_contact_s_is_a_campaign_contact_s() {
 async fn what_was_said_to_it_stays_said() {
     for (anew, remembers) in [(false, true), (true, true), (false, false)] {
         let sender = Sender::new(true, 2).await;
-        sender.world.receiver.behave("/connector", Behaviour::Answer(410));
+        sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
         let id = sender.run(json!({"message": "First", "start_new_conversation": anew})).await;
         sender.until_the_end(&id).await;
         sender.update_text(&id, "Second").await;
@@ -90,14 +90,14 @@ async fn what_was_said_to_it_stays_said() {
                 sender.forget_messages(&contact).await;
             }
             let path = format!("/api/v1/campaign_contact/{}", id_of(&contact));
-            let answer = sender.world.ask(&sender.org, "DELETE", &path, &Value::Null).await;
+            let answer = sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await;
             // The key, the contact, then campaign and texts, the messages, and the transaction.
             assert!(answer.status == 200 && (!remembers || answer.cost.depth <= 4), "{:?}", answer.cost);
             assert_eq!(sender.transcripts().await, said);
         }
         assert_eq!(sender.campaign(&id).await.0["message"], "Third");
         sender.delete(&format!("campaign/{id}")).await;
-        sender.world.settle().await;
+        sender.setup.settle().await;
         assert_eq!(sender.told_when_closed().await, said);
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, add_contacts, call, data, settings, stack};
-use crate::records::campaign_to;
+use crate::support::fixture::{ACME, add_contacts, call, data, settings, stack};
+use crate::support::records::campaign_to;
 
 async fn page(stack: &Stack, campaign: &str, page: usize, size: usize) -> Value {
     let mut call = call("GET", &format!("/api/v1/campaign/contact/list/{campaign}"), ACME);

@@ -3,11 +3,11 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::support::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
 
 /// Conversations of the demo set. The open one has a message.
 const CLOSED: u32 = 0;
@@ -24,7 +24,7 @@ async fn say(stack: &Stack, conversation: u32, body: &Value) -> Answer {
 async fn read(stack: &Stack) -> Value {
     let path = format!("/api/v1/conversation/{}", id('a', kind::CONVERSATION, OPEN));
     let call = call("GET", &path, ACME);
-    data(&stack.answer(&local::gateway::Call { query: format!("{}&size=100", call.query), ..call }).await)
+    data(&stack.answer(&local::http::Call { query: format!("{}&size=100", call.query), ..call }).await)
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
         let stored = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
         assert_eq!(
             stored,
-            crate::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
+            crate::support::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
         );
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();
@@ -145,7 +145,7 @@ async fn a_full_conversation_takes_no_more_and_a_repeat_is_no_more() {
         let stack = stack().await;
         has(&stack, messages, bytes).await;
         let first = post(&path(&id('a', kind::CONVERSATION, OPEN)), ACME, body.to_string());
-        let first = local::gateway::Call { headers: [("idempotency-key".to_owned(), "k".to_owned())].into(), ..first };
+        let first = local::http::Call { headers: [("idempotency-key".to_owned(), "k".to_owned())].into(), ..first };
         let said = stack.answer(&first).await;
         assert_eq!(said.status, 201, "{}", said.body);
         assert_eq!(stack.answer(&first).await.body, said.body);

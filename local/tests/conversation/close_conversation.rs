@@ -1,11 +1,13 @@
 //! `POST /api/v1/conversation/{conversation_id}/close`: ends a conversation, once; its webhook is told.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack, streaming};
-use crate::records::{DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack, streaming};
+use crate::support::records::{
+    DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row,
+};
 
 /// The demo set's open conversation.
 const OPEN: u32 = 1;
@@ -47,7 +49,7 @@ async fn it_is_closed_and_found_among_the_closed() {
 
     let row = row("CONVERSATION", OPEN);
     // Who closed it is noted, so that a repeat of the same request is told that it did.
-    let mut item = crate::records::stored(&closed, &["attributes"], &row);
+    let mut item = crate::support::records::stored(&closed, &["attributes"], &row);
     (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
     item["text_bytes"] = before[&row]["text_bytes"].clone();
     let new = Items::from([(row.clone(), item)]);

@@ -1,11 +1,11 @@
 //! `GET /api/v1/conversation`: a page of the conversations, of one status or one assistant where the query says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::database::TABLE_NAME;
-use local::gateway::Answer;
+use local::http::Answer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -13,35 +13,19 @@ use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, ConversationStatus};
 use shared::table::filters::{Move, Term};
 use shared::table::item::{Item, to_item};
-use shared::table::keys::{Key, filter_block, filter_section, list_head, list_row};
+use shared::table::keys::{filter_block, filter_section, list_head, list_row};
 use shared::table::rows::NewRow;
 use shared::table::stored::Listed as _;
-use shared::values::id::{AssistantId, ContactId, ConversationId, OrgId, ordinal, with_ordinal};
-use shared::values::tenant::Tenant;
+use shared::values::id::{AssistantId, ContactId, ConversationId, with_ordinal};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, NOW, acme, call, data, everything, id, json, kind, post, put_items, stack, streaming};
-use crate::records::{DEMO_TIME, NO_UUID, NOBODYS, detail, issue};
-use crate::sweep::cases;
-
-/// The demo set's first conversation, which is closed, or its second.
-pub fn demo(number: u32) -> Value {
-    let closed = number == 0;
-    json!({
-        "id": id('a', kind::CONVERSATION, number),
-        "status": if closed { "closed" } else { "open" },
-        "chat_count": if closed { 2 } else { 1 },
-        "closed_at": closed.then_some(DEMO_TIME),
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-        "assistant_id": id('a', kind::ASSISTANT, 1),
-        "widget_id": id('a', kind::WIDGET, 1),
-        "contact_id": id('a', kind::CONTACT, number),
-        "device_type": if closed { "desktop" } else { "mobile" },
-        "attributes": {},
-    })
-}
+use crate::support::demo_set;
+use crate::support::fixture::{
+    ACME, NOW, acme, call, data, everything, id, json, kind, post, put_items, stack, streaming, tenant,
+};
+use crate::support::records::{NO_UUID, NOBODYS, detail, issue};
+use crate::support::sweep::cases;
 
 async fn list(stack: &Stack, query: &str) -> Answer {
     let mut call = call("GET", "/api/v1/conversation", ACME);
@@ -54,11 +38,14 @@ async fn a_page_has_no_messages_and_a_filter_takes_an_id_in_any_form_and_the_las
     let stack = stack().await;
     let assistant = id('a', kind::ASSISTANT, 1);
     for (query, wanted) in [
-        (String::new(), vec![demo(0), demo(1)]),
-        (format!("&assistant_id={}", assistant.to_uppercase()), vec![demo(0), demo(1)]),
+        (String::new(), vec![demo_set::conversation(0), demo_set::conversation(1)]),
+        (
+            format!("&assistant_id={}", assistant.to_uppercase()),
+            vec![demo_set::conversation(0), demo_set::conversation(1)],
+        ),
         (format!("&assistant_id={NOBODYS}&status=open"), vec![]),
         // Of several of one name the last counts.
-        ("&status=open&status=closed".into(), vec![demo(0)]),
+        ("&status=open&status=closed".into(), vec![demo_set::conversation(0)]),
     ] {
         let (total, pages) = (wanted.len(), u64::from(!wanted.is_empty()));
         let wanted = json!({
@@ -104,30 +91,52 @@ struct Plain {
     id: String,
     assistant: String,
     closed: bool,
+    contact: Option<String>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Choice<'a> {
+    closed: Option<bool>,
+    assistant: Option<&'a String>,
+    contact: Option<&'a String>,
+}
+
+impl Choice<'_> {
+    fn takes(&self, one: &Plain) -> bool {
+        self.closed.is_none_or(|closed| one.closed == closed)
+            && self.assistant.is_none_or(|assistant| one.assistant == *assistant)
+            && (self.contact.is_none() || one.contact.as_ref() == self.contact)
+    }
+
+    /// As the query has it, and the name of its set.
+    fn filter(&self) -> String {
+        let status = self.closed.map(|closed| if closed { "&status=closed" } else { "&status=open" });
+        let assistant = self.assistant.map(|assistant| format!("&assistant_id={assistant}"));
+        let contact = self.contact.map(|contact| format!("&contact_id={contact}"));
+        status.map(str::to_owned).into_iter().chain(assistant).chain(contact).collect()
+    }
+}
+
+/// Every choice of a status, or none, with one of these assistants, or none.
+fn choices(assistants: &[String]) -> impl Iterator<Item = Choice<'_>> {
+    let of = |assistant| [None, Some(false), Some(true)].map(|closed| Choice { closed, assistant, contact: None });
+    [None].into_iter().chain(assistants.iter().map(Some)).flat_map(of)
 }
 
 /// Asks for pages of every size, of those of each status and each assistant and both; all must say what the plain list says.
 async fn same(stack: &Stack, plain: &[Plain], assistants: &[String]) {
-    for assistant in assistants.iter().map(Some).chain([None]) {
-        for status in [None, Some("open"), Some("closed")] {
-            let chosen = |one: &&Plain| {
-                assistant.is_none_or(|assistant| one.assistant == *assistant)
-                    && status.is_none_or(|status| one.closed == (status == "closed"))
-            };
-            let ids: Vec<_> = plain.iter().filter(chosen).map(|one| one.id.clone()).collect();
-            let query = [("status", status), ("assistant_id", assistant.map(String::as_str))];
-            let query: String =
-                query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", (*value)?))).collect();
-            for size in [1, 7, 100] {
-                let pages = ids.len().div_ceil(size);
-                for page in (1..=pages + 1).step_by(if size == 1 { 7 } else { 1 }) {
-                    let query = format!("{query}&page={page}&size={size}");
-                    let found = data(&list(stack, &query).await);
-                    let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
-                    let wanted: Vec<_> = ids.iter().skip((page - 1) * size).take(size).collect();
-                    assert_eq!(rows.collect::<Vec<_>>(), wanted, "{query}");
-                    assert_eq!((&found["total"], &found["pages"]), (&json!(ids.len()), &json!(pages)), "{query}");
-                }
+    for choice in choices(assistants) {
+        let ids: Vec<_> = plain.iter().filter(|one| choice.takes(one)).map(|one| one.id.clone()).collect();
+        for size in [1, 7, 100] {
+            let pages = ids.len().div_ceil(size);
+            for page in (1..=pages + 1).step_by(if size == 1 { 7 } else { 1 }) {
+                let query = format!("{}&page={page}&size={size}", choice.filter());
+                let found = data(&list(stack, &query).await);
+                let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
+                let wanted: Vec<_> = ids.iter().skip((page - 1) * size).take(size).collect();
+                assert_eq!(rows.collect::<Vec<_>>(), wanted, "{query}");
+                assert_eq!((&found["total"], &found["pages"]), (&json!(ids.len()), &json!(pages)), "{query}");
             }
         }
     }
@@ -161,17 +170,21 @@ async fn every_choice_is_what_a_filter_of_a_vec_is() {
             assistants.push(created["id"].as_str().unwrap().to_owned());
         }
         let demo = [true, false].into_iter().zip(0..);
-        let mut plain: Vec<Plain> = demo
-            .map(|(closed, n)| Plain { id: id('a', kind::CONVERSATION, n), assistant: assistants[0].clone(), closed })
-            .collect();
+        let opened = |id: String, assistant: usize| Plain {
+            id,
+            assistant: assistants[assistant].clone(),
+            closed: false,
+            contact: None,
+        };
+        let mut plain: Vec<Plain> =
+            demo.map(|(closed, n)| Plain { closed, ..opened(id('a', kind::CONVERSATION, n), 0) }).collect();
         for (number, step) in (1..).zip(&steps) {
             let (now, by) = (Timestamp::from_unix_millis(NOW), Uuid::from_u128(number << 64));
             match step {
                 Step::Open(assistant) => {
                     let row = NewRow { of: (), id: by, origin: None, now };
-                    let opened = table.insert(row, |id| conversation(id, &assistants[*assistant])).await.unwrap();
-                    let (id, assistant) = (opened.id.to_string(), assistants[*assistant].clone());
-                    plain.push(Plain { id, assistant, closed: false });
+                    let row = table.insert(row, |id| conversation(id, &assistants[*assistant])).await.unwrap();
+                    plain.push(opened(row.id.to_string(), *assistant));
                 }
                 Step::Close(place) => {
                     #[expect(
@@ -200,12 +213,6 @@ fn conversation(id: ConversationId, assistant: &str) -> Conversation {
     let now = Timestamp::from_unix_millis(NOW);
     let stored = json!({"id": id, "assistant_id": assistant, "created_at": now, "updated_at": now});
     serde_json::from_value(stored).unwrap()
-}
-
-fn tenant() -> Tenant {
-    #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
-    let tenant = Tenant::operator(OrgId(crate::records::ACME_ORG.parse().unwrap()));
-    tenant
 }
 
 /// The items of the set `name` of those `members` of a list, as they are after all of them were put in.
@@ -294,111 +301,83 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     assert_eq!(found.map(bare).filter(|item| item.len() > 2).collect::<Vec<_>>(), wanted);
 }
 
-#[tokio::test]
-async fn pages_are_found_across_blocks_and_sections() {
-    // Two sections of 32 blocks, and a part of a third.
-    const COUNT: u64 = 70_000;
-    let stack = stack().await;
-    let assistants = [id('a', kind::ASSISTANT, 1), id('a', kind::ASSISTANT, 2)];
+/// The rows of a long list: two sections of 32 blocks, and a part of a third.
+const COUNT: usize = 70_000;
+
+fn long_list(assistants: &[String], contact: &str) -> Vec<Plain> {
     let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
     // The second one's are few and far between, with a gap of more than a section; of the first one's last section none is closed.
-    let second = |place: u64| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
-    let closed = |place: u64| place.wrapping_mul(2_246_822_519) % 3 == 1 && place < 65_536;
-    // Few are with this contact, and no set is kept of them and of others together.
-    let contact = id('a', kind::CONTACT, 1);
-    let with_contact = |place: u64| place % 997 == 5;
-    let assistant = |place: u64| &assistants[usize::from(second(place))];
-    let plain: Vec<_> = (0..COUNT)
-        .map(|place| Plain {
-            id: with_ordinal(seed, place).to_string(),
-            assistant: assistant(place).clone(),
-            closed: closed(place),
-        })
-        .collect();
+    let second = |place: usize| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
+    let row = |place: usize| Plain {
+        id: with_ordinal(seed, place as u64).to_string(),
+        assistant: assistants[usize::from(second(place))].clone(),
+        closed: place.wrapping_mul(2_246_822_519) % 3 == 1 && place < 65_536,
+        contact: (place % 997 == 5).then(|| contact.to_owned()),
+    };
+    (0..COUNT).map(row).collect()
+}
 
+/// The pages of `places` to be looked at: around where blocks and sections end, the first ones and the last. Their sizes, numbers, and rows.
+fn pages_at_edges(places: &[usize]) -> Vec<(usize, usize, &[usize])> {
+    let at = |(edge, size): (usize, usize)| {
+        let number = places.partition_point(|place| *place < edge).saturating_sub(size / 2) / size + 1;
+        let first = ((number - 1) * size).min(places.len());
+        (size, number, &places[first..places.len().min(first + size)])
+    };
+    let edges = [0, 1024, 2048, 9_999, 32_768, 50_000, 65_536, COUNT];
+    edges.into_iter().flat_map(|edge| [(edge, 7), (edge, 100)]).map(at).collect()
+}
+
+#[tokio::test]
+async fn pages_are_found_across_blocks_and_sections() {
+    let (stack, contact) = (stack().await, id('a', kind::CONTACT, 1));
+    let assistants = [id('a', kind::ASSISTANT, 1), id('a', kind::ASSISTANT, 2)];
+    let plain = long_list(&assistants, &contact);
+    let with_contact = choices(&assistants).map(|choice| Choice { contact: Some(&contact), ..choice });
+    let choices: Vec<_> = choices(&assistants).chain(with_contact).collect();
     let (tenant, list_name) = (tenant(), Conversation::list(()));
     let mut head = list_head(&tenant, &list_name).attributes();
     head.insert("next_ordinal".into(), AttributeValue::N(COUNT.to_string()));
-    let mut items: Vec<Item> = [
-        vec![head],
-        set_of("CONVERSATION#status=closed", closed, COUNT),
-        set_of("CONVERSATION#status=open", |place| !closed(place), COUNT),
-        set_of(
-            &format!("CONVERSATION#status=open&assistant_id={}", assistants[0]),
-            |place| !closed(place) && !second(place),
-            COUNT,
-        ),
-        set_of(
-            &format!("CONVERSATION#status=open&assistant_id={}", assistants[1]),
-            |place| !closed(place) && second(place),
-            COUNT,
-        ),
-        set_of(&format!("CONVERSATION#contact_id={contact}"), with_contact, COUNT),
-        set_of(&format!("CONVERSATION#assistant_id={}", assistants[0]), |place| !second(place), COUNT),
-        set_of(&format!("CONVERSATION#assistant_id={}", assistants[1]), second, COUNT),
-        set_of(
-            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[0]),
-            |place| closed(place) && !second(place),
-            COUNT,
-        ),
-        set_of(
-            &format!("CONVERSATION#status=closed&assistant_id={}", assistants[1]),
-            |place| closed(place) && second(place),
-            COUNT,
-        ),
-    ]
-    .concat();
-
-    // The pages to be looked at: around where blocks and sections end, the first ones and the last.
-    let mut cases: Vec<(String, usize, usize, Vec<&Plain>)> = Vec::new();
-    for (chosen, of_contact) in [None, Some(&assistants[0]), Some(&assistants[1])]
-        .into_iter()
-        .flat_map(|chosen| [(chosen, false), (chosen, true)])
-    {
-        for status in [None, Some(false), Some(true)] {
-            let rows: Vec<&Plain> = plain
-                .iter()
-                .filter(|one| chosen.is_none_or(|chosen| one.assistant == *chosen))
-                .filter(|one| status.is_none_or(|closed| one.closed == closed))
-                .filter(|one| !of_contact || with_contact(ordinal(one.id.parse().unwrap())))
-                .collect();
-            let mut query: String = chosen.map(|chosen| format!("&assistant_id={chosen}")).unwrap_or_default();
-            query += status.map(|closed| if closed { "&status=closed" } else { "&status=open" }).unwrap_or_default();
-            if of_contact {
-                query += &format!("&contact_id={contact}");
-            }
-            let edges = [0, 1024, 2048, 9_999, 32_768, 50_000, 65_536, COUNT];
-            for edge in edges {
-                let rank = rows.partition_point(|one| ordinal(one.id.parse().unwrap()) < edge);
-                for size in [7, 100] {
-                    let page = rank.saturating_sub(size / 2) / size + 1;
-                    let wanted: Vec<_> = rows.iter().skip((page - 1) * size).take(size).copied().collect();
-                    cases.push((format!("{query}&page={page}&size={size}"), rows.len(), page, wanted));
-                }
-            }
-        }
+    let mut items = vec![head];
+    // Few are with this contact: no set is kept of them and of others together.
+    let is_kept = |choice: &&Choice<'_>| {
+        let others = choice.closed.is_some() || choice.assistant.is_some();
+        others != choice.contact.is_some()
+    };
+    for choice in choices.iter().filter(is_kept) {
+        let name = format!("CONVERSATION#{}", choice.filter().trim_start_matches('&'));
+        items.extend(set_of(&name, |place| choice.takes(&plain[usize::try_from(place).unwrap()]), COUNT as u64));
     }
-    let mut present: Vec<u64> =
-        cases.iter().flat_map(|(.., rows)| rows).map(|one| ordinal(one.id.parse().unwrap())).collect();
-    present.sort_unstable();
-    present.dedup();
-    for place in present {
-        let mut row = conversation(ConversationId(with_ordinal(seed, place)), assistant(place));
-        row.contact_id = with_contact(place).then(|| ContactId(contact.parse().unwrap()));
-        if closed(place) {
+    let chosen: Vec<(&Choice<'_>, Vec<usize>)> = choices
+        .iter()
+        .map(|choice| (choice, (0..COUNT).filter(|place| choice.takes(&plain[*place])).collect()))
+        .collect();
+    // Rows that nothing asks for need not be there.
+    let present = chosen.iter().flat_map(|(_, places)| pages_at_edges(places)).flat_map(|(.., rows)| rows);
+    for place in present.collect::<BTreeSet<_>>() {
+        let Plain { id, assistant, closed, contact } = &plain[*place];
+        let mut row = conversation(ConversationId(id.parse().unwrap()), assistant);
+        row.contact_id = contact.as_ref().map(|contact| ContactId(contact.parse().unwrap()));
+        if *closed {
             row.close(row.created_at).unwrap();
         }
-        let key: Key = list_row(&tenant, &list_name, place);
-        items.push(to_item(&key, &row).unwrap());
+        items.push(to_item(&list_row(&tenant, &list_name, *place as u64), &row).unwrap());
     }
     put_items(&stack, items).await;
 
-    for (query, total, page, wanted) in cases {
-        let answer = list(&stack, &query).await;
-        let found = data(&answer);
-        let rows = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
-        assert_eq!(rows.collect::<Vec<_>>(), wanted.iter().map(|one| &one.id).collect::<Vec<_>>(), "{query}");
-        assert_eq!((&found["total"], &found["page"]), (&json!(total), &json!(page)), "{query}");
-        assert!(answer.cost.depth <= 3, "{query} {:?}", answer.cost);
+    for (choice, places) in &chosen {
+        for (size, number, rows) in pages_at_edges(places) {
+            let query = format!("{}&page={number}&size={size}", choice.filter());
+            let answer = list(&stack, &query).await;
+            let found = data(&answer);
+            let ids = found["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap());
+            assert_eq!(
+                ids.collect::<Vec<_>>(),
+                rows.iter().map(|place| &plain[*place].id).collect::<Vec<_>>(),
+                "{query}"
+            );
+            assert_eq!((&found["total"], &found["page"]), (&json!(places.len()), &json!(number)), "{query}");
+            assert!(answer.cost.depth <= 3, "{query} {:?}", answer.cost);
+        }
     }
 }

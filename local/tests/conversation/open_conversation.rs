@@ -1,11 +1,11 @@
 //! `POST /api/v1/conversation`: begins a conversation of an assistant.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, member, post, stack};
-use crate::records::{
+use crate::support::fixture::{ACME, call, data, id, json, kind, member, post, stack};
+use crate::support::records::{
     FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, stored, wrong,
 };
 

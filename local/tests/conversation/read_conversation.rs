@@ -1,35 +1,20 @@
 //! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
 
-use serde_json::{Value, json};
-use shared::records::conversation;
+use serde_json::json;
 use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType};
 use shared::values::id::{ConversationId, MessageId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
-use crate::records::DEMO_TIME;
-
-/// A message of the demo set's closed conversation.
-pub fn message(number: u32, sender: &str, text: &str) -> Value {
-    json!({
-        "id": id('a', kind::MESSAGE, number),
-        "conversation_id": id('a', kind::CONVERSATION, 0),
-        "sender_type": sender,
-        "message_type": "text",
-        "text": text,
-        "char_count": text.chars().count(),
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-    })
-}
+use crate::support::demo_set::{self, message};
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
 
 #[tokio::test]
 async fn a_conversation_is_read_with_what_was_said() {
     let answer =
         stack().await.answer(&call("GET", "/api/v1/conversation/01900000-0000-7000-8000-a00f00000000", ACME)).await;
     let said = [message(0, "bot", "Hello, how can we help?"), message(1, "user", "Until when are you open?")];
-    let mut wanted = super::list_conversations::demo(0);
+    let mut wanted = demo_set::conversation(0);
     wanted["transcript"] = json!({
         "items": said,
         "total": 2,
@@ -55,7 +40,9 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_their_order() {
             NewMessage { sender_type: SenderType::User, message_type: MessageType::Text, text: texts[number].clone() };
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
         let said =
-            conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now).await.unwrap();
+            shared::records::conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now)
+                .await
+                .unwrap();
         assert!(matches!(said, Changed::Done(_)));
     }
     for size in [1, 7, 50, 100] {

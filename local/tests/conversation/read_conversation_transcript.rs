@@ -1,7 +1,7 @@
 //! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of what was said.
 
-use super::read_conversation::message;
-use crate::records::list_begins_with;
+use crate::support::demo_set::message;
+use crate::support::records::list_begins_with;
 
 #[tokio::test]
 async fn what_was_said_first_stands_first() {

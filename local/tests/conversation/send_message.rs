@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::{BoxFuture, join_all};
 use local::Stack;
 use local::faults::Fault;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
@@ -15,10 +15,10 @@ use shared::records::widget::{Widget, WidgetType};
 use shared::values::id::{AssistantId, ConversationId, WidgetId};
 use uuid::Uuid;
 
-use crate::campaigns::{Sender, event, within_the_rate};
-use crate::fixture::{ACME, acme, call, data, id, json, kind, post, stack};
-use crate::records::{TEST_TIME, changes, conflict, detail, issue, items, not_found, nothing, wrong};
-use crate::sending::{World, events, id_of, is_signed_with};
+use crate::support::fixture::{ACME, acme, call, data, id, json, kind, post, stack};
+use crate::support::records::{TEST_TIME, changes, conflict, detail, issue, items, not_found, nothing, wrong};
+use crate::support::sender::{Sender, event, within_the_rate};
+use crate::support::sending::{Setup, events, id_of, is_signed_with};
 
 /// Widgets of the demo set. The web chat has no connector.
 const CHAT: u32 = 1;
@@ -34,7 +34,7 @@ async fn send(stack: &Stack, widget: u32, body: &Value) -> Answer {
 
 /// An organisation without a contact, whose widget sends messages to its connector.
 async fn sender() -> Sender {
-    Sender::of(World::start().await, WidgetType::Sms, true, 0).await
+    Sender::of(Setup::start().await, WidgetType::Sms, true, 0).await
 }
 
 fn path(sender: &Sender) -> String {
@@ -43,7 +43,7 @@ fn path(sender: &Sender) -> String {
 
 /// Sends a message; what is answered.
 async fn message(sender: &Sender, to: &str, text: &str) -> Value {
-    sender.world.post(&sender.org, &path(sender), json!({"to": to, "message": text})).await
+    sender.setup.post(&sender.org, &path(sender), json!({"to": to, "message": text})).await
 }
 
 /// What was said in a conversation.
@@ -52,25 +52,25 @@ async fn said(sender: &Sender, conversation: &Value) -> Vec<String> {
 }
 
 async fn delete(sender: &Sender, path: &str) {
-    data(&sender.world.ask(&sender.org, "DELETE", path, &Value::Null).await);
+    data(&sender.setup.ask(&sender.org, "DELETE", path, &Value::Null).await);
 }
 
 /// The deliveries to the connector.
 async fn outbox(sender: &Sender) -> Vec<Delivery> {
-    sender.world.outbox(&sender.org, &json!({"id": sender.widget.id})).await
+    sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await
 }
 
 #[tokio::test]
 async fn the_connector_gets_the_message_signed_and_the_number_its_contact() {
     let sender = sender().await;
-    let (world, org) = (&sender.world, &sender.org);
-    let answer = world.ask(org, "POST", &path(&sender), &json!({"to": TO, "message": "Grüß Gott"})).await;
+    let (setup, org) = (&sender.setup, &sender.org);
+    let answer = setup.ask(org, "POST", &path(&sender), &json!({"to": TO, "message": "Grüß Gott"})).await;
     let sent = data(&answer);
     let wanted = json!({"message": "Data created successfully", "meta": {}, "data": sent});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
-    world.settle().await;
+    setup.settle().await;
 
-    let contact = world.get(org, &format!("/api/v1/contact/{}", sent["contact_id"].as_str().unwrap())).await;
+    let contact = setup.get(org, &format!("/api/v1/contact/{}", sent["contact_id"].as_str().unwrap())).await;
     assert_eq!((&contact["phone_number"], &contact["first_name"]), (&json!("+491512345678"), &Value::Null));
     let conversations = sender.conversations().await;
     assert_eq!(conversations.len(), 1);
@@ -111,17 +111,17 @@ async fn the_connector_gets_the_message_signed_and_the_number_its_contact() {
     });
     assert_eq!(event(&received[0]), wanted);
     assert_eq!(outbox(&sender).await[0].state, DeliveryState::Delivered);
-    assert_eq!(world.due().len(), 0);
+    assert_eq!(setup.due().len(), 0);
 }
 
 #[tokio::test]
 async fn each_attempt_brings_the_same_event() {
     let sender = sender().await;
-    sender.world.receiver.behave("/connector", Behaviour::Recovering { failures: 2, then: 200 });
+    sender.setup.receiver.behave("/connector", Behaviour::Recovering { failures: 2, then: 200 });
     message(&sender, TO, "Hello").await;
-    sender.world.settle().await;
+    sender.setup.settle().await;
     message(&sender, "+4915111111111", "Hello, you").await;
-    sender.world.minutes(8).await;
+    sender.setup.minutes(8).await;
     let received = sender.received();
     assert!(events(&received).values().sum::<usize>() == 4 && events(&received).len() == 2, "{:?}", events(&received));
     for request in &received {
@@ -135,18 +135,18 @@ async fn each_attempt_brings_the_same_event() {
 #[tokio::test]
 async fn it_goes_to_the_number_that_was_asked_for_whatever_becomes_of_its_contact() {
     let sender = sender().await;
-    let (world, org) = (&sender.world, &sender.org);
-    world.receiver.behave("/connector", Behaviour::Recovering { failures: 1, then: 200 });
+    let (setup, org) = (&sender.setup, &sender.org);
+    setup.receiver.behave("/connector", Behaviour::Recovering { failures: 1, then: 200 });
     let sent = message(&sender, TO, "Your code is 1234").await;
-    world.settle().await;
+    setup.settle().await;
     let path = format!("/api/v1/contact/{}", sent["contact_id"].as_str().unwrap());
     let new_fields = json!({
         "first_name": "Another", "last_name": "Name", "email": "other@example.com", "phone_number": "+4915199999999",
         "attributes": {"changed": true},
     });
-    world.pass(1);
-    let changed = data(&world.ask(org, "PUT", &path, &new_fields).await);
-    world.minutes(2).await;
+    setup.pass(1);
+    let changed = data(&setup.ask(org, "PUT", &path, &new_fields).await);
+    setup.minutes(2).await;
 
     let [first, second] = &sender.received()[..] else { panic!("not two attempts") };
     let (first, mut second) = (event(first), event(second));
@@ -171,7 +171,7 @@ fn merged(mut object: Value, members: &Value) -> Value {
 #[tokio::test]
 async fn it_continues_the_open_conversation_of_the_contact_and_the_widget() {
     let sender = sender().await;
-    let (world, org) = (&sender.world, &sender.org);
+    let (setup, org) = (&sender.setup, &sender.org);
     let first = message(&sender, TO, "One").await;
     let second = message(&sender, "49 151 2345678", "Two").await;
     for name in ["conversation_id", "contact_id"] {
@@ -183,21 +183,21 @@ async fn it_continues_the_open_conversation_of_the_contact_and_the_widget() {
     assert_eq!(said(&sender, &first["conversation_id"]).await, ["One", "Two"]);
     // A campaign continues it as well.
     let campaign = json!({"contact_ids": [first["contact_id"]], "message": "Three"});
-    world.post(org, &format!("/api/v1/messaging/{}/contacts", sender.widget.id), campaign).await;
-    world.minutes(1).await;
+    setup.post(org, &format!("/api/v1/messaging/{}/contacts", sender.widget.id), campaign).await;
+    setup.minutes(1).await;
     message(&sender, TO, "Four").await;
     assert_eq!(said(&sender, &first["conversation_id"]).await, ["One", "Two", "Three", "Four"]);
     assert_eq!(sender.conversations().await.len(), 1);
     // A newer one is closed, which the stream has not told yet.
     let newer = json!({"assistant_id": sender.assistant["id"], "widget_id": sender.widget.id, "contact_id": first["contact_id"]});
-    let newer = world.post(org, "/api/v1/conversation", newer).await;
-    world.close(org, &newer).await;
+    let newer = setup.post(org, "/api/v1/conversation", newer).await;
+    setup.close(org, &newer).await;
     assert_eq!(message(&sender, TO, "Five").await["conversation_id"], first["conversation_id"]);
 
     let other = json!({"widget_type": "whatsapp", "assistant_id": sender.assistant["id"], "connector_url": sender.widget.connector_url});
-    let other = world.post(org, "/api/v1/widget", other).await;
+    let other = setup.post(org, "/api/v1/widget", other).await;
     let body = json!({"to": TO, "message": "Here too"});
-    let elsewhere = world.post(org, &format!("/api/v1/messaging/{}", id_of(&other)), body).await;
+    let elsewhere = setup.post(org, &format!("/api/v1/messaging/{}", id_of(&other)), body).await;
     assert_eq!(elsewhere["contact_id"], first["contact_id"]);
     assert_ne!(elsewhere["conversation_id"], first["conversation_id"]);
 }
@@ -206,7 +206,7 @@ async fn it_continues_the_open_conversation_of_the_contact_and_the_widget() {
 async fn after_a_closed_or_a_full_conversation_a_new_one_begins() {
     let sender = sender().await;
     let first = message(&sender, TO, "One").await;
-    sender.world.close(&sender.org, &json!({"id": first["conversation_id"]})).await;
+    sender.setup.close(&sender.org, &json!({"id": first["conversation_id"]})).await;
     let second = message(&sender, TO, "Two").await;
     let id = ConversationId(second["conversation_id"].as_str().unwrap().parse().unwrap());
     let fill = |conversation: &mut Conversation| conversation.chat_count = MAX_MESSAGES;
@@ -215,7 +215,7 @@ async fn after_a_closed_or_a_full_conversation_a_new_one_begins() {
     let all = [first, second, third];
     let distinct: BTreeSet<_> = all.iter().map(|sent| sent["conversation_id"].to_string()).collect();
     assert_eq!((distinct.len(), all.iter().all(|sent| sent["contact_id"] == all[0]["contact_id"])), (3, true));
-    sender.world.settle().await;
+    sender.setup.settle().await;
     assert_eq!(events(&sender.received()).len(), 3);
 }
 
@@ -231,7 +231,7 @@ async fn of_messages_to_an_unknown_number_at_the_same_time_each_is_sent_to_one_c
     said.sort();
     assert_eq!(said, texts);
     assert_eq!(sender.list("/api/v1/contact").await.len(), 1);
-    sender.world.minutes(2).await;
+    sender.setup.minutes(2).await;
     assert_eq!(events(&sender.received()).len(), 6);
 }
 
@@ -247,7 +247,7 @@ async fn what_is_gone_before_it_is_sent_is_told_by_its_delivery() {
         ("the conversation is gone", |sender, sent| {
             Box::pin(async move {
                 let conversation = json!({"id": sent["conversation_id"]});
-                sender.world.close(&sender.org, &conversation).await;
+                sender.setup.close(&sender.org, &conversation).await;
                 delete(sender, &format!("/api/v1/conversation/{}", id_of(&conversation))).await;
             })
         }),
@@ -268,22 +268,22 @@ async fn what_is_gone_before_it_is_sent_is_told_by_its_delivery() {
     for tried in [false, true] {
         for (reason, take) in cases {
             let sender = sender().await;
-            sender.world.receiver.behave("/connector", Behaviour::Answer(503));
+            sender.setup.receiver.behave("/connector", Behaviour::Answer(503));
             let sent = message(&sender, TO, "Hello").await;
             if tried {
-                sender.world.settle().await;
+                sender.setup.settle().await;
             }
             let known = sender.received().len();
             take(&sender, &sent).await;
             if reason == "the widget is gone" {
-                sender.world.stack.stream.drain_for("send-delivery").await.unwrap();
+                sender.setup.stack.stream.drain_for("send-delivery").await.unwrap();
                 if !tried {
                     let [delivery] = &outbox(&sender).await[..] else { panic!("it is gone too") };
                     let wanted = (DeliveryState::Dead, Some(reason));
                     assert_eq!((delivery.state, delivery.error.as_deref()), wanted);
                 }
             }
-            sender.world.minutes(8).await;
+            sender.setup.minutes(8).await;
             let left = outbox(&sender).await;
             let told: Vec<_> = left.iter().map(|delivery| (delivery.state, delivery.error.as_deref())).collect();
             // A widget takes its deliveries with it.
@@ -362,19 +362,19 @@ async fn the_number_and_the_message_are_required_and_checked_and_all_is_told_at_
 #[tokio::test]
 async fn a_repeat_gets_the_first_answer_although_the_widget_would_refuse_it_now() {
     let sender = sender().await;
-    let (world, org) = (&sender.world, &sender.org);
+    let (setup, org) = (&sender.setup, &sender.org);
     let request = post(&path(&sender), &org.key, json!({"to": TO, "message": "Hello"}).to_string());
     let headers = [("idempotency-key".to_owned(), "once".to_owned())].into();
     let request = Call { headers, ..request };
     // It dies after all was written, before its answer is kept.
-    world.faults.plan(|action, _| if action == "TransactWriteItems" { Fault::LoseAnswer } else { Fault::None });
-    assert!(world.faults.kill(world.stack.answer(&request)).await);
-    world.faults.end();
+    setup.faults.plan(|action, _| if action == "TransactWriteItems" { Fault::LoseAnswer } else { Fault::None });
+    assert!(setup.faults.kill(setup.stack.answer(&request)).await);
+    setup.faults.end();
     let [conversation] = &sender.conversations().await[..] else { panic!("it was not written") };
     let disconnect = |widget: &mut Widget| widget.connector_url = None;
     org.table.change(sender.widget.id, Uuid::max(), disconnect).await.unwrap();
-    world.pass(30);
-    let repeated = data(&world.stack.answer(&request).await);
+    setup.pass(30);
+    let repeated = data(&setup.stack.answer(&request).await);
     let [delivery] = &outbox(&sender).await[..] else { panic!("another delivery, or none") };
     let wanted = json!({
         "conversation_id": conversation["id"],
@@ -390,13 +390,13 @@ async fn the_rate_of_the_widget_is_kept_and_no_request_waits_for_it() {
     const COUNT: usize = 35;
     const RATE: usize = 10;
     let sender = sender().await;
-    let (world, start) = (&sender.world, sender.world.clock.now());
+    let (setup, start) = (&sender.setup, sender.setup.clock.now());
     for number in 0..COUNT {
         message(&sender, &format!("+4915100000{number:03}"), "Hello").await;
     }
-    assert_eq!(world.clock.now(), start);
-    world.settle().await;
-    world.minutes(2).await;
+    assert_eq!(setup.clock.now(), start);
+    setup.settle().await;
+    setup.minutes(2).await;
     let received = sender.received();
     assert_eq!((events(&received).len(), received.len()), (COUNT, COUNT));
     let seconds = received.iter().map(|request| request.headers["webhook-timestamp"].parse::<i64>().unwrap());

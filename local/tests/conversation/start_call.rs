@@ -7,16 +7,16 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::campaigns::{Sender, event};
-use crate::fixture::{ACME, id, kind, post, stack};
-use crate::records::{TEST_TIME, changes, conflict, detail, items, nothing, wrong};
-use crate::sending::{World, events, is_signed_with};
+use crate::support::fixture::{ACME, id, kind, post, stack};
+use crate::support::records::{TEST_TIME, changes, conflict, detail, items, nothing, wrong};
+use crate::support::sender::{Sender, event};
+use crate::support::sending::{Setup, events, is_signed_with};
 
 const TO: &str = "+49 151 2345678";
 
 /// An organisation without a contact, whose widget makes calls by its connector.
 async fn caller() -> Sender {
-    Sender::of(World::start().await, WidgetType::TelnyxCall, true, 0).await
+    Sender::of(Setup::start().await, WidgetType::TelnyxCall, true, 0).await
 }
 
 fn path(caller: &Sender) -> String {
@@ -26,18 +26,18 @@ fn path(caller: &Sender) -> String {
 /// Calls with these variables, as they are written; what is answered.
 async fn start(caller: &Sender, variables: &str) -> Value {
     let body = format!(r#"{{"to":"{TO}","prompt_dynamic_variables":{variables}}}"#);
-    let answer = caller.world.stack.answer(&post(&path(caller), &caller.org.key, body)).await;
-    crate::fixture::data(&answer)
+    let answer = caller.setup.stack.answer(&post(&path(caller), &caller.org.key, body)).await;
+    crate::support::fixture::data(&answer)
 }
 
 #[tokio::test]
 async fn the_connector_gets_the_variables_as_they_were_written_on_every_attempt() {
     let caller = caller().await;
-    caller.world.receiver.behave("/connector", Behaviour::Recovering { failures: 2, then: 200 });
+    caller.setup.receiver.behave("/connector", Behaviour::Recovering { failures: 2, then: 200 });
     let variables = r#"{ "name" : "Zoë", "": [1e0, null], "a": 1, "a": 2 }"#;
     let made = start(&caller, variables).await;
-    caller.world.settle().await;
-    caller.world.minutes(8).await;
+    caller.setup.settle().await;
+    caller.setup.minutes(8).await;
     let received = caller.received();
     assert_eq!((received.len(), events(&received).len()), (3, 1));
     assert!(received.iter().all(|request| request.body == received[0].body));
@@ -65,7 +65,7 @@ async fn the_connector_gets_the_variables_as_they_were_written_on_every_attempt(
 #[tokio::test]
 async fn nothing_else_tells_the_variables() {
     let caller = caller().await;
-    let (world, org) = (&caller.world, &caller.org);
+    let (setup, org) = (&caller.setup, &caller.org);
     let made = start(&caller, r#"{"pin":"unlikely-to-be-anywhere"}"#).await;
     let conversation = made["conversation_id"].as_str().unwrap();
     let mut answers = Vec::new();
@@ -76,11 +76,11 @@ async fn nothing_else_tells_the_variables() {
         format!("/api/v1/conversation/by-contact/{}", made["contact_id"].as_str().unwrap()),
         format!("/api/v1/contact/{}", made["contact_id"].as_str().unwrap()),
     ] {
-        answers.push(world.get(org, &path).await);
+        answers.push(setup.get(org, &path).await);
     }
-    answers.push(world.close(org, &json!({"id": conversation})).await);
-    world.settle().await;
-    answers.extend(world.receiver.received("/webhook").iter().map(event));
+    answers.push(setup.close(org, &json!({"id": conversation})).await);
+    setup.settle().await;
+    answers.extend(setup.receiver.received("/webhook").iter().map(event));
     assert_eq!(answers.len(), 7);
     assert!(answers.iter().all(|answer| !answer.to_string().contains("unlikely")), "{answers:?}");
     // It is closed, and the call is made nevertheless: it was asked for before.
@@ -96,7 +96,7 @@ async fn each_call_begins_a_conversation_with_the_one_contact_of_the_number() {
     let distinct = |name: &str| all.iter().map(|made| made[name].to_string()).collect::<BTreeSet<_>>().len();
     assert_eq!(["contact_id", "conversation_id", "event_id"].map(distinct), [1, 6, 6]);
     assert!(caller.conversations().await.iter().all(|one| one["chat_count"] == 0 && one["status"] == "open"));
-    caller.world.minutes(2).await;
+    caller.setup.minutes(2).await;
     let received = caller.received();
     assert_eq!(events(&received).len(), 6);
     assert!(received.iter().all(|request| event(request)["data"]["prompt_dynamic_variables"] == json!({})));
@@ -107,7 +107,7 @@ async fn the_largest_variables_arrive() {
     const MOST: usize = 32 * 1024;
     let caller = caller().await;
     start(&caller, &format!(r#"{{"x":"{}"}}"#, "x".repeat(MOST - r#"{"x":""}"#.len()))).await;
-    caller.world.settle().await;
+    caller.setup.settle().await;
     assert!(caller.received()[0].body.len() > MOST);
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixture::{ACME, data, post, stack};
-use crate::records::{ACME_ORG, TEST_TIME, fresh};
+use crate::support::fixture::{ACME, data, post, stack};
+use crate::support::records::{ACME_ORG, TEST_TIME, fresh};
 
 #[tokio::test]
 async fn it_begins_empty_whatever_status_the_body_names() {

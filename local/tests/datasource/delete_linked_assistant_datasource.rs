@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixture::{ACME, call, id, kind, stack};
-use crate::records::{NOBODYS, changes, deletes_with, detail, hole, items, key, not_found, nothing, row};
+use crate::support::fixture::{ACME, call, id, kind, stack};
+use crate::support::records::{NOBODYS, changes, deletes_with, detail, hole, items, key, not_found, nothing, row};
 
 #[tokio::test]
 async fn only_the_link_goes() {

@@ -2,12 +2,14 @@
 
 use local::Stack;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use serde_json::{Value, json};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, LIST_DATASOURCE_FILES};
 
-use crate::fixture::{ACME, call, data, everything, failure, send, settings, stack, stack_of_today, valid_call};
-use crate::records::{ACME_ORG, TEST_TIME};
+use crate::support::fixture::{
+    ACME, call, data, everything, failure, send, settings, stack, stack_of_today, valid_call,
+};
+use crate::support::records::{ACME_ORG, TEST_TIME};
 
 const LARGEST: usize = 1_048_576;
 

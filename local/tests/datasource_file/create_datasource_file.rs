@@ -1,14 +1,16 @@
 //! `POST /api/v1/datasource/{datasource_id}/file`: a new file, and the request that uploads its bytes.
 
 use local::Stack;
-use local::gateway::Call;
+use local::http::Call;
 use serde_json::{Value, json};
 use shared::routes::CREATE_DATASOURCE_FILE;
 use shared::values::time::Clock;
 
-use crate::canary::Log;
-use crate::fixture::{ACME, GLOBEX, data, everything, failure, send, settings, stack, stack_of_today, valid_call};
-use crate::records::{ACME_ORG, FRESH, TEST_TIME};
+use crate::support::fixture::{
+    ACME, GLOBEX, data, everything, failure, send, settings, stack, stack_of_today, valid_call,
+};
+use crate::support::log::Log;
+use crate::support::records::{ACME_ORG, FRESH, TEST_TIME};
 
 const BYTES: &[u8] = b"Twelve bytes";
 
@@ -31,7 +33,7 @@ async fn upload(upload: &Value, bytes: &[u8]) -> u16 {
 
 async fn read(stack: &Stack, file: &Value) -> Value {
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
-    data(&stack.answer(&crate::fixture::call("GET", &path, ACME)).await)
+    data(&stack.answer(&crate::support::fixture::call("GET", &path, ACME)).await)
 }
 
 #[tokio::test]

@@ -2,16 +2,16 @@
 
 use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
-use local::gateway::Call;
+use local::http::Call;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
 use uuid::Uuid;
 
-use crate::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
-use crate::records::{ACME_ORG, DEMO_TIME, deletes};
-use crate::sweep::cases;
+use crate::support::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
+use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
+use crate::support::sweep::cases;
 
 /// Seconds after which a file gets no bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;

@@ -6,7 +6,7 @@ use serde_json::json;
 use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, READ_DATASOURCE_FILE};
 
-use crate::fixture::{ACME, acme, call, data, failure, send, settings, stack_of_today, tenant, valid_call};
+use crate::support::fixture::{ACME, acme, call, data, failure, send, settings, stack_of_today, tenant, valid_call};
 
 #[tokio::test]
 async fn a_download_address_is_for_one_object_and_expires() {

@@ -4,43 +4,22 @@ use serde_json::{Value, json};
 use shared::records::delivery::SentBy;
 use shared::values::time::Timestamp;
 
-use super::redeliver;
-use crate::fixture::{ACME, NOW, call, data, id, kind, stack};
-use crate::records::{DEMO_TIME, TEST_TIME, list_begins_with};
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, NOW, call, data, id, kind, stack};
+use crate::support::records::{TEST_TIME, list_begins_with};
 
 const PATH: &str = "/api/v1/outbound_webhook/01900000-0000-7000-8000-a00b00000001/logs";
 
-/// The demo set's one delivery, which was given up.
-pub fn demo() -> Value {
-    let conversation = id('a', kind::CONVERSATION, 0);
-    json!({
-        "id": conversation,
-        "event_id": conversation,
-        "event": "conversation.closed",
-        "state": "dead",
-        "attempts": 0,
-        "status": null,
-        "milliseconds": null,
-        "error": "the demo set sends nothing",
-        "next_attempt_at": null,
-        "log": [],
-        "conversation_id": conversation,
-        "campaign_contact_id": null,
-        "created_at": DEMO_TIME,
-        "updated_at": DEMO_TIME,
-    })
-}
-
 #[tokio::test]
 async fn what_was_given_up_says_why() {
-    list_begins_with(PATH, demo()).await;
+    list_begins_with(PATH, demo_set::delivery()).await;
 }
 
 #[tokio::test]
 async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
     let stack = stack().await;
     let at = "2026-02-01T11:59:00.000Z";
-    let mut wanted = demo();
+    let mut wanted = demo_set::delivery();
     wanted["updated_at"] = TEST_TIME.into();
     let now = Timestamp::from_unix_millis(NOW);
     let attempts = [
@@ -51,7 +30,8 @@ async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
         (410, "dead", Value::Null),
     ];
     for (number, (status, state, next)) in (1..).zip(attempts) {
-        redeliver::make(&stack, |was| was.decide(redeliver::attempted(status, SentBy::Stream), now)).await;
+        let attempted = demo_set::attempted(status, SentBy::Stream);
+        demo_set::replace_delivery(&stack, |was| was.decide(attempted, now)).await;
         for (name, value) in [
             ("state", json!(state)),
             ("attempts", json!(number)),

@@ -1,16 +1,16 @@
 //! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery once more, from the beginning of the schedule.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery::{self, Attempt, Delivery, DeliveryOutcome, SentBy};
-use shared::values::id::{DeliveryId, EndpointId};
+use shared::records::delivery::{self, Delivery, DeliveryOutcome, SentBy};
+use shared::values::id::EndpointId;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use super::list_deliveries;
-use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
-use crate::records::{NOBODYS, TEST_TIME, changes, conflict, detail, items, not_found, nothing, row};
+use crate::support::demo_set::{self, attempted, replace_delivery, stored_delivery};
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, json, kind, post, stack};
+use crate::support::records::{NOBODYS, TEST_TIME, changes, conflict, detail, items, not_found, nothing, row};
 
 async fn redeliver_one(stack: &Stack, webhook: &str, delivery: &str) -> Answer {
     let path = format!("/api/v1/outbound_webhook/{webhook}/logs/{delivery}/redeliver");
@@ -22,33 +22,12 @@ async fn redeliver(stack: &Stack) -> Answer {
     redeliver_one(stack, &id('a', kind::WEBHOOK, 1), &id('a', kind::CONVERSATION, 0)).await
 }
 
-/// The demo set's one delivery.
-async fn stored(stack: &Stack) -> Delivery {
-    let (webhook, delivery) = (id('a', kind::WEBHOOK, 1), id('a', kind::CONVERSATION, 0));
-    let key = (EndpointId(webhook.parse().unwrap()), DeliveryId(delivery.parse().unwrap()));
-    acme(stack).get(key).await.unwrap()
-}
-
-/// Replaces it.
-pub async fn make(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> Delivery {
-    let was = stored(stack).await;
-    let is = change(was.clone());
-    let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
-    acme(stack).replace((webhook, was.id), &was, is).await.unwrap().unwrap()
-}
-
-pub fn attempted(status: u64, retried_by: SentBy) -> DeliveryOutcome {
-    let at = Timestamp::from_unix_millis(NOW - 60_000);
-    let attempt = Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) };
-    DeliveryOutcome::Attempted { attempt, retry_after: None, retried_by, jitter: 0.0 }
-}
-
 #[tokio::test]
 async fn what_was_given_up_is_ready_once_more() {
     let stack = stack().await;
     let before = items(&stack).await;
     let answer = redeliver(&stack).await;
-    let mut delivery = list_deliveries::demo();
+    let mut delivery = demo_set::delivery();
     (delivery["state"], delivery["updated_at"]) = ("ready".into(), TEST_TIME.into());
     let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": delivery});
     assert_eq!((answer.status, json(&answer)), (200, wanted));
@@ -75,10 +54,10 @@ async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
     for (state, outcomes) in states {
         let stack = stack().await;
         let decide = |was| outcomes.into_iter().fold(was, |was: Delivery, outcome| was.decide(outcome, earlier));
-        let was = make(&stack, decide).await;
+        let was = replace_delivery(&stack, decide).await;
         assert_eq!(was.state.as_str(), state);
         let answered = data(&redeliver(&stack).await);
-        let is = stored(&stack).await;
+        let is = stored_delivery(&stack).await;
         assert_eq!(answered, serde_json::to_value(&is).unwrap());
         assert_eq!((is.tries, is.sent_by, is.due_at.is_some()), (0, SentBy::Stream, true), "{state}");
         let mut wanted = serde_json::to_value(&was).unwrap();
@@ -95,14 +74,14 @@ async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
     let now = Timestamp::from_unix_millis(NOW);
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
     let ask = async || {
-        let delivery = stored(&stack).await.id;
+        let delivery = stored_delivery(&stack).await.id;
         delivery::redeliver(&acme(&stack), webhook, delivery, Uuid::from_u128(1), now).await.unwrap()
     };
     assert_eq!(ask().await.state.as_str(), "ready");
-    let sent = make(&stack, |was| was.decide(attempted(204, SentBy::Stream), now)).await;
+    let sent = replace_delivery(&stack, |was| was.decide(attempted(204, SentBy::Stream), now)).await;
     // As it comes again where its first answer was lost.
     assert_eq!(ask().await, sent);
-    assert_eq!(stored(&stack).await, sent);
+    assert_eq!(stored_delivery(&stack).await, sent);
 }
 
 #[tokio::test]

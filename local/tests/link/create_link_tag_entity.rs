@@ -2,11 +2,11 @@
 
 use futures_util::future::join_all;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, nothing, wrong};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::support::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, nothing, wrong};
 
 async fn link(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/link_tag_entity", ACME, body.to_string())).await

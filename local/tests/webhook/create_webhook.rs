@@ -3,14 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::routes;
 
-use crate::addresses::{reaching, refused};
-use crate::fixture::{ACME, call, data, json, path, post, stack, valid_body};
-use crate::records::{TEST_TIME, changes, detail, inserted, issue, items, nothing, wrong};
+use crate::support::addresses::{reaching, refused};
+use crate::support::fixture::{ACME, call, data, json, path, post, stack, valid_body};
+use crate::support::records::{TEST_TIME, changes, detail, inserted, issue, items, nothing, wrong};
 
 const PATH: &str = "/api/v1/outbound_webhook";
 const ENDPOINT: &str = "https://93.184.215.14/hooks";

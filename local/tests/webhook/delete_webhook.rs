@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::records::{detail, not_found};
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{detail, not_found};
 
 #[tokio::test]
 async fn it_leaves_the_list_and_its_place_is_not_given_again() {

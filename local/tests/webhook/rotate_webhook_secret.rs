@@ -7,9 +7,9 @@ use shared::values::id::WebhookId;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use super::read_webhook;
-use crate::fixture::{ACME, acme, data, id, json, kind, post, stack, stack_with_clock};
-use crate::records::TEST_TIME;
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, acme, data, id, json, kind, post, stack, stack_with_clock};
+use crate::support::records::TEST_TIME;
 
 const HOUR: i64 = 3_600_000;
 const DEMO_SECRET: &str = "whsec_ZGVtby1hY21lLXNlY3JldC0wMDAwMDAwMDAwMDAwMDA=";
@@ -38,7 +38,7 @@ async fn signing(stack: &Stack, now: Timestamp) -> Vec<String> {
 async fn the_new_secret_is_answered_with_the_webhook() {
     let stack = stack().await;
     let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 1)), ACME, "")).await;
-    let mut wanted = read_webhook::demo(1);
+    let mut wanted = demo_set::webhook(1);
     wanted["updated_at"] = TEST_TIME.into();
     wanted["secret"] = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".into();
     let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": wanted});

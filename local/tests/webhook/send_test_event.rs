@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::records::{FRESH, Items, TEST_TIME, changes, conflict, detail, head, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::support::records::{FRESH, Items, TEST_TIME, changes, conflict, detail, head, items, key, nothing, row};
 
 fn path(id: &str) -> String {
     format!("/api/v1/outbound_webhook/{id}/test")
@@ -63,7 +63,7 @@ async fn a_delivery_is_answered_and_stored() {
         "pk": marker_key.0,
         "sk": marker_key.1,
         "id": first()["id"],
-        "ttl": crate::fixture::NOW / 1000 + five_weeks,
+        "ttl": crate::support::fixture::NOW / 1000 + five_weeks,
     });
     let mut new = head(&list, 2);
     new.extend(Items::from([(delivery_key, delivery), (marker_key, marker)]));

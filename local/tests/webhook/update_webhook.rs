@@ -1,7 +1,7 @@
 //! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
 
 use local::Stack;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::records::delivery;
@@ -11,10 +11,10 @@ use shared::values::id::{EndpointId, WebhookId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use super::read_webhook;
-use crate::addresses::{reaching, refused};
-use crate::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
-use crate::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, nothing, row, wrong};
+use crate::support::addresses::{reaching, refused};
+use crate::support::demo_set;
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, json, kind, stack};
+use crate::support::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, nothing, row, wrong};
 
 const ELSEWHERE: &str = "https://93.184.215.14/elsewhere";
 
@@ -29,7 +29,7 @@ async fn what_is_said_is_answered_and_stored_and_the_secrets_stay() {
     let stack = stack().await;
     let before = items(&stack).await;
     let body = json!({"id": NOBODYS, "secret": "mine", "endpoint": ELSEWHERE, "name": "Renamed", "enabled": false});
-    let mut wanted = read_webhook::demo(1);
+    let mut wanted = demo_set::webhook(1);
     for name in ["endpoint", "name", "enabled"] {
         wanted[name] = body[name].clone();
     }
@@ -69,7 +69,7 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
 #[tokio::test]
 async fn enabling_it_and_another_address_close_the_circuit() {
     let now = Timestamp::from_unix_millis(NOW);
-    let same = read_webhook::demo(1)["endpoint"].clone();
+    let same = demo_set::webhook(1)["endpoint"].clone();
     for (body, closes) in [
         (json!({"enabled": true}), true),
         (json!({"endpoint": ELSEWHERE}), true),

@@ -1,13 +1,13 @@
 //! `POST /api/v1/widget`: makes a widget.
 
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 
-use crate::addresses::{reaching, refused};
-use crate::fixture::{ACME, call, data, failure, id, json, kind, post, stack};
-use crate::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, nothing, wrong};
+use crate::support::addresses::{reaching, refused};
+use crate::support::fixture::{ACME, call, data, failure, id, json, kind, post, stack};
+use crate::support::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, nothing, wrong};
 
 async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/widget", ACME, body.to_string())).await
@@ -83,7 +83,7 @@ async fn its_connector_is_as_good_as_a_webhook_s_address() {
         assert_eq!(detail(&create(&stack, &body).await), wrong("connector_url", kind, msg), "{address}");
         let update = call("PUT", &format!("/api/v1/widget/{demo}"), ACME);
         let body = json!({"name": "Renamed", "connector_url": address}).to_string().into();
-        let answer = stack.answer(&local::gateway::Call { body, ..update }).await;
+        let answer = stack.answer(&local::http::Call { body, ..update }).await;
         assert_eq!(detail(&answer), wrong("connector_url", kind, msg), "{address}");
     }
     assert_eq!(changes(&stack, &before).await, nothing());

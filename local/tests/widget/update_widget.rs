@@ -6,7 +6,7 @@ use shared::records::delivery::EndpointHealth;
 use shared::values::id::EndpointId;
 use shared::values::time::Timestamp;
 
-use crate::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
+use crate::support::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
 
 const CONNECTOR: &str = "https://93.184.215.14/connector";
 
@@ -23,7 +23,7 @@ async fn another_address_of_the_connector_closes_the_circuit() {
         let (table, widget) = (acme(&stack), EndpointId(id('a', kind::WIDGET, 1).parse().unwrap()));
         let update = async |body: &serde_json::Value| {
             let put = call("PUT", &format!("/api/v1/widget/{widget}"), ACME);
-            data(&stack.answer(&local::gateway::Call { body: body.to_string().into(), ..put }).await)
+            data(&stack.answer(&local::http::Call { body: body.to_string().into(), ..put }).await)
         };
         update(&json!({"connector_url": CONNECTOR})).await;
         let healthy = EndpointHealth { connector: true, deferred_at: Some(now), ..EndpointHealth::healthy(widget) };

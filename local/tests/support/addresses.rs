@@ -10,7 +10,7 @@ use local::{Settings, Stack};
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
 
-use crate::fixture::settings;
+use crate::support::fixture::settings;
 
 /// Knows three names.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use local::database::TABLE_NAME;
 use local::faults::Faults;
-use local::gateway::{Answer, Call};
+use local::http::{Answer, Call};
 use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -22,11 +22,11 @@ use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
 use standardwebhooks::Webhook;
 
-use crate::fixture::{NOW, PATIENT, call, data, empty};
-use crate::openapi::documented_event;
+use crate::support::documented::documented_event;
+use crate::support::fixture::{NOW, PATIENT, call, data, empty};
 
 /// The service with nothing in it, and a receiver that answers 200 until it is told otherwise.
-pub struct World {
+pub struct Setup {
     pub stack: Stack,
     pub receiver: Receiver,
     pub clock: Clock,
@@ -41,7 +41,7 @@ pub struct Org {
     pub table: Table,
 }
 
-impl Drop for World {
+impl Drop for Setup {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.receiver.all().iter().for_each(documented_event);
@@ -53,7 +53,7 @@ pub fn loopback(attempt: Duration) -> Network {
     Network::new(Reach::Loopback, Arc::new(SystemLookup), attempt)
 }
 
-impl World {
+impl Setup {
     pub async fn start() -> Self {
         Self::with(|settings| settings).await
     }

@@ -2,15 +2,14 @@
 //!
 //! The variable `SWEEP` chooses: `all` takes all cases, as CI does, and a seed takes the tenth that a failed test has printed.
 
-use std::collections::BTreeSet;
-
 use fastrand::Rng;
 
-use crate::sending::World;
+use crate::support::sending::Setup;
 
 /// The cases that a sweep takes.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+pub enum Part {
+    /// All of them.
     All,
     /// A random tenth, by this seed.
     Tenth(u64),
@@ -27,7 +26,8 @@ impl Part {
         }
     }
 
-    fn of<T>(self, all: Vec<T>) -> Vec<T> {
+    /// Those of `all` that it takes.
+    pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         let Self::Tenth(seed) = self else { return all };
         let chosen = Rng::with_seed(seed).choose_multiple(0..all.len(), all.len().div_ceil(10));
         all.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, one)| one).collect()
@@ -50,15 +50,15 @@ pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     taken
 }
 
-/// Has a process crash at every write that `work` makes, before the write has taken effect and after: each time in a world of its own, at which
+/// Has a process crash at every write that `work` makes, before the write has taken effect and after: each time in a setup of its own, at which
 /// `look` looks then. At first nothing crashes: this tells how many writes there are.
 pub async fn crashes_everywhere<W>(
     prepare: impl AsyncFn() -> W,
-    of: impl Fn(&W) -> &World,
+    of: impl Fn(&W) -> &Setup,
     work: impl AsyncFn(&W),
     look: impl AsyncFn(&W, String),
 ) {
-    // Boxed, as are the futures below: whoever sweeps would otherwise carry the memory of a world.
+    // Boxed, as are the futures below: whoever sweeps would otherwise carry the memory of a setup.
     let undisturbed = Box::pin(prepare()).await;
     let faults = &of(&undisturbed).faults;
     faults.watch();
@@ -77,15 +77,4 @@ pub async fn crashes_everywhere<W>(
         assert!(died, "nothing crashed after {after} of {writes} writes");
         Box::pin(look(&prepared, format!("after {after} of {writes} writes"))).await;
     }
-}
-
-#[test]
-fn a_seed_takes_the_same_tenth_each_time_and_all_seeds_take_everything() {
-    let all: Vec<usize> = (0..95).collect();
-    assert_eq!(Part::All.of(all.clone()), all);
-    let of = |seed| Part::Tenth(seed).of(all.clone());
-    assert_eq!((of(7).len(), of(7)), (10, of(7)));
-    let together: BTreeSet<usize> = (0..200).flat_map(of).collect();
-    assert_eq!(together.into_iter().collect::<Vec<_>>(), all);
-    assert_eq!(Part::Tenth(7).of(vec!["the only one"]), ["the only one"]);
 }

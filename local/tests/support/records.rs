@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::gateway::Answer;
+use local::http::Answer;
 use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
 use shared::table::item::from_item;
 use shared::values::id::{with_flag, with_ordinal};
 
-use crate::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
+use crate::support::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
 
 /// Acme's organisation.
 pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";

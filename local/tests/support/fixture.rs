@@ -9,30 +9,33 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME, snapshot};
 use local::functions::{CONSUMERS, describe};
-use local::gateway::{Answer, Call, Look};
+use local::gateway::Look;
+use local::http::{Answer, Call};
 use local::payment_provider::signature;
 use local::roles::Permit;
 use local::{Settings, Stack};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
+use shared::records::conversation::Conversation;
 use shared::request::event::EventContext;
 use shared::request::route::{Access, Route};
 use shared::runtime::stream::StreamEvent;
 use shared::table::Table;
-use shared::table::item::Item;
-use shared::table::keys::LIST_HEAD;
+use shared::table::item::{Item, number};
+use shared::table::keys::{LIST_HEAD, list_head};
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::{BATCH_WRITE_LIMIT, Store};
+use shared::table::stored::Listed as _;
 use shared::values::id::{ContactId, Ids, OrgId, SPREAD, with_ordinal};
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::exercises::{Exercise, exercise};
-use crate::openapi::documented;
-use crate::permissions::permit;
+use crate::support::documented::documented;
+use crate::support::permits::permit;
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
@@ -222,6 +225,24 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
     for batch in requests.chunks(BATCH_WRITE_LIMIT) {
         stack.client.batch_write_item().request_items(TABLE_NAME, batch.to_vec()).send().await.unwrap();
     }
+}
+
+/// Has the list of conversations go on at this ordinal.
+pub async fn go_on_at(stack: &Stack, ordinal: u64) {
+    let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
+    let have = acme(stack).appended::<Conversation>(()).await.unwrap();
+    head.extend([("next_ordinal".into(), number(ordinal)), ("spread_from".into(), number(have))]);
+    put_items(stack, [head]).await;
+}
+
+/// Makes a row unreadable.
+pub async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
+    let text = |text: String| AttributeValue::S(text);
+    let update = stack.client.update_item().table_name(TABLE_NAME);
+    let update = update.key("pk", text(format!("ORG#01900000-0000-7000-8000-a00000000001#LIST#{list}#ROWS")));
+    let update = update.key("sk", text(format!("{ordinal:010}"))).update_expression("SET #name = :broken");
+    let update = update.expression_attribute_names("#name", attribute);
+    update.expression_attribute_values(":broken", AttributeValue::L(Vec::new())).send().await.unwrap();
 }
 
 /// Leaves in every list what a process leaves that died `minutes` ago, after it had reserved an ordinal and before it wrote the row.
@@ -437,7 +458,7 @@ pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> 
     items
 }
 
-/// What the SDK makes of a value that the database holds.
+/// What the SDK makes of a value that the database holds. By way of JSON the tests that compare tables would take half as long again.
 fn value_of(value: dynoxide::AttributeValue) -> AttributeValue {
     use dynoxide::AttributeValue as Held;
     match value {

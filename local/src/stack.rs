@@ -1,0 +1,474 @@
+//! The stack: everything that one process serves, started together and stopped together.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::SharedHttpClient;
+use dynoxide::Database;
+use embedded_dynamodb::Embedded;
+use embedded_dynamodb::partitions::Partitions;
+use shared::network::address::Reach;
+use shared::network::{Network, SystemLookup};
+use shared::request::authentication::KeyCache;
+use shared::request::config::{Config, TABLE_ATTEMPT};
+use shared::request::context::Service;
+use shared::request::limit::Limiter;
+use shared::runtime::http_client;
+use shared::table::keys::Key;
+use shared::table::retry::PATIENCE;
+use shared::table::store::Store;
+use shared::values::id::Ids;
+use shared::values::limits::Limits;
+use shared::values::time::Clock;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::api::Api;
+use crate::bucket::Folder;
+use crate::console::Console;
+use crate::database::Data;
+use crate::demo::Demo;
+use crate::destination::Destination;
+use crate::faults::Faults;
+use crate::gateway::Gateway;
+use crate::http::{Answer, Call};
+use crate::inbox::Inbox;
+use crate::journal::Journal;
+use crate::payment_provider::ProviderStandIn;
+use crate::roles::{Permit, Roles};
+use crate::schedule::Schedules;
+use crate::stream::Stream;
+use crate::template::Template;
+use crate::{Trouble, bucket, calls, console, database, gateway, schedule};
+
+/// The settings of the stack.
+#[derive(Debug)]
+pub struct Settings {
+    /// The template.
+    pub template: PathBuf,
+    /// The demo set; `None` leaves the table empty.
+    pub demo: Option<PathBuf>,
+    /// Where the database is kept, and the objects of the buckets beside it.
+    pub data: Data,
+    /// Whether changes are written to the table's stream.
+    pub stream: bool,
+    /// Where the gateway listens.
+    pub gateway: SocketAddr,
+    /// Where DynamoDB listens.
+    pub dynamodb: SocketAddr,
+    /// Where S3 listens.
+    pub s3: SocketAddr,
+    /// Where the payment provider's stand-in listens.
+    pub payment_provider: SocketAddr,
+    /// Where the event of each request is written to.
+    pub record: Option<PathBuf>,
+    /// Whether somebody watches: a line about each request is printed, and its calls are recorded for the console.
+    pub log: bool,
+    /// The time.
+    pub clock: Clock,
+    /// Fresh ids of records.
+    pub ids: Ids,
+    /// The faults between the SDK and the database.
+    pub faults: Faults,
+    /// The time limit of an attempt to call the database.
+    pub attempt: Duration,
+    /// How long a request tries again what others do at the same moment.
+    pub patience: Duration,
+    /// The rate limit of a widget, per second.
+    pub sends_per_second: u32,
+    /// The limits of a key that has none of its own.
+    pub key_limits: Limits,
+    /// The web origin whose pages may read the answers.
+    pub cors_allow_origin: Option<String>,
+    /// Where events may be sent.
+    pub network: Network,
+    /// Whether each function is a process of its own, which knows nothing of what others remember.
+    pub processes: bool,
+    /// The most batches of the stream that a function works on at the same time; none where the template decides.
+    pub lanes: Option<usize>,
+    /// How far the clocks of these processes are apart at most, in milliseconds.
+    pub clocks_apart: i64,
+    /// What looks at every request with its answer.
+    pub look: Option<gateway::Look>,
+    /// What decides in the place of the functions' roles.
+    pub permit: Option<Permit>,
+    /// The count of what the functions take of each partition of the table.
+    pub partitions: Partitions,
+}
+
+impl Settings {
+    /// The service as the checkout at `root` has it, in memory, on free ports.
+    pub fn of(root: &Path) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            template: root.join("template.yaml"),
+            demo: Some(root.join("local/demo.yaml")),
+            data: Data::Memory,
+            stream: true,
+            gateway: any,
+            dynamodb: any,
+            s3: any,
+            payment_provider: any,
+            record: None,
+            log: false,
+            clock: Clock::System,
+            ids: Ids::Random,
+            faults: Faults::default(),
+            attempt: TABLE_ATTEMPT,
+            patience: PATIENCE,
+            sends_per_second: 10,
+            // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
+            key_limits: Limits::new(10_000, 1_000_000),
+            cors_allow_origin: None,
+            // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
+            network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
+            processes: false,
+            lanes: None,
+            clocks_apart: 0,
+            look: None,
+            permit: None,
+            partitions: Partitions::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The template, as far as these settings follow it.
+    fn template(&self) -> Result<Template, Trouble> {
+        let mut template = template_at(&self.template)?;
+        if !self.stream {
+            template.without_stream();
+        }
+        if let Some(most) = self.lanes {
+            template.limit_lanes(most);
+        }
+        Ok(template)
+    }
+
+    /// What the SDK's requests to `database` go through.
+    fn http_client(&self, database: &Embedded, roles: &Roles) -> SharedHttpClient {
+        let connector = self.faults.connector(roles.connector(database.connector()));
+        http_client::client(if self.log { calls::connector(connector) } else { connector })
+    }
+
+    /// What the functions are told of the stack.
+    fn config(&self, urls: &Urls, demo: Option<&Demo>) -> Config {
+        Config {
+            table_name: database::TABLE_NAME.to_owned(),
+            files_bucket: bucket::BUCKET_NAME.to_owned(),
+            failed_records_bucket: bucket::FAILED_RECORDS_NAME.to_owned(),
+            payment_api_base: urls.payment_provider.clone(),
+            sends_per_second: self.sends_per_second,
+            key_limits: self.key_limits,
+            cors_allow_origin: self.cors_allow_origin.clone(),
+            api_base_url: Some(urls.gateway.clone()),
+            ssl_cert_file: None,
+            table_attempt: self.attempt,
+            demo_key: demo.and_then(Demo::full_key).map(str::to_owned),
+        }
+    }
+
+    /// The service as the functions get it, whose calls meet the faults and the roles.
+    fn service(&self, config: Config, urls: &Urls, database: &Embedded, roles: &Roles) -> Service {
+        let client = database::client(&urls.dynamodb, self.http_client(database, roles), self.attempt);
+        let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
+        Service {
+            store: Store::new(client, config.table_name.clone()).with_patience(self.patience),
+            bucket: bucket::client(&urls.s3, to_bucket.clone()),
+            failed_records: bucket::failed_records(&urls.s3, to_bucket),
+            config,
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            keys: KeyCache::default(),
+            limiter: Limiter::default(),
+            network: self.network.clone(),
+        }
+    }
+
+    /// The gateway of `template`, in front of `service`.
+    fn gateway(
+        &self,
+        template: &Template,
+        service: Service,
+        roles: Roles,
+        journal: &Arc<Journal>,
+    ) -> Result<Gateway, Trouble> {
+        // It has its own source of ids, so that its ids do not change those of the records.
+        let ids = if matches!(self.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
+        let gateway = Gateway::new(template, service, ids, Arc::clone(journal), self.record.clone(), self.log)?;
+        let gateway = gateway.with_roles(roles).looked_at_by(self.look);
+        Ok(if self.processes { gateway.with_processes(self.clocks_apart) } else { gateway })
+    }
+}
+
+/// What the stack listens with.
+struct Listeners {
+    gateway: TcpListener,
+    dynamodb: TcpListener,
+    s3: TcpListener,
+    payment_provider: TcpListener,
+}
+
+/// Where each of them is reached.
+struct Urls {
+    gateway: String,
+    dynamodb: String,
+    s3: String,
+    payment_provider: String,
+}
+
+impl Listeners {
+    async fn bind(settings: &Settings) -> Result<Self, Trouble> {
+        Ok(Self {
+            gateway: listen(settings.gateway, "--port").await?,
+            dynamodb: listen(settings.dynamodb, "--dynamodb-port").await?,
+            s3: listen(settings.s3, "--s3-port").await?,
+            payment_provider: listen(settings.payment_provider, "--payment-port").await?,
+        })
+    }
+
+    fn urls(&self) -> Result<Urls, Trouble> {
+        Ok(Urls {
+            gateway: address(&self.gateway)?,
+            dynamodb: address(&self.dynamodb)?,
+            s3: address(&self.s3)?,
+            payment_provider: address(&self.payment_provider)?,
+        })
+    }
+}
+
+/// The running service.
+pub struct Stack {
+    /// Where the API answers, without `/api/v1`.
+    pub url: String,
+    /// Where DynamoDB answers.
+    pub dynamodb_url: String,
+    /// Where S3 answers.
+    pub s3_url: String,
+    /// The objects of the buckets.
+    pub objects: Folder,
+    /// The gateway, for calls without a socket.
+    pub gateway: Arc<Gateway>,
+    /// The table's stream, and the functions on it.
+    pub stream: Arc<Stream>,
+    /// The functions that have a schedule.
+    pub schedules: Arc<Schedules>,
+    /// The database itself.
+    pub database: Database,
+    /// The same as functions reach it: their calls are counted by partition.
+    pub embedded: Embedded,
+    /// The SDK, without faults.
+    pub client: Client,
+    /// The API, with the keys of the demo set.
+    pub api: Api,
+    /// The requests that were answered.
+    pub journal: Arc<Journal>,
+    /// What the demo set's events can be sent to.
+    pub inbox: Arc<Inbox>,
+    /// The stand-in for the payment provider.
+    pub payment_provider: ProviderStandIn,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Stack {
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// [`Trouble`] names the cause: a port in use, an unreadable file, a broken template.
+    pub async fn start(settings: Settings) -> Result<Self, Trouble> {
+        let template = settings.template()?;
+        let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
+        let listeners = Listeners::bind(&settings).await?;
+        let urls = listeners.urls()?;
+        let database = database::open(&settings.data, &template)?;
+        let objects = Folder::beside(&settings.data)?;
+        let (stop, payment_provider) = (watch::Sender::new(false), ProviderStandIn::new(settings.clock.clone()));
+        let tasks = vec![
+            database::serve(listeners.dynamodb, database.clone(), stopped(&stop)),
+            bucket::serve(listeners.s3, &objects, stopped(&stop))?,
+            payment_provider.serve(listeners.payment_provider),
+        ];
+        let config = settings.config(&urls, demo.as_ref());
+        let connector = http_client::client(embedded_dynamodb::connector(&database));
+        let client = database::client(&urls.dynamodb, connector, Duration::from_secs(30));
+        let store = Store::new(client.clone(), config.table_name.clone());
+        let journal = Arc::new(Journal::default());
+        let organisations = demo.iter().flat_map(|demo| &demo.organisations).map(|organisation| organisation.org_id);
+        let inbox = Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal));
+        if let Some(demo) = &demo {
+            // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
+            Box::pin(demo.load(&template, &store, &urls.s3, config.clone())).await?;
+        }
+        let embedded = Embedded::new(&database, &settings.partitions);
+        let roles = Roles::of(&template, settings.permit)?;
+        let service = settings.service(config, &urls, &embedded, &roles);
+        let gateway = Arc::new(settings.gateway(&template, service, roles, &journal)?);
+        // What Lambda itself sends knows neither the faults nor the roles of the functions.
+        let failed_records = bucket::failed_records(&urls.s3, bucket::connector());
+        let destination = Destination::new(failed_records, settings.clock.clone());
+        let function = |name: &str| gateway.event_function(name);
+        let mut stack = Self {
+            stream: Arc::new(Stream::new(&database, &template, Some(&destination), function)?),
+            schedules: Arc::new(Schedules::new(&template, function)?),
+            api: Api::new(Arc::clone(&gateway), demo.map_or_else(Vec::new, |demo| demo.with_keys())),
+            url: urls.gateway,
+            dynamodb_url: urls.dynamodb,
+            s3_url: urls.s3,
+            objects,
+            gateway,
+            database,
+            embedded,
+            client,
+            journal,
+            inbox: Arc::new(inbox),
+            payment_provider,
+            stop,
+            tasks,
+        };
+        stack.serve(listeners.gateway, stack.console(store, settings.clock));
+        Ok(stack)
+    }
+
+    /// The console of all that runs here.
+    fn console(&self, store: Store, clock: Clock) -> Console {
+        Console {
+            url: self.url.clone(),
+            api: self.api.clone(),
+            journal: Arc::clone(&self.journal),
+            inbox: Arc::clone(&self.inbox),
+            store,
+            client: self.client.clone(),
+            payment_provider: self.payment_provider.clone(),
+            clock,
+            schedules: Arc::clone(&self.schedules),
+            skips: console::Skips::default(),
+        }
+    }
+
+    /// Serves the API, and beside it the inbox and `console`.
+    fn serve(&mut self, listener: TcpListener, console: Console) {
+        let beside = Arc::clone(&self.inbox).router().merge(console.router());
+        let serving = Arc::clone(&self.gateway).serve(listener, beside, stopped(&self.stop));
+        self.tasks.push(tokio::spawn(async move {
+            if let Err(trouble) = serving.await {
+                eprintln!("{trouble}");
+            }
+        }));
+    }
+
+    /// Answers `call` as the gateway would, without a socket.
+    pub async fn answer(&self, call: &Call) -> Answer {
+        self.gateway.answer(call).await
+    }
+
+    /// Passes all changes to the functions on the stream.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read.
+    pub async fn settle(&self) -> Result<(), Trouble> {
+        self.stream.drain().await
+    }
+
+    /// Removes the items of `chosen` keys whose TTL has passed, as DynamoDB does at any time after.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the database.
+    pub fn expire(&self, chosen: impl FnMut(&Key) -> bool) -> Result<usize, Trouble> {
+        self.stream.expire(&self.database, self.gateway.service.clock.now(), chosen)
+    }
+
+    /// Invokes `function` as its schedule would.
+    ///
+    /// # Errors
+    /// [`Trouble`] where there is no such function, or the error of the function.
+    pub async fn tick(&self, function: &str) -> Result<(), Trouble> {
+        let ticked = schedule::tick(&self.gateway.event_function(function)?).await;
+        ticked.map_err(|failed| Trouble(format!("{function}: {failed}")))
+    }
+
+    /// Invokes all functions with a schedule once, at the same time.
+    ///
+    /// # Errors
+    /// [`Trouble`] names one that failed.
+    pub async fn minute(&self) -> Result<(), Trouble> {
+        self.schedules.minute().await
+    }
+
+    /// Runs the functions on the stream in the background, until the returned guard is dropped. Nothing happens because time passes.
+    #[must_use]
+    pub fn following(&self) -> Background {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.stream).run(std::future::pending()));
+        Background(tasks)
+    }
+
+    /// Runs the functions on the stream and on schedules in the background, until the returned guard is dropped.
+    #[must_use]
+    pub fn background(&self) -> Background {
+        let Background(mut tasks) = self.following();
+        tasks.spawn(Arc::clone(&self.schedules).run(std::future::pending()));
+        Background(tasks)
+    }
+
+    /// Stops listening, waits a moment for running work, and ends.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        for task in self.tasks {
+            let abort = task.abort_handle();
+            if tokio::time::timeout(Duration::from_secs(1), task).await.is_err() {
+                abort.abort();
+            }
+        }
+    }
+}
+
+/// The background tasks. They end when it is dropped.
+pub struct Background(JoinSet<()>);
+
+impl Background {
+    /// Stops running work, and ends.
+    pub async fn stop(mut self) {
+        self.0.shutdown().await;
+    }
+}
+
+/// Resolves when `stop` says so, or is dropped.
+fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
+    let mut stop = stop.subscribe();
+    async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+}
+
+/// The template at `path`, which a process reads once: that takes longer than all the rest of a start.
+fn template_at(path: &Path) -> Result<Template, Trouble> {
+    static READ: Mutex<BTreeMap<PathBuf, Template>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(template) = read.get(path) {
+        return Ok(template.clone());
+    }
+    let template = Template::read(path)?;
+    read.insert(path.to_owned(), template.clone());
+    Ok(template)
+}
+
+/// `option` is the command-line option that chooses the port.
+async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Trouble> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            Trouble(format!("{address} is taken by another program; {option} chooses another port"))
+        }
+        _ => Trouble(format!("cannot listen on {address}: {error}")),
+    })
+}
+
+fn address(listener: &TcpListener) -> Result<String, Trouble> {
+    let address = listener.local_addr().map_err(|error| Trouble(error.to_string()))?;
+    Ok(format!("http://{address}"))
+}

@@ -1,0 +1,85 @@
+//! What the document of the API says: every answer that a test gets, and every event that is delivered, is compared with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use jsonschema::Validator;
+use local::http::{Answer, Call};
+use local::openapi::document;
+use local::receiver::Received;
+use serde_json::{Value, json};
+use shared::routes;
+
+use crate::support::fixture::root;
+use crate::support::generated::generating;
+
+/// The document.
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&root()));
+
+/// The components, without members that they do not name: a client may get more than it knows, but no test may.
+static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
+    let mut components = DOCUMENT["components"].clone();
+    close(&mut components["schemas"]);
+    components
+});
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            // A member that is called `properties` is none.
+            if members.get("type") == Some(&json!("object")) && members.contains_key("properties") {
+                members.insert("additionalProperties".into(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// Compares `value` with the schema that the document has at `pointer`.
+pub fn compare(pointer: &str, value: &Value, what: &str) {
+    static VALIDATORS: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{what}: the document has no {pointer}"));
+    let make = || {
+        let mut schema = schema.clone();
+        schema["components"] = COMPONENTS.clone();
+        Arc::new(jsonschema::options().should_validate_formats(true).build(&schema).unwrap())
+    };
+    let validator = Arc::clone(VALIDATORS.lock().unwrap().entry(pointer.to_owned()).or_insert_with(make));
+    let wrong: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "{what}: not as documented: {wrong:?}\n{value}");
+}
+
+/// `text` as a part of a JSON pointer.
+pub fn escaped(text: &str) -> String {
+    text.replace('~', "~0").replace('/', "~1")
+}
+
+/// An answer is one of those that the document has for its request.
+pub fn documented(call: &Call, answer: &Answer) {
+    // What is recorded anew may be an answer that the document does not have yet.
+    let Some(route) = routes::find(&call.method, &call.path).filter(|_| !generating()) else { return };
+    if !routes::ALL.contains(&route) && !routes::SIGNED.contains(&route) {
+        return;
+    }
+    let (path, method, status) = (escaped(route.path), route.method.to_lowercase(), answer.status);
+    let mut pointer = format!("/paths/{path}/{method}/responses/{status}");
+    if let Some(component) = DOCUMENT.pointer(&pointer).and_then(|response| response["$ref"].as_str()) {
+        component[1..].clone_into(&mut pointer);
+    }
+    // What a caller has stored may be deeper, or have larger numbers, than this program can hold.
+    let Ok(body) = serde_json::from_str(&answer.body) else { return };
+    compare(&format!("{pointer}/content/application~1json/schema"), &body, &format!("{} {status}", route.name));
+}
+
+/// An event is one of those that the document has.
+pub fn documented_event(received: &Received) {
+    let body: Value = serde_json::from_slice(&received.body).unwrap();
+    let name = body["event"].as_str().unwrap();
+    compare(&format!("/webhooks/{name}/post/requestBody/content/application~1json/schema"), &body, name);
+    for parameter in DOCUMENT["webhooks"][name]["post"]["parameters"].as_array().unwrap() {
+        assert!(received.headers.contains_key(parameter["name"].as_str().unwrap()), "{name} without {parameter}");
+    }
+}

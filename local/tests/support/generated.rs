@@ -1,0 +1,70 @@
+//! Files that are generated, or compared with what is generated: `cargo generate` writes them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use crate::support::fixture::root;
+
+/// Compares a file with what it should be. Where `cargo generate` runs the tests, writes it.
+pub fn generated(path: &str, wanted: &str) {
+    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+    if is != wanted && generating() {
+        write(path, wanted);
+    } else {
+        assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
+    }
+}
+
+/// Writes a file, and tells `cargo generate` of it.
+pub fn write(path: &str, text: &str) {
+    let file = root().join(path);
+    // Renamed, so that no test that reads it meanwhile sees half of it.
+    let whole = file.with_extension("new");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&whole, text).unwrap();
+    std::fs::rename(&whole, &file).unwrap();
+    let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
+    writeln!(list.unwrap(), "{path}").unwrap();
+}
+
+/// The same for the part of a file between two lines.
+pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
+    let (before, _, after) = around(&read(path), marks);
+    generated(path, &format!("{before}\n{wanted}{after}"));
+}
+
+/// What stands before, between and after two lines; the lines themselves count as before and after.
+pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
+    let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
+    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
+    (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
+}
+
+/// Whether `cargo generate` runs the tests.
+pub fn generating() -> bool {
+    list_of_written().is_some()
+}
+
+/// The file in which `cargo generate` wants to find what was written.
+#[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
+fn list_of_written() -> Option<OsString> {
+    std::env::var_os("GENERATE")
+}
+
+fn difference(is: &str, wanted: &str) -> String {
+    let (is, wanted): (Vec<_>, Vec<_>) = (is.lines().collect(), wanted.lines().collect());
+    let line = (0..is.len().max(wanted.len())).find(|line| is.get(*line) != wanted.get(*line)).unwrap_or_default();
+    format!("line {}\n  is:     {:?}\n  should: {:?}", line + 1, is.get(line), wanted.get(line))
+}
+
+pub fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The names of what is in `folder`.
+pub fn names_in(folder: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
