@@ -1,6 +1,5 @@
 //! Campaigns being sent: every contact gets its conversation and its message once, at the rate of the widget, and its outcome is told.
 
-use shared::records::conversation;
 use shared::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

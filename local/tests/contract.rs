@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Command;
 
 use local::functions::{Described, describe};
-use local::plain::{PlainOperation, own_file};
 use local::template::{Template, TemplateRoute, camel_case, document};
 use shared::reactions;
 use shared::request::route::Route;

@@ -21,6 +21,7 @@ const WRITERS: &[&str] = &[
     "openapi::",
     "operations::",
     "permissions::",
+    "states::",
     "stored::",
     "template::",
 ];

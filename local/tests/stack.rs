@@ -44,6 +44,7 @@ mod redrive;
 mod replay;
 mod reservations;
 mod rooms;
+mod states;
 mod storage;
 mod stored;
 mod stream;

@@ -4,6 +4,7 @@
 //! is a change that needs a migration.
 
 use shared::payments::retired_webhook;
+use shared::records::campaign::rate_limit::{self, Limited, RateLimitSlot};
 use shared::records::delivery::{self, EndpointHealth};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,6 +67,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("Link", "", reads::<Link>),
         ("Message", "#MESSAGE#", reads::<Message>),
         ("PaymentCustomer", "#PAYMENT_CUSTOMER#", reads::<PaymentCustomer>),
+        ("RateLimitSlot", "#RATE_LIMIT#", reads::<RateLimitSlot>),
         ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
         ("Tag", "", reads::<Tag>),
@@ -103,6 +105,8 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let table = acme(&stack);
     let now = stack.gateway.service.clock.now();
     delivery::health::keep(&table, &EndpointHealth::healthy(webhook.into()), &failed, now, now).await.unwrap();
+    let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
+    rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();
     let webhook = StoredPaymentWebhook {
         payment_webhook_id: "we_local_0001".into(),

@@ -25,14 +25,14 @@ pub enum Limited {
 
 /// The next free time of a rate limit.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Slot {
+pub struct RateLimitSlot {
     #[serde(default)]
     next_millis: i64,
     #[serde(flatten)]
     version: Version,
 }
 
-impl Stored for Slot {
+impl Stored for RateLimitSlot {
     type Id = (WidgetId, Limited);
 
     fn key(tenant: &Tenant, (widget, what): Self::Id) -> Key {
@@ -40,9 +40,9 @@ impl Stored for Slot {
     }
 }
 
-impl Single for Slot {}
+impl Single for RateLimitSlot {}
 
-impl Versioned for Slot {
+impl Versioned for RateLimitSlot {
     fn version(&self) -> Version {
         self.version
     }
@@ -54,7 +54,7 @@ impl Versioned for Slot {
 
 impl Partitions for Widget {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
-        vec![Slot::key(tenant, (WidgetId(id), Limited::Send)).pk]
+        vec![RateLimitSlot::key(tenant, (WidgetId(id), Limited::Send)).pk]
     }
 }
 
@@ -74,14 +74,14 @@ pub async fn reserve(
     // Rounded up to a whole millisecond, so that the rate is never exceeded.
     let rate = i64::from(per_second);
     let after = |turns: u32| (i64::from(turns) * 1000 + rate - 1) / rate;
-    let next = |stands: Option<&Slot>| {
+    let next = |stands: Option<&RateLimitSlot>| {
         let from = stands.map_or(0, |slot| slot.next_millis).max(now.unix_millis());
-        let slot = Slot { next_millis: from + after(count), ..stands.cloned().unwrap_or_default() };
+        let slot = RateLimitSlot { next_millis: from + after(count), ..stands.cloned().unwrap_or_default() };
         (from <= latest.unix_millis()).then_some(slot)
     };
-    let seen = table.find::<Slot>(limited).await?;
+    let seen = table.find::<RateLimitSlot>(limited).await?;
     match table.change_single(limited, seen, next).await? {
-        SingleChange::Made(Slot { next_millis, .. }) => {
+        SingleChange::Made(RateLimitSlot { next_millis, .. }) => {
             let from = next_millis - after(count);
             Ok((0..count).map(|turn| Timestamp::from_unix_millis(from + after(turn))).collect())
         }
