@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use shared::input::schema::capitalised;
-
 use crate::template::camel_case;
 
 /// The first words of their names.
@@ -11,25 +9,63 @@ const VERBS: [&str; 5] = ["create", "read", "list", "update", "delete"];
 
 /// What the document says of those whose name does not say it.
 const SAYS: &[(&str, &str)] = &[
-    ("create-agency-billing-plan", "Makes a billing plan of an agency."),
-    ("list-agency-billing-plans", "A page of the billing plans of an agency."),
-    ("read-agency-billing-plan", "A billing plan of an agency."),
-    ("update-agency", "Changes an agency; absent objects stay, the others are replaced as wholes."),
-    ("list-assistants", "A page of the assistants; the query can filter them by type."),
-    ("list-conversations", "A page of the conversations; the query can filter them by status and assistant."),
-    ("create-datasource", "Makes a data source, which is empty."),
-    ("list-datasources", "A page of the data sources; the query can filter them by type and status."),
-    ("read-datasource", "A data source."),
-    ("update-datasource", "Changes a data source; absent fields keep their values."),
-    ("delete-datasource", "Removes a data source."),
-    ("list-datasource-files", "A page of the files of a data source."),
-    ("delete-datasource-file", "Removes a file of a data source."),
-    ("delete-link-tag-entity", "Removes a link between a tag and an entity."),
-    ("create-user", "Adds a user."),
-    ("list-webhooks", "A page of the organisation's webhooks."),
-    ("read-webhook", "A webhook, without its secret."),
-    ("delete-webhook", "Removes a webhook; its unfinished deliveries are given up."),
-    ("list-widgets", "A page of the widgets; the query can filter them by assistant and channel."),
+    (
+        "create-agency",
+        "Creates an agency: a reseller with its branding, domains and billing plans. To take payments, set up its webhook afterwards.",
+    ),
+    ("delete-agency", "Deletes an agency, its billing plans, and its webhook at the payment provider."),
+    (
+        "update-agency",
+        "Changes an agency. Absent objects stay as they are; each given object replaces the whole stored one.",
+    ),
+    ("create-assistant", "Creates an assistant. Give it widgets, data sources and intents afterwards."),
+    ("delete-assistant", "Deletes an assistant and its links to data sources, intents and tags."),
+    (
+        "list-assistants",
+        "A page of the organisation's assistants, oldest first. `assistant_type` selects those of one type.",
+    ),
+    ("create-agency-billing-plan", "Creates a billing plan that an agency offers."),
+    ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
+    ("read-agency-billing-plan", "One billing plan of an agency."),
+    ("delete-contact", "Deletes a contact. Its conversations stay."),
+    (
+        "list-contacts",
+        "A page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.",
+    ),
+    (
+        "list-conversations",
+        "A page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id` and dates select some of them.",
+    ),
+    ("delete-datasource-file", "Deletes a file of a data source, with its bytes."),
+    ("list-datasource-files", "A page of the files of a data source, oldest first."),
+    ("create-datasource", "Creates an empty data source. Add files to it, and link it to assistants."),
+    ("delete-datasource", "Deletes a data source with its files, and its links to assistants and tags."),
+    (
+        "list-datasources",
+        "A page of the organisation's data sources, oldest first. `ds_type` and `ds_status` select some of them.",
+    ),
+    ("read-datasource", "One data source."),
+    ("update-datasource", "Changes a data source. Absent fields keep their values."),
+    ("create-form", "Creates a form that an assistant can offer."),
+    ("delete-form", "Deletes a form and its links to tags."),
+    ("create-intent", "Creates an intent. Link it to the assistants that are to look for it."),
+    ("delete-intent", "Deletes an intent and its links to assistants and tags."),
+    ("delete-link-tag-entity", "Deletes the link between a tag and a record. Both stay."),
+    ("create-tag", "Creates a tag. Put it on records with `create-link-tag-entity`."),
+    ("delete-tag", "Deletes a tag and its links."),
+    ("create-user", "Creates a user of the organisation."),
+    ("delete-user", "Deletes a user, and what is known of its customer at the payment provider."),
+    ("delete-webhook", "Deletes a webhook with its deliveries. What is not delivered yet is never sent."),
+    ("read-webhook", "One webhook, without its secret."),
+    (
+        "create-widget",
+        "Creates a widget: a channel through which an assistant talks to contacts. Messages and calls need its `connector_url`.",
+    ),
+    ("delete-widget", "Deletes a widget. Deliveries to its connector that are not sent yet are given up."),
+    (
+        "list-widgets",
+        "A page of the organisation's widgets, oldest first. `assistant_id` and `widget_type` select some of them.",
+    ),
 ];
 
 /// The path of the file that an operation has, unless it is plain.
@@ -80,11 +116,13 @@ impl<'a> PlainOperation<'a> {
         let article = if self.record.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
         let one = format!("{article} {}", self.record.replace('-', " "));
         match self.verb {
-            "create" => format!("Makes {one}."),
-            "read" => format!("{}.", capitalised(&one)),
-            "list" => format!("A page of the {}.", self.name["list-".len()..].replace('-', " ")),
-            "update" => format!("Changes {one}; absent fields keep their values."),
-            _ => format!("Removes {one}."),
+            "create" => format!("Creates {one}."),
+            "read" => format!("One {}.", self.record.replace('-', " ")),
+            "list" => {
+                format!("A page of the organisation's {}, oldest first.", self.name["list-".len()..].replace('-', " "))
+            }
+            "update" => format!("Changes {one}. Absent fields keep their values."),
+            _ => format!("Deletes {one}."),
         }
     }
 }
@@ -104,9 +142,9 @@ mod tests {
         let note = |name| PlainOperation::of(root(), "sticky-note", name).unwrap();
         assert_eq!(note("update-board-sticky-note").types(), ["Update", "StickyNote"]);
         assert_eq!(note("read-sticky-note").file(), "shared/src/operations/read.rs");
-        assert_eq!(note("list-sticky-notes").about(), "A page of the sticky notes.");
-        assert_eq!(note("delete-sticky-note").about(), "Removes a sticky note.");
-        assert_eq!(PlainOperation::of(root(), "entry", "read-entry").unwrap().about(), "An entry.");
+        assert_eq!(note("list-sticky-notes").about(), "A page of the organisation's sticky notes, oldest first.");
+        assert_eq!(note("delete-sticky-note").about(), "Deletes a sticky note.");
+        assert_eq!(PlainOperation::of(root(), "entry", "create-entry").unwrap().about(), "Creates an entry.");
         assert!(PlainOperation::of(root(), "webhook", "create-webhook").is_none());
     }
 

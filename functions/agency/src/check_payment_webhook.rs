@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
+//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: asks the payment provider for the state of an agency's webhook. Use it to see whether payments are set up.
 
 use shared::payments::provider::PaymentProvider;
 use shared::prelude::*;

@@ -1,4 +1,4 @@
-//! `POST /api/v1/agency/webhook/payment/{agency_id}`: receives an event of the payment provider, which signs it with the secret of the agency's webhook.
+//! `POST /api/v1/agency/webhook/payment/{agency_id}`: receives an event of the payment provider. The provider calls it; the event is signed with the secret of the agency's webhook.
 
 use shared::payments::receive;
 use shared::payments::{event, signature};

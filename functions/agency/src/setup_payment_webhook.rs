@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: sets up an agency's webhook at the payment provider.
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: registers an agency's webhook at the payment provider, or brings it up to date. Use it once the agency has a `payment_api_key`.
 
 use shared::payments::provider::{EVENTS, PaymentProvider, SetupFailure, idempotency_key};
 use shared::payments::retired_webhook::{keep_webhook, point_to_webhook};

@@ -1,4 +1,4 @@
-//! `POST /api/v1/assistant/{assistant_id}/data_source/{datasource_id}`: links a data source to an assistant; a second time it changes nothing.
+//! `POST /api/v1/assistant/{assistant_id}/data_source/{datasource_id}`: links a data source to an assistant, so that the assistant can use it. To link it again changes nothing.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/assistant/{assistant_id}/intent/{intent_id}`: links an intent to an assistant; a second time it changes nothing.
+//! `POST /api/v1/assistant/{assistant_id}/intent/{intent_id}`: links an intent to an assistant, so that the assistant looks for it. To link it again changes nothing.
 
 use shared::prelude::*;
 

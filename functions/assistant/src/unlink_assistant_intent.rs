@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: removes the link between an intent and an assistant.
+//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: deletes the link between an intent and an assistant. Both stay.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/campaign_contact/{campaign_contact_id}`: removes a contact from a campaign.
+//! `DELETE /api/v1/campaign_contact/{campaign_contact_id}`: deletes a contact from a campaign. If nothing was sent to it yet, nothing will be. The contact itself stays.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, with their status.
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of a campaign's contacts, each with its status.
 
 use shared::prelude::*;
 

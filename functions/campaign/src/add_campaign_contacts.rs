@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/contact`: adds contacts to a campaign with a schedule, each once; its next execution sends to them.
+//! `POST /api/v1/campaign/{campaign_id}/contact`: adds contacts to a campaign with a schedule. The next execution sends to them. A contact that is in the campaign stays as it is.
 
 use shared::prelude::*;
 

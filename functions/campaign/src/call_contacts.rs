@@ -1,4 +1,4 @@
-//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign through a widget that makes calls.
+//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign at once that calls each contact, through a widget for calls.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/cancel`: cancels a campaign; contacts that are still queued are never sent.
+//! `POST /api/v1/campaign/{campaign_id}/cancel`: cancels a campaign for good: contacts that are not sent yet are never sent. To stop for a while, use `pause-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/create`: a campaign that is sent at a time, once or again and again.
+//! `POST /api/v1/campaign/create`: creates a campaign that is sent later: once at a time, or again and again. To send at once, use `run-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/campaign/{campaign_id}`: removes a campaign that is not being sent; its contacts follow by the table's stream.
+//! `DELETE /api/v1/campaign/{campaign_id}`: deletes a campaign that is not being sent, with its contacts. Conversations stay.
 
 use shared::prelude::*;
 

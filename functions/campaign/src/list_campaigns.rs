@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/list`: a page of the campaigns; the query can filter them by widget and status.
+//! `GET /api/v1/campaign/list`: a page of the organisation's campaigns, oldest first. `widget_id` and `status` select some of them.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/messaging/{widget_id}/contacts`: runs a campaign through a widget that sends messages.
+//! `POST /api/v1/messaging/{widget_id}/contacts`: runs a campaign at once that sends a message to each contact, through a widget for messages.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/pause`: pauses a campaign; nothing more of it is sent until it is resumed.
+//! `POST /api/v1/campaign/{campaign_id}/pause`: pauses a campaign: nothing more is sent until `resume-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with the number of its contacts in each state.
+//! `GET /api/v1/campaign/get/{campaign_id}`: one campaign, with the number of its contacts in each status. Use it to follow a campaign that is being sent.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/resume`: resumes a paused campaign; it goes on where it stopped.
+//! `POST /api/v1/campaign/{campaign_id}/resume`: resumes a paused campaign where it stopped.
 
 use shared::prelude::*;
 

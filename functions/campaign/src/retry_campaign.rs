@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/retry`: queues the failed contacts of a campaign again, each once.
+//! `POST /api/v1/campaign/{campaign_id}/retry`: sends a campaign once more to its failed contacts, as new events. Use it once the cause is mended.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each of a list of contacts.
+//! `POST /api/v1/campaign/run/{widget_id}`: runs a campaign at once: sends a message to each contact, or calls it, by the type of the widget.
 
 use shared::prelude::*;
 

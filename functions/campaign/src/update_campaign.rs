@@ -1,4 +1,4 @@
-//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and adds contacts to it; pauses, resumes or cancels any.
+//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and adds contacts. With `status` it pauses, resumes or cancels any campaign.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/contact/import`: upserts up to 500 contacts, each by itself.
+//! `POST /api/v1/contact/import`: creates or changes up to 500 contacts, each as `upsert-contact` does. One that fails does not stop the others.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/contact/upsert`: finds a contact by its e-mail address or telephone number, or creates it.
+//! `POST /api/v1/contact/upsert`: finds the contact with an e-mail address or telephone number and changes it, or creates it.
 
 use shared::prelude::*;
 

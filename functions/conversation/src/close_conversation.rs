@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation; its webhook gets an event.
+//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation, which then takes no messages. The webhook of its assistant gets the event `conversation.closed`.
 
 use shared::prelude::*;
 

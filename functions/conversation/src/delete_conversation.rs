@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/conversation/{conversation_id}`: removes a closed conversation; its messages follow by the table's stream.
+//! `DELETE /api/v1/conversation/{conversation_id}`: deletes a closed conversation with its messages.
 
 use shared::prelude::*;
 

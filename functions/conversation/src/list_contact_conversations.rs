@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with a contact.
+//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with one contact, oldest first.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation`: opens a conversation of an assistant.
+//! `POST /api/v1/conversation`: opens a conversation with an assistant. Add messages with `add-message`, and close it with `close-conversation`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of its messages.
+//! `GET /api/v1/conversation/{conversation_id}`: one conversation, with a page of its messages.
 
 use shared::prelude::*;
 

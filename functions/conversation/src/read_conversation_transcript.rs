@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of what was said in a conversation, oldest first.
+//! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of the messages of a conversation, oldest first, with the length of each.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/messaging/{widget_id}`: sends a message to a telephone number, through the widget's connector.
+//! `POST /api/v1/messaging/{widget_id}`: sends a message to one telephone number at once, through the connector of a widget. To reach many contacts, use `message-contacts`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/call/{widget_id}`: calls a telephone number, through the widget's connector.
+//! `POST /api/v1/call/{widget_id}`: calls one telephone number at once, through the connector of a widget. To call many contacts, use `call-contacts`.
 
 use shared::prelude::*;
 

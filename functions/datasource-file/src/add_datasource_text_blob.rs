@@ -1,4 +1,4 @@
-//! `POST /api/v1/datasource/{datasource_id}/text_blob`: a new file that holds the text of the body.
+//! `POST /api/v1/datasource/{datasource_id}/text_blob`: creates a file with the text of the body, in one request.
 
 use shared::prelude::*;
 

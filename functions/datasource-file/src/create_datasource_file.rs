@@ -1,4 +1,4 @@
-//! `POST /api/v1/datasource/{datasource_id}/file`: a new file, and the request that uploads its bytes.
+//! `POST /api/v1/datasource/{datasource_id}/file`: creates a file, and answers the request that uploads its bytes. For a short text, use `add-datasource-text-blob`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: a file, whether its bytes are there, and where to download them.
+//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: one file: whether its bytes are uploaded, and an address to download them.
 
 use shared::prelude::*;
 

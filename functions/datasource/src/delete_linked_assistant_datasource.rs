@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: removes the link between a data source and an assistant.
+//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: deletes the link between a data source and an assistant. Both stay.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: a page of the deliveries of a webhook, with their attempts.
+//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: a page of the deliveries to a webhook, with their attempts. Use it to see why an event did not arrive.
 
 use shared::prelude::*;
 

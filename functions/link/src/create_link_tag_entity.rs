@@ -1,4 +1,4 @@
-//! `POST /api/v1/link_tag_entity`: links a tag to an entity; a second time it answers the first link.
+//! `POST /api/v1/link_tag_entity`: links a tag to a record. To link it again answers the first link.
 
 use shared::prelude::*;
 

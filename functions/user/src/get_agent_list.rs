@@ -1,4 +1,4 @@
-//! `GET /api/v1/user/get_agent_list/`: a page of the organisation's users.
+//! `GET /api/v1/user/get_agent_list/`: a page of the organisation's users, oldest first.
 
 use shared::prelude::*;
 

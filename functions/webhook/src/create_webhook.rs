@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook`: registers an address that events are sent to.
+//! `POST /api/v1/outbound_webhook`: registers the address of a server that gets events. The answer has the secret that signs them, this once.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: a new secret; the old one also signs for one more day.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: makes a new secret for a webhook. The old one signs beside it for one more day.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends a test event to a webhook.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends a test event to a webhook. Use it to try out the receiving server.
 
 use shared::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; absent fields keep their values.
+//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook. Absent fields keep their values. To enable a disabled webhook, set `enabled`.
 
 use shared::prelude::*;
 

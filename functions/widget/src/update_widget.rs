@@ -1,4 +1,4 @@
-//! `PUT /api/v1/widget/{widget_id}`: changes a widget; absent fields keep their values.
+//! `PUT /api/v1/widget/{widget_id}`: changes a widget. Absent fields keep their values.
 
 use shared::prelude::*;
 

@@ -66,6 +66,6 @@ impl<R: Declared> Input for New<R> {
             Some(input_member(Member { required, ..member }))
         };
         let members = R::members().into_iter().filter_map(member);
-        titled(object(members.collect()), &format!("New{}", R::NAME), "What a new record has.")
+        titled(object(members.collect()), &format!("New{}", R::NAME), "Fields of a new record.")
     }
 }

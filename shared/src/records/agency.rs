@@ -12,15 +12,15 @@ use crate::values::tenant::Tenant;
 crate::record! {
     /// An agency.
     pub struct Agency(AgencyId): listed("AGENCY", pointers Agency::pointer) {
-        /// The organisation. If the body names one, it must be the caller's.
+        /// The organisation that owns the agency. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
-        /// Free-form.
+        /// The agency's branding, such as logo and colours. The service stores it and does not read it.
         input branding: JsonObject = JsonObject::default(),
-        /// Free-form.
+        /// The agency's domains. The service stores them and does not read them.
         input domain: JsonObject = JsonObject::default(),
         /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered as its first 7 and last 4 characters.
         input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
-        /// Free-form.
+        /// How the agency's users sign in. The service stores it and does not read it.
         input user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, after it was set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
@@ -45,37 +45,37 @@ impl Agency {
 crate::record! {
     /// A billing plan of an agency.
     pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency) {
-        /// What people read.
+        /// Name of the plan, shown to customers.
         input name: String,
-        /// What it is for.
+        /// What the plan offers, shown to customers.
         input description: String,
-        /// Quota of bots.
+        /// Quota: how many bots a customer of this plan may have.
         input bots_count: Count,
-        /// Quota of queries.
+        /// Quota: how many queries a customer of this plan may make.
         input queries_count: Count,
-        /// Quota of words.
+        /// Quota: how many words a customer of this plan may use.
         input words_count: Count,
-        /// Quota of voice, in seconds.
+        /// Quota: how many seconds of voice a customer of this plan may use.
         input voice_seconds: Count,
-        /// Whether support is premium.
+        /// True if customers of this plan get premium support.
         input premium_support: bool,
-        /// Whether it is the plan for new customers.
+        /// True if new customers get this plan.
         input default_plan: bool = false,
-        /// Whether our brand is hidden.
+        /// True if the brand of the service is hidden from customers of this plan.
         input remove_branding: bool = false,
-        /// Whether advanced intents are in it.
+        /// True if the plan includes advanced intents.
         input advanced_intents: bool = false,
-        /// Whether automatic intents are in it.
+        /// True if the plan includes automatic intents.
         input auto_intents: bool = false,
-        /// Plans of one group exclude each other.
+        /// Name of a group of plans. A customer has at most one plan of a group.
         input billing_plan_group: Option<String> = None,
-        /// Free-form.
+        /// The credits that the plan gives. The service stores them and does not read them.
         input credits: JsonObject = JsonObject::default(),
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// The agency.
+        /// The agency that offers the plan.
         parent agency_id: AgencyId,
-        /// Key of the plan at the payment provider.
+        /// Lookup key of the plan's price at the payment provider. A subscription to this price puts the customer on this plan.
         input plan_lookup_key: Option<String> = None,
     }
 }
@@ -91,13 +91,13 @@ crate::choice! {
 crate::object! {
     /// An agency's webhook at the payment provider, without its secret.
     pub struct PaymentWebhook {
-        /// The agency.
+        /// The agency that offers the plan.
         pub agency_id: AgencyId,
-        /// The provider's id of the endpoint.
+        /// Identifier of the webhook endpoint at the payment provider.
         pub payment_webhook_id: String,
-        /// Where the provider sends its events.
+        /// Address to which the payment provider sends its events.
         pub url: String,
-        /// The events it sends.
+        /// Types of events that the payment provider sends.
         pub enabled_events: Vec<String>,
         /// Whether it was created or updated.
         pub status: SetupStatus,
@@ -108,13 +108,13 @@ crate::object! {
     /// An agency's webhook at the payment provider, as the provider says now.
     #[derive(Default)]
     pub struct PaymentWebhookState {
-        /// Whether the provider has it.
+        /// True if the payment provider has the webhook.
         pub configured: bool,
-        /// The provider's id of the endpoint.
+        /// Identifier of the webhook endpoint at the payment provider.
         pub payment_webhook_id: Option<String>,
-        /// Where the provider sends its events.
+        /// Address to which the payment provider sends its events.
         pub url: Option<String>,
-        /// The events it sends.
+        /// Types of events that the payment provider sends.
         pub enabled_events: Vec<String>,
         /// What the provider says of it, such as `enabled`.
         pub status: Option<String>,
@@ -149,7 +149,7 @@ pub fn payment_webhooks(agency: AgencyId) -> String {
 /// What is stored of an agency's webhook at the payment provider. It is never answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredPaymentWebhook {
-    /// The provider's id of the endpoint.
+    /// Identifier of the webhook endpoint at the payment provider.
     pub payment_webhook_id: String,
     /// The secret that the provider signs its events with. The provider answers it only once.
     pub secret: Secret,
@@ -178,7 +178,7 @@ crate::choice! {
 crate::object! {
     /// The answer to an event of the payment provider.
     pub struct PaymentEventReceipt {
-        /// What became of the event.
+        /// What the service did with the event.
         pub outcome: PaymentEventOutcome,
     }
 }

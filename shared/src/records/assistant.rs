@@ -75,37 +75,37 @@ impl Schema for Locale {
 crate::record! {
     /// An assistant.
     pub struct Assistant(AssistantId): listed("ASSISTANT") {
-        /// What people read.
+        /// Name of the assistant, for those who manage it.
         input name: Option<String> = None,
-        /// What it is for.
+        /// What the assistant is for.
         input description: Option<String> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// The system prompt of the language model.
+        /// System prompt that the language model gets.
         input system_prompt: String = String::new(),
-        /// Whether it speaks.
+        /// True if the assistant uses voice.
         input voice: bool = false,
-        /// Whether it uses the customer's own voice.
+        /// True if the assistant speaks with a voice of the customer's own.
         input custom_voice: bool = false,
-        /// Locales it speaks.
+        /// Languages that the assistant speaks, as locales such as `en-US`.
         input voice_languages: Vec<Locale> = Vec::new(),
-        /// The organisation. If the body names one, it must be the caller's.
+        /// The organisation that owns the assistant. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
-        /// Whether it shows images.
+        /// True if the assistant may show images in its answers.
         input show_images: bool = false,
-        /// Whether it hides its data sources.
+        /// True if the assistant does not show its data sources.
         input hide_ds: bool = false,
-        /// Webhook for its events.
+        /// Webhook that gets the assistant's events, such as `conversation.closed`; null for none.
         input webhook_id: Option<WebhookId> = None => Webhook,
-        /// Whether a person can take over.
+        /// True if a person can take over a conversation.
         input has_human_agent: bool = false,
-        /// Whether it may use tools.
+        /// True if the language model may call tools.
         input use_tools: bool = false,
-        /// Conversation flow.
+        /// Conversation flow that the assistant follows; null for none.
         input conversation_flow_id: Option<ConversationFlowId> = None,
-        /// What kind it is.
+        /// Kind of assistant.
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
-        /// Language model.
+        /// Language model that answers.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
     }
 }

@@ -143,13 +143,13 @@ crate::object! {
     /// How many of a campaign's contacts are in each state.
     #[derive(Default, Copy)]
     pub struct Counts {
-        /// Not sent yet.
+        /// Contacts that are not sent yet.
         pub queued: u64,
-        /// Sent.
+        /// Contacts that were sent the message or the call.
         pub sent: u64,
-        /// Given up.
+        /// Contacts for which sending was given up.
         pub failed: u64,
-        /// Stopped before it was sent.
+        /// Contacts that were cancelled before they were sent.
         pub cancelled: u64,
     }
 }
@@ -157,7 +157,7 @@ crate::object! {
 /// What became of a campaign's contacts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// Sent.
+    /// Contacts that were sent the message or the call.
     pub sent: u64,
     /// Given up in the current round.
     pub failed: u64,
@@ -175,41 +175,41 @@ impl Counts {
 crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
-        /// What people read.
+        /// Name of the campaign, for those who manage it.
         input name: Option<String> = None,
         /// What its contacts get.
         input r#type: Option<CampaignType> = None,
-        /// The widget it runs through. Without one it cannot be enabled.
+        /// Widget through which the campaign is sent. A campaign without one cannot be enabled.
         input(filter) widget_id: Option<WidgetId> = None,
-        /// The widget's assistant.
+        /// Assistant of the widget, which answers the contacts.
         own assistant_id: Option<AssistantId> = None,
-        /// The message; null for calls. It is stored beside the campaign, which changes often.
+        /// Text that each contact gets; null for calls.
         input message: Option<String> = None,
-        /// Whether a new thread begins.
+        /// True to begin a new conversation with each contact; false to continue an open one, if there is one.
         input start_new_conversation: bool = false,
         /// The status.
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
-        /// Its contacts by state. What is stored is how many places it has, as queued: see [`Campaign::counted`].
+        /// Number of contacts in each status.
         own counts: Counts = Counts::default(),
-        /// The first execution; null where it was run at once. Without an offset it is in `time_zone`.
+        /// Time of the first execution; null for a campaign that was run at once. A time without an offset is local to `time_zone`.
         input start_time: Option<ZonedTime> = None,
-        /// Minutes from one execution to the next; null where there is only one. Whole days keep the local hour.
+        /// Minutes from one execution to the next; null for a single execution. An interval of whole days keeps the local hour.
         input interval: Option<Minutes> = None,
-        /// The days on which it is sent, from 1 for Monday to 7 or 0 for Sunday; empty for every day.
+        /// Weekdays on which the campaign is sent, from 1 for Monday to 7 (or 0) for Sunday; empty for every day.
         input execution_weekdays: Weekdays = Weekdays::default(),
-        /// The local time from which on it is sent, as `HH:MM`; null for the beginning of the day.
+        /// Local time of day at which the window for sending opens, as `HH:MM`; null for midnight.
         input time_window_start: Option<TimeOfDay> = None,
-        /// The local time until which it is sent, as `HH:MM`, perhaps on the next day; null for the end of the day.
+        /// Local time of day at which the window for sending closes, as `HH:MM`; null for midnight. If it is before the start, the window closes on the next day.
         input time_window_end: Option<TimeOfDay> = None,
-        /// The time zone of the window and the weekdays, by its name in the IANA database.
+        /// Time zone of the window, the weekdays and local times, by its name in the IANA database.
         input time_zone: ZoneName = ZoneName::utc(),
-        /// Whether it is sent when its time comes.
+        /// True to send the campaign at its time; false to keep it without sending.
         input enabled: bool = false,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// When it is sent next: its next execution, or the moment in which the window opens for the rest of the last one.
+        /// Time of the next execution, or the time at which the window opens for the rest of the current one; null if nothing is left to send.
         own next_run_at: Option<Timestamp> = None,
-        /// When its last execution ended.
+        /// Time at which the last execution ended; null if none has ended.
         own last_run_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,
@@ -387,9 +387,9 @@ crate::object! {
         pub contact_id: ContactId,
         /// The status.
         pub status: ContactStatus,
-        /// The conversation with the contact, after it was dispatched.
+        /// Conversation with the contact; null until the contact is dispatched.
         pub conversation_id: Option<ConversationId>,
-        /// Why it failed.
+        /// Why sending failed; null otherwise.
         pub error: Option<String>,
         /// When it was made.
         pub created_at: Timestamp,

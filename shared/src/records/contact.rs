@@ -15,17 +15,17 @@ use crate::values::time::Timestamp;
 crate::record! {
     /// A contact.
     pub struct Contact(ContactId): listed("CONTACT" spread) {
-        /// First name.
+        /// First name of the contact.
         input first_name: Option<String> = None,
-        /// Last name.
+        /// Last name of the contact.
         input last_name: Option<String> = None,
-        /// E-mail address.
+        /// E-mail address. No two contacts of an organisation have the same one; upper and lower case make no difference.
         input(unique filter) email: Option<Email> = None,
-        /// Telephone number.
+        /// Telephone number with its country code, answered as `+` and digits. No two contacts of an organisation have the same one.
         input(unique filter) phone_number: Option<PhoneNumber> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// The organisation.
+        /// The organisation that owns the contact. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// When it was made.
         created created_at: Timestamp,

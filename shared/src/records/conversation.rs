@@ -59,26 +59,26 @@ crate::choice! {
 crate::record! {
     /// A conversation.
     pub struct Conversation(ConversationId): listed("CONVERSATION" spread, pointers Conversation::thread) {
-        /// Whether it is open: only then it accepts messages.
+        /// Status. Only an open conversation takes messages.
         own(filter) status: ConversationStatus = ConversationStatus::Open,
-        /// How many messages it has.
+        /// Number of messages.
         own chat_count: u64 = 0,
-        /// When it was closed.
+        /// Time at which the conversation was closed; null while it is open.
         own closed_at: Option<Timestamp> = None,
-        /// When it was opened.
+        /// Time at which the conversation was opened.
         created(dates) created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// The assistant that speaks.
+        /// Assistant that takes part.
         fixed(filter) assistant_id: AssistantId => Assistant,
-        /// The widget it speaks through.
+        /// Widget through which the conversation takes place; null for none.
         fixed(filter) widget_id: Option<WidgetId> = None => Widget,
-        /// The contact on the other side.
+        /// Contact that takes part; null if it is not known.
         fixed(sparse filter) contact_id: Option<ContactId> = None => Contact,
         /// The kind of device on the other side: `mobile`, `native`, `desktop`, `tablet` or `phone` where it is known. Any other text is kept as it was
         /// sent.
         fixed device_type: Option<String> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         fixed attributes: JsonObject = JsonObject::default(),
         /// Bytes of all that was said.
         hidden text_bytes: u64 = 0,
@@ -190,11 +190,11 @@ crate::input! {
     /// The input of add-message.
     #[derive(Clone)]
     pub struct NewMessage {
-        /// The side that speaks.
+        /// Who says it.
         pub sender_type: SenderType,
-        /// The medium of the message.
+        /// Medium of the message.
         pub message_type: MessageType = MessageType::Text,
-        /// The text.
+        /// Text of the message.
         pub text: String,
     }
 }
@@ -206,15 +206,15 @@ crate::object! {
         pub id: MessageId,
         /// The conversation.
         pub conversation_id: ConversationId,
-        /// The side that speaks.
+        /// Who says it.
         pub sender_type: SenderType,
-        /// The medium of the message.
+        /// Medium of the message.
         pub message_type: MessageType,
-        /// The text.
+        /// Text of the message.
         pub text: String,
         /// Its length in characters.
         pub char_count: u64,
-        /// When it was said.
+        /// Time at which the message was said.
         pub created_at: Timestamp,
         /// When it last changed.
         pub updated_at: Timestamp,

@@ -39,15 +39,15 @@ crate::choice! {
 crate::record! {
     /// A data source.
     pub struct Datasource(DatasourceId): listed("DATASOURCE") {
-        /// What people read.
+        /// Name of the data source, for those who manage it.
         input name: Option<String> = None,
-        /// What is in it.
+        /// What the content is about.
         input description: Option<String> = None,
-        /// The kind of its content.
+        /// Type of the content.
         input(filter) ds_type: DatasourceType,
-        /// The state of the import of its content.
+        /// State of the import. The program that imports the content sets it by `update-datasource`.
         later(filter) ds_status: DatasourceStatus = DatasourceStatus::Empty,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,
@@ -63,15 +63,15 @@ crate::record! {
     pub struct DatasourceFile(DatasourceFileId): listed("DATASOURCE_FILE" within DatasourceId => Datasource) {
         /// The data source.
         parent datasource_id: DatasourceId,
-        /// File name.
+        /// Name of the file.
         input name: Option<String> = None,
-        /// What is in it.
+        /// What the content is about.
         input description: Option<String> = None,
-        /// The kind of its content.
+        /// Type of the content.
         input ds_type: DatasourceType = DatasourceType::Doc,
-        /// Bytes.
+        /// Size in bytes.
         fixed size_bytes: i64,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,

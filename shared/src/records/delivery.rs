@@ -96,13 +96,13 @@ impl Schema for EventId {
 crate::object! {
     /// An attempt to deliver.
     pub struct Attempt {
-        /// When it began.
+        /// Time at which the attempt began.
         pub at: Timestamp,
-        /// The HTTP status; `None` without an answer.
+        /// HTTP status of the answer; null if there was no answer.
         pub status: Option<u64>,
-        /// How long it took.
+        /// How many milliseconds the attempt took.
         pub milliseconds: u64,
-        /// Why there was no answer.
+        /// Why there was no answer; null if there was one.
         pub error: Option<String>,
         /// The beginning of the answer, at most 1 KB.
         pub answer: Option<String>,
@@ -129,27 +129,27 @@ crate::choice! {
 crate::record! {
     /// One event that is sent to one endpoint, with its attempts.
     pub struct Delivery(DeliveryId): listed("DELIVERY" of EndpointId spread, due Delivery::partition) {
-        /// The event's id, which is the `webhook-id` of every attempt.
+        /// Identifier of the event: the header `webhook-id` of every attempt.
         own event_id: EventId,
-        /// What happened.
+        /// Type of the event.
         own event: EventKind,
-        /// The state.
+        /// State of the delivery.
         own state: DeliveryState,
-        /// The number of attempts.
+        /// Number of attempts so far.
         own attempts: u64 = 0,
-        /// The last attempt's HTTP status.
+        /// HTTP status of the last attempt; null if there was no answer.
         own status: Option<u64> = None,
-        /// How long the last attempt took.
+        /// How many milliseconds the last attempt took; null if there was none.
         own milliseconds: Option<u64> = None,
-        /// Why the last attempt had no answer, or why there was no attempt.
+        /// Why the last attempt had no answer, or why there was no attempt; null otherwise.
         own error: Option<String> = None,
-        /// The time of the next attempt.
+        /// Time of the next attempt; null if there will be none.
         own next_attempt_at: Option<Timestamp> = None,
-        /// The latest attempts, the oldest first.
+        /// The latest attempts, oldest first.
         own log: Vec<Attempt> = Vec::new(),
-        /// The conversation it is about.
+        /// Conversation that the event is about; null for none.
         own conversation_id: Option<ConversationId> = None,
-        /// The campaign's contact that it is for.
+        /// Contact of a campaign that the event is for; null for none.
         own campaign_contact_id: Option<CampaignContactId> = None,
         /// When the event happened.
         created created_at: Timestamp,
@@ -218,13 +218,13 @@ impl Delivery {
 /// What a new delivery is made from.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
-    /// The event's id.
+    /// Identifier of the event: the header `webhook-id` of every attempt.
     pub event_id: EventId,
-    /// What happened.
+    /// Type of the event.
     pub event: EventKind,
-    /// The conversation it is about.
+    /// Conversation that the event is about; null for none.
     pub conversation_id: Option<ConversationId>,
-    /// The campaign's contact that it is for.
+    /// Contact of a campaign that the event is for; null for none.
     pub campaign_contact_id: Option<CampaignContactId>,
     /// The campaign of that contact.
     pub campaign_id: Option<CampaignId>,
@@ -238,7 +238,7 @@ pub struct NewDelivery {
     pub contact_id: Option<ContactId>,
     /// The telephone number that a single message or call is for.
     pub to: Option<PhoneNumber>,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
 }
 

@@ -16,19 +16,19 @@ crate::choice! {
 crate::record! {
     /// A form.
     pub struct Form(FormId): listed("FORM") {
-        /// What people read.
+        /// Name of the form.
         input name: String,
-        /// When the assistant offers it.
+        /// When the assistant is to offer the form, in words.
         input trigger_instructions: Option<String> = None,
-        /// How it is filled in.
+        /// How the form is filled in.
         input form_type: FormType,
         /// The organisation.
         org org_id: OrgId,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// Free-form fields, in their order.
+        /// Fields of the form, in their order. The service stores them and does not read them.
         input fields: JsonArray = JsonArray::default(),
-        /// The address that a filled-in form is sent to.
+        /// Webhook that is to get filled-in forms; null for none.
         input webhook_id: Option<WebhookId> = None => Webhook,
         /// When it was made.
         created created_at: Timestamp,

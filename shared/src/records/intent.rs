@@ -13,15 +13,15 @@ use uuid::Uuid;
 crate::record! {
     /// An intent.
     pub struct Intent(IntentId): listed("INTENT") {
-        /// What people read.
+        /// Name of the intent.
         input name: String,
-        /// What it recognises.
+        /// What a user says or wants when the intent applies.
         input description: Option<String> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
-        /// Whether the assistant looks for it.
+        /// True if assistants look for the intent.
         input is_active: bool = true,
-        /// `user`, or another word that the caller chose.
+        /// Type of the intent: `user`, or a word of your own.
         input intent_type: String = "user".to_owned(),
         /// When it was made.
         created created_at: Timestamp,

@@ -15,13 +15,13 @@ use crate::values::time::Timestamp;
 crate::record! {
     /// A label for other records.
     pub struct Tag(TagId): listed("TAG") {
-        /// Name.
+        /// Name of the tag.
         input name: String,
-        /// CSS colour.
+        /// Colour of the tag, in CSS notation.
         input color_code: Option<String> = None,
-        /// What it is for.
+        /// What the tag stands for.
         input description: Option<String> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// When it was made.
         created created_at: Timestamp,
@@ -93,9 +93,9 @@ impl FilterValue for EntityId {
 crate::record! {
     /// A link between a tag and an entity, once for each two.
     pub struct Link(LinkId): listed("LINK" spread, pointers Link::of_both) {
-        /// Identifier of the tagged entity.
+        /// Identifier of the record that has the tag.
         fixed(sparse filter) entity_id: EntityId,
-        /// What the entity is.
+        /// Kind of record that has the tag.
         fixed(filter) entity_type: EntityType,
         /// The tag.
         fixed(filter) tag_id: TagId => Tag,
@@ -103,7 +103,7 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// Who made it.
+        /// User who made the link; null if it is not known.
         own created_by_id: Option<UserId> = None,
     }
 }

@@ -8,21 +8,21 @@ use crate::values::time::Timestamp;
 crate::record! {
     /// A user.
     pub struct User(UserId): listed("USER") {
-        /// First name.
+        /// First name of the user.
         input first_name: String,
-        /// Last name.
+        /// Last name of the user.
         input last_name: String,
-        /// E-mail address.
+        /// E-mail address. No two users of an organisation have the same one; upper and lower case make no difference.
         input(unique) email: Email,
-        /// Whether the user may sign in.
+        /// True if the user may sign in.
         input is_active: bool = true,
-        /// Whether the user may do everything.
+        /// True if the user may do everything. No operation sets it.
         own is_superuser: bool = false,
         /// Date of birth.
         input birthdate: Option<Timestamp> = None,
-        /// Whether the user is of an enterprise.
+        /// True if the user belongs to an enterprise.
         input is_enterprise: bool = false,
-        /// Role.
+        /// Role of the user; null for none.
         input role_id: Option<RoleId> = None,
         /// Telephone number.
         input phone: Option<String> = None,
@@ -32,37 +32,37 @@ crate::record! {
         input country: Option<String> = None,
         /// Postal address.
         input address: Option<String> = None,
-        /// The plan in force, one of an agency.
+        /// Billing plan that is in force; null for none. Events of the payment provider set it.
         own active_billing_plan_id: Option<BillingPlanId> = None,
-        /// The plan that follows.
+        /// Billing plan that follows; null for none.
         own next_billing_plan_id: Option<BillingPlanId> = None,
-        /// Customer at the payment provider.
+        /// Identifier of the customer at the payment provider. Events of the payment provider set it.
         own payment_customer_id: Option<String> = None,
-        /// Subscription at the payment provider.
+        /// Identifier of the subscription at the payment provider. Events of the payment provider set it.
         own payment_subscription_id: Option<String> = None,
-        /// State of that subscription.
+        /// Status of the subscription, in the words of the payment provider.
         own payment_subscription_status: Option<String> = None,
         /// The place of the newest checkout of the user, also where that customer is another user's.
         hidden payment_linked_by: Option<EventOrder> = None,
-        /// Whether the payment provider can charge.
+        /// True if the payment provider has a means of payment.
         own payment_has_payment_method: bool = false,
-        /// Whether the user is on trial.
+        /// True if the subscription is in its trial period.
         own is_trial: bool = false,
-        /// Whether the user has had a trial.
+        /// True if the user has had a trial period.
         own used_trial: bool = false,
-        /// Whether the user pays.
+        /// True if the subscription is paid.
         own is_paying: bool = false,
-        /// Last payment.
+        /// Time of the last payment; null if there was none.
         own payment_last_payment_date: Option<Timestamp> = None,
-        /// Last change of the billing.
+        /// Time at which the billing last changed; null if it has not.
         own billing_updated_at: Option<Timestamp> = None,
-        /// Last time credits were given.
+        /// Time at which credits were last given; null if never.
         own last_credits_refresh: Option<Timestamp> = None,
-        /// Next time credits are given.
+        /// Time at which credits are given next; null if never.
         own next_credits_refresh: Option<Timestamp> = None,
-        /// How many follow the user.
+        /// Number of users who follow this one.
         own follower_count: i64 = 0,
-        /// How many the user follows.
+        /// Number of users whom this one follows.
         own following_count: i64 = 0,
         /// When it was made; users that were stored without this have the beginning of 1970.
         created created_at: Timestamp = Timestamp::from_unix_millis(0),

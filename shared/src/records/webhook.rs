@@ -28,15 +28,15 @@ crate::choice! {
 crate::record! {
     /// A webhook: an address that an organisation's events are sent to.
     pub struct Webhook(WebhookId): listed("WEBHOOK") {
-        /// Address that events are sent to.
+        /// HTTPS address of the server that gets the events.
         input(address) endpoint: String,
-        /// Name.
+        /// Name of the webhook, for those who manage it.
         input name: Option<String> = None,
-        /// Whether events are sent. Setting it clears `disabled_reason`.
+        /// True to send events. Setting it clears `disabled_reason`.
         input enabled: bool = true,
-        /// Why the service has disabled it; null where its owner has.
+        /// Why the service disabled the webhook; null if it did not.
         own disabled_reason: Option<DisabledReason> = None,
-        /// When the service has disabled it.
+        /// Time at which the service disabled the webhook; null if it did not.
         own disabled_at: Option<Timestamp> = None,
         /// When it was made.
         created created_at: Timestamp,

@@ -56,31 +56,31 @@ impl WidgetType {
 crate::record! {
     /// A widget.
     pub struct Widget(WidgetId): listed("WIDGET") {
-        /// What people read.
+        /// Name of the widget, for those who manage it.
         input name: Option<String> = None,
-        /// What it is for.
+        /// What the widget is for.
         input description: Option<String> = None,
-        /// The name that its users read.
+        /// Name that is shown to those who use the widget.
         input display_name: Option<String> = None,
-        /// The assistant that speaks through it.
+        /// Assistant that answers through the widget; null for none.
         input(filter) assistant_id: Option<AssistantId> = None => Assistant,
-        /// The channel.
+        /// Channel of the widget.
         input(filter) widget_type: WidgetType,
-        /// What its users read before a chat begins.
+        /// Text that is shown before a chat begins.
         input intro_message: Option<String> = None,
-        /// The first message of a chat, if a campaign has no message.
+        /// First message of a conversation, if the campaign has no message of its own.
         input opening_message: Option<String> = None,
-        /// Messages of which the first is the opening message, if there is no other.
+        /// Opening messages. The first one is sent if `opening_message` is null.
         input user_opening_messages: Vec<String> = Vec::new(),
-        /// Free-form buttons, in their order.
+        /// Buttons of the widget, in their order. The service stores them and does not read them.
         input action_buttons: JsonObjects = JsonObjects::default(),
-        /// Free-form.
+        /// How the widget looks. The service stores it and does not read it.
         input style_params: JsonObject = JsonObject::default(),
-        /// Whether our brand is hidden.
+        /// True if the brand of the service is hidden.
         input remove_branding: bool = false,
-        /// The connector: the address that messages and calls are sent to.
+        /// Connector: HTTPS address of the server that gets the widget's messages and calls as events, and delivers them.
         input(address) connector_url: Option<String> = None,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.
         org org_id: OrgId,

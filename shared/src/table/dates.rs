@@ -30,12 +30,12 @@ impl Dates {
             member::<DateOrTime>(
                 "date_from",
                 false,
-                "Those made at this time or later only; a date means its beginning, in UTC.",
+                "Only records that were made at this time or later. A date means 00:00 UTC of that day.",
             ),
             member::<DateOrTime>(
                 "date_to",
                 false,
-                "Those made before this time only; a date means its beginning, in UTC.",
+                "Only records that were made before this time. A date means 00:00 UTC of that day.",
             ),
         ]
     }

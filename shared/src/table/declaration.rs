@@ -251,7 +251,7 @@ impl<R: Declared> Input for Changes<R> {
         titled(
             object(members.collect()),
             &format!("{}Changes", R::NAME),
-            "What changes. An absent field stays as it is.",
+            "Fields to change. An absent field keeps its value.",
         )
     }
 }

@@ -15,9 +15,9 @@ use crate::table::filters::Term;
 crate::input! {
     /// Which page of a list.
     pub struct PageQuery {
-        /// Page, counted from 1.
+        /// Number of the page, from 1.
         pub page: Between<1, { i64::MAX }> = Between::clamped(1),
-        /// Records per page.
+        /// Records on a page.
         pub size: Between<1, 100> = Between::clamped(50),
     }
 }
@@ -25,7 +25,7 @@ crate::input! {
 /// Which page of a list, filtered by which terms.
 #[derive(Debug)]
 pub struct ListQuery<R> {
-    /// The page.
+    /// Number of the page, from 1.
     pub page: PageQuery,
     /// The filters that the rows match.
     pub terms: Vec<Term>,
@@ -71,9 +71,9 @@ pub struct Page<R> {
     pub items: Vec<R>,
     /// How many there are on all pages.
     pub total: u64,
-    /// This page, counted from 1.
+    /// Number of the page, from 1.
     pub page: u64,
-    /// Records per page.
+    /// Records on a page.
     pub size: u64,
     /// How many pages there are; 0 where there is no record.
     pub pages: u64,
@@ -178,12 +178,16 @@ impl<R: Schema> Schema for Page<R> {
         let record = R::schema();
         let page = object(vec![
             member::<Vec<R>>("items", true, "The records, oldest first."),
-            member::<u64>("total", true, "How many there are on all pages."),
-            member::<u64>("page", true, "This page, counted from 1."),
+            member::<u64>("total", true, "Number of records on all pages."),
+            member::<u64>("page", true, "Number of this page, from 1."),
             member::<u64>("size", true, "Records per page."),
-            member::<u64>("pages", true, "How many pages there are."),
-            member::<Option<u64>>("previous_page", true, "The page before."),
-            member::<Option<u64>>("next_page", true, "The page behind."),
+            member::<u64>("pages", true, "Number of pages."),
+            member::<Option<u64>>(
+                "previous_page",
+                true,
+                "The previous page's number, or null if this is the first page.",
+            ),
+            member::<Option<u64>>("next_page", true, "The next page's number, or null if this is the last page."),
         ]);
         match record["title"].as_str() {
             Some(record) => titled(page, &format!("{record}Page"), "A page of a list."),

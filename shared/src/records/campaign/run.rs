@@ -11,11 +11,11 @@ use crate::values::id::WidgetId;
 crate::input! {
     /// The input of run-campaign.
     pub struct NewCampaign {
-        /// The contacts that receive it.
+        /// Contacts that get the message or the call. A contact that is named twice gets it once.
         pub contact_ids: ContactIds,
-        /// The message; a call ignores it.
+        /// Text that each contact gets. Without one, the opening message of the widget is sent. Calls ignore it.
         pub message: Option<String> = None,
-        /// Whether a new thread begins; a call always begins one.
+        /// True to begin a new conversation with each contact; false to continue an open one, if there is one. A call always begins a new one.
         pub start_new_conversation: bool = false,
     }
 }

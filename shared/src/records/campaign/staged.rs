@@ -33,7 +33,7 @@ pub(super) const CONCURRENT_PARTITIONS: usize = 8;
 crate::input! {
     /// The input of add-campaign-contacts.
     pub struct MoreContacts {
-        /// The contacts that are added. One that is in the campaign already stays as it is.
+        /// Contacts to add. A contact that is already in the campaign stays as it is.
         pub contact_ids: ContactIds,
     }
 }
@@ -43,11 +43,11 @@ crate::object! {
     pub struct AddedContacts {
         /// The campaign.
         pub campaign_id: CampaignId,
-        /// Its status.
+        /// Status of the campaign.
         pub status: CampaignStatus,
-        /// How many distinct contacts the request names, all of which are in the campaign now.
+        /// How many distinct contacts the request named. All of them are in the campaign now.
         pub contacts: u64,
-        /// When the campaign is sent next.
+        /// Time at which the campaign is sent next; null if it is not sent again.
         pub next_run_at: Option<Timestamp>,
     }
 }

@@ -35,7 +35,7 @@ pub struct Import(Vec<Result<ContactFields, Issues>>);
 crate::input! {
     /// The body of an import.
     pub struct NewContacts {
-        /// The contacts, each as in an upsert.
+        /// Contacts to create or to change, each as in `upsert-contact`.
         pub contacts: Import,
     }
 }
@@ -85,20 +85,20 @@ crate::choice! {
 /// What an import did with one contact.
 #[derive(Debug, Serialize)]
 pub struct ImportedContact {
-    /// Its place in the request, from 0.
+    /// Position of the contact in the request, from 0.
     pub index: u64,
-    /// Its identifier; null where it failed.
+    /// Identifier of the contact; null if it failed.
     pub id: Option<ContactId>,
-    /// What was done.
+    /// What the service did with the contact.
     pub outcome: ImportOutcome,
-    /// What is wrong with it.
+    /// Why the contact failed; empty otherwise.
     pub issues: Issues,
 }
 
 /// What an import did.
 #[derive(Debug, Serialize)]
 pub struct ImportedContacts {
-    /// One for each contact, in their order.
+    /// One result for each contact, in the order of the request.
     pub items: Vec<ImportedContact>,
 }
 

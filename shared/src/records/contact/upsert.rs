@@ -22,17 +22,17 @@ use crate::values::time::Timestamp;
 crate::input! {
     /// A contact, as an upsert sends it in the body. What is absent or null stays as it is.
     pub struct ContactFields {
-        /// First name.
+        /// First name of the contact.
         pub first_name: Option<String> = None,
-        /// Last name.
+        /// Last name of the contact.
         pub last_name: Option<String> = None,
-        /// E-mail address.
+        /// E-mail address. No two contacts of an organisation have the same one; upper and lower case make no difference.
         pub email: Option<Email> = None,
-        /// Telephone number.
+        /// Telephone number with its country code, answered as `+` and digits. No two contacts of an organisation have the same one.
         pub phone_number: Option<PhoneNumber> = None,
         /// Free-form.
         pub attributes: Option<JsonObject> = None,
-        /// The caller's organisation.
+        /// The organisation of the API key. It may be left out.
         pub org_id: Option<OrgId> = None,
     }
 }
@@ -61,13 +61,13 @@ impl<T: Schema> Schema for Filled<T> {
 crate::input! {
     /// The fields that an upsert may send in the query.
     pub struct ContactQuery {
-        /// First name.
+        /// First name of the contact.
         pub first_name: Option<String> = None,
-        /// Last name.
+        /// Last name of the contact.
         pub last_name: Option<String> = None,
-        /// E-mail address.
+        /// E-mail address. No two contacts of an organisation have the same one; upper and lower case make no difference.
         pub email: Filled<Email> = Filled(None),
-        /// Telephone number.
+        /// Telephone number with its country code, answered as `+` and digits. No two contacts of an organisation have the same one.
         pub phone_number: Filled<PhoneNumber> = Filled(None),
     }
 }

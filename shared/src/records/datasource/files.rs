@@ -33,19 +33,19 @@ pub const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 crate::input! {
     /// The body of create-datasource-file.
     pub struct NewFile {
-        /// File name.
+        /// Name of the file.
         pub name: String,
-        /// Bytes.
+        /// Exact size in bytes. The address for the upload takes no other.
         pub size_bytes: Between<1, { LARGEST_FILE }>,
-        /// The type of the bytes.
+        /// Media type of the file. The address for the upload takes no other.
         pub content_type: ContentType = ContentType::default(),
-        /// What is in it.
+        /// What the content is about.
         pub description: Option<String> = None,
-        /// The kind of its content.
+        /// Type of the content.
         pub ds_type: DatasourceType = DatasourceType::Doc,
-        /// Free-form.
+        /// Any JSON object of your own. The service stores it and does not read it.
         pub attributes: JsonObject = JsonObject::default(),
-        /// The organisation.
+        /// The organisation of the API key. It may be left out.
         pub org_id: Option<OrgId> = None,
     }
 }
@@ -53,7 +53,7 @@ crate::input! {
 crate::input! {
     /// The body of add-datasource-text-blob.
     pub struct TextBlob {
-        /// The text: 1 to 1,048,576 bytes of UTF-8.
+        /// Text of the file: 1 to 1,048,576 bytes of UTF-8.
         pub content: FileText,
     }
 }
@@ -61,13 +61,13 @@ crate::input! {
 crate::input! {
     /// The query of add-datasource-text-blob.
     pub struct TextBlobQuery {
-        /// The kind of its content.
+        /// Type of the content.
         pub ds_type: DatasourceType = DatasourceType::TextBlob,
-        /// File name.
+        /// Name of the file.
         pub name: Option<String> = None,
-        /// What is in it.
+        /// What the content is about.
         pub description: Option<String> = None,
-        /// The organisation.
+        /// The organisation of the API key. It may be left out.
         pub org_id: Option<OrgId> = None,
     }
 }
@@ -231,7 +231,7 @@ pub struct FileToUpload {
     /// The file.
     #[serde(flatten)]
     pub file: DatasourceFile,
-    /// The request that uploads its bytes.
+    /// The one request that uploads the file's bytes.
     pub upload: Upload,
 }
 
@@ -271,7 +271,7 @@ pub struct FileToDownload {
     pub file: DatasourceFile,
     /// Whether its bytes are there.
     pub uploaded: bool,
-    /// Where to download them.
+    /// Address from which the bytes can be downloaded for fifteen minutes; null if they are not there.
     pub download_url: Option<SignedUrl>,
 }
 

@@ -358,7 +358,7 @@ macro_rules! record {
     (@filter_member (filter) $Type:ty, $field:ident) => {
         Some($crate::table::filters::Term::member::<$Type>(
             stringify!($field),
-            concat!("Those with this `", stringify!($field), "` only."),
+            concat!("Only records with this `", stringify!($field), "`."),
         ))
     };
     (@filter_member (unique filter) $Type:ty, $field:ident) => {
