@@ -23,16 +23,24 @@ pub struct Endpoint {
     pub id: EndpointId,
     /// The table of its organisation.
     pub table: Table,
-    /// Where to send to, or why not.
-    pub target: Result<Target, &'static str>,
-    /// When the target was read.
+    /// Where to send to.
+    pub destination: Destination,
+    /// When the destination was read.
     read_at: Timestamp,
     health: Mutex<Health>,
     /// One task saves the health at a time: the next one then sees what was saved.
     saving: AsyncMutex<()>,
 }
 
-/// Where to send to.
+/// Where to send to, if there is such a place.
+pub enum Destination {
+    /// An address, and who signs.
+    Known(Target),
+    /// Why there is none.
+    Nowhere(&'static str),
+}
+
+/// An address, and who signs.
 pub struct Target {
     /// The address.
     pub url: String,
@@ -53,20 +61,21 @@ impl Endpoint {
     /// The endpoint that `delivery` is for.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
         let connector = delivery.event.is_for_connector();
-        let (target, stored) = futures_util::try_join!(Target::load(&table, id, connector), health::of(&table, id))?;
-        Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
+        let (destination, stored) =
+            futures_util::try_join!(Destination::load(&table, id, connector), health::of(&table, id))?;
+        Ok(Self::new(table, destination, EndpointHealth { connector, ..stored }, now))
     }
 
     /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
     pub async fn stored(table: Table, id: EndpointId, now: Timestamp) -> Result<Self, TableError> {
         let stored = health::of(&table, id).await?;
-        let target = Target::load(&table, id, stored.connector).await?;
-        Ok(Self::new(table, target, stored, now))
+        let destination = Destination::load(&table, id, stored.connector).await?;
+        Ok(Self::new(table, destination, stored, now))
     }
 
-    fn new(table: Table, target: Result<Target, &'static str>, stored: EndpointHealth, read_at: Timestamp) -> Self {
+    fn new(table: Table, destination: Destination, stored: EndpointHealth, read_at: Timestamp) -> Self {
         let (id, health) = (stored.id, Mutex::new(Health { stored, unsaved: Observed::default() }));
-        Self { id, table, target, read_at, health, saving: AsyncMutex::new(()) }
+        Self { id, table, destination, read_at, health, saving: AsyncMutex::new(()) }
     }
 
     /// Whether its deliveries are deferred.
@@ -76,21 +85,24 @@ impl Endpoint {
 
     /// Whether there is no address to send to, or no secret to sign with.
     pub const fn has_no_target(&self) -> bool {
-        self.target.is_err()
+        matches!(self.destination, Destination::Nowhere(_))
     }
 
     /// The name of the record that it belonged to, where that is deleted.
     pub fn deleted(&self) -> Option<&'static str> {
-        match self.target {
-            Err(WEBHOOK_DELETED) => Some(Webhook::NAME),
-            Err(WIDGET_DELETED) => Some(Widget::NAME),
+        match self.destination {
+            Destination::Nowhere(WEBHOOK_DELETED) => Some(Webhook::NAME),
+            Destination::Nowhere(WIDGET_DELETED) => Some(Widget::NAME),
             _ => None,
         }
     }
 
     /// The widget whose connector it is.
     pub fn connector(&self) -> Option<WidgetId> {
-        self.target.as_ref().ok().and_then(|target| target.connector)
+        match &self.destination {
+            Destination::Known(target) => target.connector,
+            Destination::Nowhere(_) => None,
+        }
     }
 
     /// Who makes the next attempt of a delivery: the tick where the circuit is open or the endpoint has a rate limit.
@@ -118,7 +130,7 @@ impl Endpoint {
             (false, true) => DisabledReason::Failing,
             _ => return Ok(()),
         };
-        let Ok(Target { url, connector: None, .. }) = &self.target else { return Ok(()) };
+        let Destination::Known(Target { url, connector: None, .. }) = &self.destination else { return Ok(()) };
         let by = self.id.0;
         let disable = |webhook: &mut Webhook| webhook.disable(url, reason, now);
         match self.table.change(WebhookId(self.id.0), by, disable).await {
@@ -196,26 +208,26 @@ impl Endpoint {
 const WEBHOOK_DELETED: &str = "the webhook is deleted";
 const WIDGET_DELETED: &str = "the widget is gone";
 
-impl Target {
-    async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Result<Self, &'static str>, TableError> {
+impl Destination {
+    async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Self, TableError> {
         if connector { Self::connector(table, id).await } else { Self::webhook(table, id).await }
     }
 
-    async fn webhook(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
+    async fn webhook(table: &Table, id: EndpointId) -> Result<Self, TableError> {
         let Some(webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
-            return Ok(Err(WEBHOOK_DELETED));
+            return Ok(Self::Nowhere(WEBHOOK_DELETED));
         };
         if !webhook.enabled {
-            return Ok(Err("the webhook is disabled"));
+            return Ok(Self::Nowhere("the webhook is disabled"));
         }
-        Ok(Ok(Self { url: webhook.endpoint.clone(), webhook, connector: None }))
+        Ok(Self::Known(Target { url: webhook.endpoint.clone(), webhook, connector: None }))
     }
 
     /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no other secrets.
-    async fn connector(table: &Table, id: EndpointId) -> Result<Result<Self, &'static str>, TableError> {
+    async fn connector(table: &Table, id: EndpointId) -> Result<Self, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
-        let Some(widget) = widget else { return Ok(Err(WIDGET_DELETED)) };
-        let Some(url) = widget.connector_url else { return Ok(Err("the widget has no connector")) };
+        let Some(widget) = widget else { return Ok(Self::Nowhere(WIDGET_DELETED)) };
+        let Some(url) = widget.connector_url else { return Ok(Self::Nowhere("the widget has no connector")) };
         let assistant = match widget.assistant_id {
             Some(id) => table.find::<Assistant>(id).await?,
             None => None,
@@ -224,10 +236,14 @@ impl Target {
             Some(id) => table.find::<Webhook>(id).await?,
             None => None,
         };
-        let unsigned = "the widget's assistant has no webhook, whose secret would sign";
-        Ok(webhook.ok_or(unsigned).map(|webhook| Self { url, webhook, connector: Some(widget.id) }))
+        Ok(match webhook {
+            Some(webhook) => Self::Known(Target { url, webhook, connector: Some(widget.id) }),
+            None => Self::Nowhere("the widget's assistant has no webhook, whose secret would sign"),
+        })
     }
+}
 
+impl Target {
     /// The secrets that sign at `now`.
     pub fn secrets(&self, now: Timestamp) -> Vec<&Secret> {
         self.webhook.signing(now)

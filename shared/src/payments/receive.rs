@@ -73,17 +73,40 @@ pub async fn receive(
     body: &[u8],
     (by, now): (Uuid, Timestamp),
 ) -> Result<PaymentEventOutcome, TableError> {
-    let outcome = match PaymentEvent::read(body) {
-        Ok(event) => count(table, agency, &event, (by, now)).await?,
-        Err(why) => Err(why),
+    let counted = match PaymentEvent::read(body) {
+        Ok(event) => count(table, agency, &event, (by, now)).await,
+        Err(why) => Err(why.into()),
+    };
+    let (outcome, reason) = match counted {
+        Ok(outcome) => (outcome, None),
+        Err(Uncounted::NotOurs(why)) => (PaymentEventOutcome::Ignored, Some(why.to_string())),
+        Err(Uncounted::Failed(error)) => return Err(error),
     };
     // Whom it is about is not logged.
     let EventName { id, kind } = EventName::read(body);
     let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
-    let reason = outcome.as_ref().err().map(ToString::to_string);
-    let outcome = outcome.unwrap_or(PaymentEventOutcome::Ignored);
     tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
     Ok(outcome)
+}
+
+/// Why an event does not count.
+enum Uncounted {
+    /// It is about nothing of ours.
+    NotOurs(NotOurs),
+    /// The table failed.
+    Failed(TableError),
+}
+
+impl From<NotOurs> for Uncounted {
+    fn from(why: NotOurs) -> Self {
+        Self::NotOurs(why)
+    }
+}
+
+impl From<TableError> for Uncounted {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// Does what an event tells, once.
@@ -92,7 +115,7 @@ async fn count(
     agency: AgencyId,
     event: &PaymentEvent,
     (by, now): (Uuid, Timestamp),
-) -> Result<Result<PaymentEventOutcome, NotOurs>, TableError> {
+) -> Result<PaymentEventOutcome, Uncounted> {
     let plan = match &event.news {
         PaymentNews::Subscription(news) => plan_of(table, agency, &news.lookup_keys).await?,
         _ => None,
@@ -100,7 +123,7 @@ async fn count(
     let mut round = table.store.backoff();
     loop {
         let Some((changed, outcome)) = changed_by(table, event, plan, now).await? else {
-            return Ok(Err(NotOurs::Nobody));
+            return Err(NotOurs::Nobody.into());
         };
         let mut transaction = Transaction::of_request(table);
         transaction.write(remember(table, &event.order, now)).or(Unmet::Repeated);
@@ -111,11 +134,11 @@ async fn count(
             transaction.replace(is.id, &was, is, Some(by))?;
         }
         match transaction.commit().await {
-            Ok(()) => return Ok(Ok(outcome)),
-            Err(Cancelled::Condition(Unmet::Repeated, _)) => return Ok(Ok(PaymentEventOutcome::Repeated)),
+            Ok(()) => return Ok(outcome),
+            Err(Cancelled::Condition(Unmet::Repeated, _)) => return Ok(PaymentEventOutcome::Repeated),
             // Another event, or another request, has changed one of them meanwhile.
             Err(Cancelled::Condition(Unmet::Changed, _)) => round.again("the customer").await?,
-            Err(cancelled) => return Err(cancelled.into()),
+            Err(cancelled) => return Err(TableError::from(cancelled).into()),
         }
     }
 }

@@ -239,49 +239,55 @@ pub trait OnMissing<T> {
     fn on_missing_in_body(self, name: &'static str) -> Result<T>;
 }
 
+impl<T, E: Missing> OnMissing<T> for Result<T, E> {
+    fn on_missing(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| error.or(|error| in_path(error, name)))
+    }
+
+    fn on_missing_in_path(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| {
+            error.or(|error| match error {
+                TableError::Unknown(parameter) => Error::NotFound(Location::path().name(parameter)),
+                other => in_path(other, name),
+            })
+        })
+    }
+
+    fn on_missing_in_body(self, name: &'static str) -> Result<T> {
+        self.map_err(|error| {
+            error.or(|error| match error {
+                TableError::Missing => Error::unknown_in_body(name),
+                other => other.into(),
+            })
+        })
+    }
+}
+
+fn in_path(error: TableError, name: &'static str) -> Error {
+    match error {
+        TableError::Missing => Error::NotFound(Location::path().name(name)),
+        other => other.into(),
+    }
+}
+
+/// A failure that may be one of the table.
+pub trait Missing {
+    /// The answer: what `table` makes of a failure of the table.
+    fn or(self, table: impl FnOnce(TableError) -> Error) -> Error;
+}
+
+impl Missing for TableError {
+    fn or(self, table: impl FnOnce(TableError) -> Error) -> Error {
+        table(self)
+    }
+}
+
 /// What decides about a change may refuse it with an answer of its own.
-impl<T, E: Into<Error>> OnMissing<T> for Result<T, NotChanged<E>> {
-    fn on_missing(self, name: &'static str) -> Result<T> {
-        unless_refused(self)?.on_missing(name)
-    }
-
-    fn on_missing_in_path(self, name: &'static str) -> Result<T> {
-        unless_refused(self)?.on_missing_in_path(name)
-    }
-
-    fn on_missing_in_body(self, name: &'static str) -> Result<T> {
-        unless_refused(self)?.on_missing_in_body(name)
-    }
-}
-
-fn unless_refused<T, E: Into<Error>>(changed: Result<T, NotChanged<E>>) -> Result<Result<T, TableError>> {
-    match changed {
-        Ok(row) => Ok(Ok(row)),
-        Err(NotChanged::Failed(error)) => Ok(Err(error)),
-        Err(NotChanged::Refused(refused)) => Err(refused.into()),
-    }
-}
-
-impl<T> OnMissing<T> for Result<T, TableError> {
-    fn on_missing(self, name: &'static str) -> Result<T> {
-        self.map_err(|error| match error {
-            TableError::Missing => Error::NotFound(Location::path().name(name)),
-            other => other.into(),
-        })
-    }
-
-    fn on_missing_in_path(self, name: &'static str) -> Result<T> {
-        self.map_err(|error| match error {
-            TableError::Missing => Error::NotFound(Location::path().name(name)),
-            TableError::Unknown(parameter) => Error::NotFound(Location::path().name(parameter)),
-            other => other.into(),
-        })
-    }
-
-    fn on_missing_in_body(self, name: &'static str) -> Result<T> {
-        self.map_err(|error| match error {
-            TableError::Missing => Error::unknown_in_body(name),
-            other => other.into(),
-        })
+impl<E: Into<Error>> Missing for NotChanged<E> {
+    fn or(self, table: impl FnOnce(TableError) -> Error) -> Error {
+        match self {
+            Self::Refused(refused) => refused.into(),
+            Self::Failed(error) => table(error),
+        }
     }
 }

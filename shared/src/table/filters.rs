@@ -67,10 +67,10 @@ impl Term {
         value.text().map(|value| Self { field, value, sparse: false })
     }
 
-    /// The term that a query asks for; inside, none where it does not. None after an issue.
-    pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Option<Self>> {
+    /// The term that a query asks for, if it asks for one. None after an issue.
+    pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Self>> {
         let asked = source.optional::<Option<T::Asked>>(field, issues, || None)?;
-        Some(asked.as_ref().and_then(|asked| Self::of(field, asked)))
+        Some(asked.iter().filter_map(|asked| Self::of(field, asked)).collect())
     }
 
     /// This term, of a value that few rows have.

@@ -62,13 +62,13 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let schedule = lease.campaign.schedule();
     let (run, read_from) = (lease.campaign.id.run(), clock.now());
     let (channel, beside) =
-        futures_util::try_join!(channel(table, lease.campaign.widget_id), storage::beside(table, run))?;
+        futures_util::try_join!(Channel::of(table, lease.campaign.widget_id), storage::beside(table, run))?;
     let mut hidden = HiddenPlaces::of(beside.staged, read_from);
     if let Some(CampaignText { version, text, .. }) = beside.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
     let places = lease.until();
-    let connected = channel.as_ref().is_ok_and(|(widget, _)| widget.connector_url.is_some());
+    let connected = matches!(&channel, Channel::Open(widget, _) if widget.connector_url.is_some());
     let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
     let mut ahead = None;
     while lease.next < places {
@@ -218,7 +218,7 @@ async fn dispatch_all(
     table: &Table,
     campaign: &Campaign,
     (contacts, slots, together): (&[CampaignContact], &[Timestamp], usize),
-    channel: &Result<(Widget, AssistantId), &'static str>,
+    channel: &Channel,
 ) -> Result<()> {
     let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
     let mut prepared = None;
@@ -229,8 +229,8 @@ async fn dispatch_all(
         // The next group is prepared meanwhile.
         let next = async {
             match (groups.get(index + 1), channel) {
-                (Some(next), Ok(channel)) if together > 1 => {
-                    prepare(cx, table, campaign, next, channel).await.map(Some)
+                (Some(next), Channel::Open(widget, assistant)) if together > 1 => {
+                    prepare(cx, table, campaign, next, (widget, *assistant)).await.map(Some)
                 }
                 _ => Ok(None),
             }
@@ -249,16 +249,22 @@ async fn dispatch_all(
     Ok(())
 }
 
-/// The widget of a campaign and its assistant, or why it cannot be sent.
-async fn channel(
-    table: &Table,
-    id: Option<WidgetId>,
-) -> Result<Result<(Widget, AssistantId), &'static str>, TableError> {
-    let Some(id) = id else { return Ok(Err("the campaign has no widget")) };
-    let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Err("the widget is gone")) };
-    let Some(assistant) = widget.assistant_id else { return Ok(Err("the widget has no assistant")) };
-    let found = table.find::<Assistant>(assistant).await?;
-    Ok(if found.is_some() { Ok((widget, assistant)) } else { Err("the widget's assistant is gone") })
+/// What a campaign is sent through.
+enum Channel {
+    /// A widget and its assistant.
+    Open(Widget, AssistantId),
+    /// Why it cannot be sent.
+    Closed(&'static str),
+}
+
+impl Channel {
+    async fn of(table: &Table, widget: Option<WidgetId>) -> Result<Self, TableError> {
+        let Some(id) = widget else { return Ok(Self::Closed("the campaign has no widget")) };
+        let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Self::Closed("the widget is gone")) };
+        let Some(assistant) = widget.assistant_id else { return Ok(Self::Closed("the widget has no assistant")) };
+        let found = table.find::<Assistant>(assistant).await?.is_some();
+        Ok(if found { Self::Open(widget, assistant) } else { Self::Closed("the widget's assistant is gone") })
+    }
 }
 
 /// Contacts that are ready to be dispatched.
@@ -270,12 +276,12 @@ async fn dispatch(
     table: &Table,
     campaign: &Campaign,
     (contacts, mut prepared): (&[CampaignContact], Option<Prepared>),
-    channel: &Result<(Widget, AssistantId), &'static str>,
+    channel: &Channel,
 ) -> Result<()> {
     let now = cx.service.clock.now();
     let channel = match channel {
-        Ok(channel) => channel,
-        Err(reason) => {
+        Channel::Open(widget, assistant) => (widget, *assistant),
+        Channel::Closed(reason) => {
             for contact in contacts {
                 progress::fail_contact(table, campaign, contact, reason, now).await?;
             }
@@ -317,7 +323,7 @@ async fn prepare(
     table: &Table,
     campaign: &Campaign,
     contacts: &[CampaignContact],
-    channel: &(Widget, AssistantId),
+    channel: (&Widget, AssistantId),
 ) -> Result<Prepared> {
     let mut threads = if campaign.start_new_conversation {
         HashMap::new()
@@ -341,7 +347,7 @@ fn prepare_one(
     campaign: &Campaign,
     contact: &CampaignContact,
     thread: Option<Conversation>,
-    (widget, assistant): &(Widget, AssistantId),
+    (widget, assistant): (&Widget, AssistantId),
 ) -> Dispatch {
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
     let says = |text: &String| NewMessage {
@@ -354,7 +360,7 @@ fn prepare_one(
     Dispatch {
         contact: contact.clone(),
         thread,
-        opening: Conversation::through(widget.id, *assistant, contact.contact_id, ids.fresh(now), now),
+        opening: Conversation::through(widget.id, assistant, contact.contact_id, ids.fresh(now), now),
         message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
         connector: widget.connector_url.is_some().then(|| (widget.id.into(), delivery())),
     }

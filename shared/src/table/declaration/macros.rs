@@ -159,10 +159,9 @@ macro_rules! record {
                     issues: &mut $crate::input::Issues,
                 ) -> Option<Vec<$crate::table::filters::Term>> {
                     let _ = (source, &issues);
-                    let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
+                    let terms: Vec<Option<Vec<$crate::table::filters::Term>>> =
                         vec![$($($crate::record!(@read_term ($($mark)*) $Type, $field, source, issues),)?)*];
-                    let terms: Option<Vec<_>> = terms.into_iter().collect();
-                    terms.map(|terms| terms.into_iter().flatten().collect())
+                    terms.into_iter().collect::<Option<Vec<_>>>().map(|terms| terms.concat())
                 }
 
                 fn unique(&self) -> Vec<$crate::table::unique::UniqueValue> {
@@ -176,10 +175,9 @@ macro_rules! record {
                     issues: &mut $crate::input::Issues,
                 ) -> Option<Vec<$crate::table::filters::Term>> {
                     let _ = (source, &issues);
-                    let terms: Vec<Option<Option<$crate::table::filters::Term>>> =
+                    let terms: Vec<Option<Vec<$crate::table::filters::Term>>> =
                         vec![$($($crate::record!(@read_unique ($($mark)*) $Type, $field, source, issues),)?)*];
-                    let terms: Option<Vec<_>> = terms.into_iter().collect();
-                    terms.map(|terms| terms.into_iter().flatten().collect())
+                    terms.into_iter().collect::<Option<Vec<_>>>().map(|terms| terms.concat())
                 }
 
                 fn filter_members() -> Vec<$crate::input::schema::Member> {
@@ -344,16 +342,16 @@ macro_rules! record {
     (@read_unique (unique filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
-    (@read_unique ($($mark:tt)*) $($rest:tt)*) => { Some(None) };
+    (@read_unique ($($mark:tt)*) $($rest:tt)*) => { Some(Vec::new()) };
 
     (@read_term (filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::table::filters::Term::read::<$Type>(stringify!($field), $source, $issues)
     };
     (@read_term (sparse filter) $Type:ty, $field:ident, $source:ident, $issues:ident) => {
         $crate::record!(@read_term (filter) $Type, $field, $source, $issues)
-            .map(|term| term.map($crate::table::filters::Term::sparse))
+            .map(|terms| terms.into_iter().map($crate::table::filters::Term::sparse).collect())
     };
-    (@read_term ($($mark:tt)*) $Type:ty, $field:ident, $source:ident, $issues:ident) => { Some(None) };
+    (@read_term ($($mark:tt)*) $Type:ty, $field:ident, $source:ident, $issues:ident) => { Some(Vec::new()) };
 
     (@filter_member (filter) $Type:ty, $field:ident) => {
         Some($crate::table::filters::Term::member::<$Type>(
