@@ -183,7 +183,7 @@ async fn requests_of_a_tick(interval: Option<u32>) -> usize {
     sender.setup.faults.watch();
     sender.setup.stack.tick("send-campaigns").await.unwrap();
     let requests = sender.setup.faults.requests();
-    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "UpdateItem").map(|(at, _)| at);
+    let mut updates = requests.iter().enumerate().filter(|(_, action)| *action == "PutItem").map(|(at, _)| at);
     let (lease, end) = (updates.next().unwrap(), updates.next_back().unwrap());
     end - lease
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::delivery::body::{Body, Unsent, patience};
-use crate::delivery::endpoint::{Destination, Endpoint, Target};
+use crate::delivery::endpoint::{Endpoint, EndpointTarget, Target};
 use crate::delivery::outbox::Outbox;
 use crate::delivery::sender::OUT_OF_RESOURCES;
 use crate::delivery::signature;
@@ -37,9 +37,9 @@ impl Outbox<'_> {
 
     /// Makes one attempt and saves its result.
     pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Tried> {
-        let target = match &endpoint.destination {
-            Destination::Known(target) => target,
-            Destination::Nowhere(reason) => return self.leave(endpoint, was, Unsent::Impossible(reason)).await,
+        let target = match &endpoint.target {
+            EndpointTarget::Known(target) => target,
+            EndpointTarget::Nowhere(reason) => return self.leave(endpoint, was, Unsent::Impossible(reason)).await,
         };
         let Some(_share) = self.bounds.attempt(patience(was)).await else {
             return self.leave(endpoint, was, Unsent::Postponed).await;

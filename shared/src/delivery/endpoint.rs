@@ -24,8 +24,8 @@ pub struct Endpoint {
     /// The table of its organisation.
     pub table: Table,
     /// Where to send to.
-    pub destination: Destination,
-    /// When the destination was read.
+    pub target: EndpointTarget,
+    /// When the target was read.
     read_at: Timestamp,
     health: Mutex<Health>,
     /// One task saves the health at a time: the next one then sees what was saved.
@@ -33,7 +33,7 @@ pub struct Endpoint {
 }
 
 /// Where to send to, if there is such a place.
-pub enum Destination {
+pub enum EndpointTarget {
     /// An address, and who signs.
     Known(Target),
     /// Why there is none.
@@ -61,21 +61,21 @@ impl Endpoint {
     /// The endpoint that `delivery` is for.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
         let connector = delivery.event.is_for_connector();
-        let (destination, stored) =
-            futures_util::try_join!(Destination::load(&table, id, connector), health::of(&table, id))?;
-        Ok(Self::new(table, destination, EndpointHealth { connector, ..stored }, now))
+        let (target, stored) =
+            futures_util::try_join!(EndpointTarget::load(&table, id, connector), health::of(&table, id))?;
+        Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
     }
 
     /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
     pub async fn stored(table: Table, id: EndpointId, now: Timestamp) -> Result<Self, TableError> {
         let stored = health::of(&table, id).await?;
-        let destination = Destination::load(&table, id, stored.connector).await?;
-        Ok(Self::new(table, destination, stored, now))
+        let target = EndpointTarget::load(&table, id, stored.connector).await?;
+        Ok(Self::new(table, target, stored, now))
     }
 
-    fn new(table: Table, destination: Destination, stored: EndpointHealth, read_at: Timestamp) -> Self {
+    fn new(table: Table, target: EndpointTarget, stored: EndpointHealth, read_at: Timestamp) -> Self {
         let (id, health) = (stored.id, Mutex::new(Health { stored, unsaved: Observed::default() }));
-        Self { id, table, destination, read_at, health, saving: AsyncMutex::new(()) }
+        Self { id, table, target, read_at, health, saving: AsyncMutex::new(()) }
     }
 
     /// Whether its deliveries are deferred.
@@ -85,23 +85,23 @@ impl Endpoint {
 
     /// Whether there is no address to send to, or no secret to sign with.
     pub const fn has_no_target(&self) -> bool {
-        matches!(self.destination, Destination::Nowhere(_))
+        matches!(self.target, EndpointTarget::Nowhere(_))
     }
 
     /// The name of the record that it belonged to, where that is deleted.
     pub fn deleted(&self) -> Option<&'static str> {
-        match self.destination {
-            Destination::Nowhere(WEBHOOK_DELETED) => Some(Webhook::NAME),
-            Destination::Nowhere(WIDGET_DELETED) => Some(Widget::NAME),
+        match self.target {
+            EndpointTarget::Nowhere(WEBHOOK_DELETED) => Some(Webhook::NAME),
+            EndpointTarget::Nowhere(WIDGET_DELETED) => Some(Widget::NAME),
             _ => None,
         }
     }
 
     /// The widget whose connector it is.
     pub fn connector(&self) -> Option<WidgetId> {
-        match &self.destination {
-            Destination::Known(target) => target.connector,
-            Destination::Nowhere(_) => None,
+        match &self.target {
+            EndpointTarget::Known(target) => target.connector,
+            EndpointTarget::Nowhere(_) => None,
         }
     }
 
@@ -130,7 +130,7 @@ impl Endpoint {
             (false, true) => DisabledReason::Failing,
             _ => return Ok(()),
         };
-        let Destination::Known(Target { url, connector: None, .. }) = &self.destination else { return Ok(()) };
+        let EndpointTarget::Known(Target { url, connector: None, .. }) = &self.target else { return Ok(()) };
         let by = self.id.0;
         let disable = |webhook: &mut Webhook| webhook.disable(url, reason, now);
         match self.table.change(WebhookId(self.id.0), by, disable).await {
@@ -208,7 +208,7 @@ impl Endpoint {
 const WEBHOOK_DELETED: &str = "the webhook is deleted";
 const WIDGET_DELETED: &str = "the widget is gone";
 
-impl Destination {
+impl EndpointTarget {
     async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Self, TableError> {
         if connector { Self::connector(table, id).await } else { Self::webhook(table, id).await }
     }

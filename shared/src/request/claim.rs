@@ -46,7 +46,7 @@ pub async fn take(table: &Table, key: Fingerprint, claim: &Claim, now: Timestamp
         ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
     match table.store.put_if(&table.item(key, claim)?, condition, &values).await {
         Ok(()) => Ok(None),
-        Err(Cancelled::Condition(_, Some(other))) => from_item(other).map(Some),
+        Err(Cancelled::Condition((), Some(other))) => from_item(other).map(Some),
         Err(cancelled) => Err(cancelled.into()),
     }
 }
@@ -60,7 +60,7 @@ pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &By
     match table.store.put_if(&table.item(key, claim)?, "holder = :holder", &values).await {
         Ok(()) => Ok(true),
         // Where the answer of an attempt was lost, the existing claim may be this one.
-        Err(Cancelled::Condition(_, stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
+        Err(Cancelled::Condition((), stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
         Err(cancelled) => Err(cancelled.into()),
     }
 }

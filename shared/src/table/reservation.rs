@@ -136,7 +136,7 @@ impl Table {
                 self.store.recent.forget(&head, &removed);
                 item
             }
-            Err(Cancelled::Condition(_, Some(item))) => item,
+            Err(Cancelled::Condition((), Some(item))) => item,
             Err(cancelled) => return Err(cancelled.into()),
         };
         let (own, others): (Vec<_>, Vec<_>) = Token::all(&head_is).into_iter().partition(|token| token.name == name);
@@ -183,7 +183,7 @@ impl Table {
         let at_the_end = format!("{NEXT} = :end AND #{} = :first", token.name);
         let expression = format!("SET {NEXT} = :first REMOVE #{}", token.name);
         match self.store.update_noting(head, (&expression, Some(&at_the_end)), &values, &lost).await {
-            Err(Cancelled::Condition(_, stands))
+            Err(Cancelled::Condition((), stands))
                 if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
             // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.
             Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use super::staged::{CONCURRENT_PARTITIONS, StagedContacts};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
 use super::{CampaignContact, RunId};
 use crate::table::item::{Item, made_id, text};
 use crate::table::keys::Key;
@@ -12,9 +14,32 @@ use crate::table::store::BATCH_GET_LIMIT;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, ContactId, ordinal};
 use crate::values::tenant::Tenant;
+use crate::values::time::Timestamp;
 
+/// Partitions of contacts that are read at the same time.
+pub(super) const CONCURRENT_PARTITIONS: usize = 8;
 /// Partitions of the pointers of a run.
 const PARTITIONS: u64 = 4;
+
+/// Contacts that are being added: they have places, which do not count yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StagedContacts {
+    /// The place of the first.
+    pub first: u32,
+    /// The place behind the last.
+    pub end: u32,
+    /// When others go on behind them.
+    pub expires_at: Timestamp,
+    /// The attempt to add them.
+    pub by: Uuid,
+}
+
+impl StagedContacts {
+    /// Whether a contact is one of them.
+    pub fn has(&self, id: CampaignContactId) -> bool {
+        id.place().is_some_and(|place| (self.first..self.end).contains(&place))
+    }
+}
 
 /// The partition of a run with this number.
 fn partition(run: RunId, number: u64) -> String {

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::records::assistant::Assistant;
+use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
-use crate::records::campaign::staged::StagedContacts;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
     Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
@@ -62,13 +62,13 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let schedule = lease.campaign.schedule();
     let (run, read_from) = (lease.campaign.id.run(), clock.now());
     let (channel, beside) =
-        futures_util::try_join!(Channel::of(table, lease.campaign.widget_id), storage::beside(table, run))?;
+        futures_util::try_join!(CampaignChannel::of(table, lease.campaign.widget_id), storage::beside(table, run))?;
     let mut hidden = HiddenPlaces::of(beside.staged, read_from);
     if let Some(CampaignText { version, text, .. }) = beside.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
     let places = lease.until();
-    let connected = matches!(&channel, Channel::Open(widget, _) if widget.connector_url.is_some());
+    let connected = matches!(&channel, CampaignChannel::Open(widget, _) if widget.connector_url.is_some());
     let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
     let mut ahead = None;
     while lease.next < places {
@@ -218,7 +218,7 @@ async fn dispatch_all(
     table: &Table,
     campaign: &Campaign,
     (contacts, slots, together): (&[CampaignContact], &[Timestamp], usize),
-    channel: &Channel,
+    channel: &CampaignChannel,
 ) -> Result<()> {
     let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
     let mut prepared = None;
@@ -229,7 +229,7 @@ async fn dispatch_all(
         // The next group is prepared meanwhile.
         let next = async {
             match (groups.get(index + 1), channel) {
-                (Some(next), Channel::Open(widget, assistant)) if together > 1 => {
+                (Some(next), CampaignChannel::Open(widget, assistant)) if together > 1 => {
                     prepare(cx, table, campaign, next, (widget, *assistant)).await.map(Some)
                 }
                 _ => Ok(None),
@@ -250,20 +250,20 @@ async fn dispatch_all(
 }
 
 /// What a campaign is sent through.
-enum Channel {
+enum CampaignChannel {
     /// A widget and its assistant.
-    Open(Widget, AssistantId),
+    Open(Box<Widget>, AssistantId),
     /// Why it cannot be sent.
     Closed(&'static str),
 }
 
-impl Channel {
+impl CampaignChannel {
     async fn of(table: &Table, widget: Option<WidgetId>) -> Result<Self, TableError> {
         let Some(id) = widget else { return Ok(Self::Closed("the campaign has no widget")) };
         let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Self::Closed("the widget is gone")) };
         let Some(assistant) = widget.assistant_id else { return Ok(Self::Closed("the widget has no assistant")) };
         let found = table.find::<Assistant>(assistant).await?.is_some();
-        Ok(if found { Self::Open(widget, assistant) } else { Self::Closed("the widget's assistant is gone") })
+        Ok(if found { Self::Open(Box::new(widget), assistant) } else { Self::Closed("the widget's assistant is gone") })
     }
 }
 
@@ -276,12 +276,12 @@ async fn dispatch(
     table: &Table,
     campaign: &Campaign,
     (contacts, mut prepared): (&[CampaignContact], Option<Prepared>),
-    channel: &Channel,
+    channel: &CampaignChannel,
 ) -> Result<()> {
     let now = cx.service.clock.now();
     let channel = match channel {
-        Channel::Open(widget, assistant) => (widget, *assistant),
-        Channel::Closed(reason) => {
+        CampaignChannel::Open(widget, assistant) => (&**widget, *assistant),
+        CampaignChannel::Closed(reason) => {
             for contact in contacts {
                 progress::fail_contact(table, campaign, contact, reason, now).await?;
             }

@@ -6,11 +6,9 @@
 use std::collections::HashSet;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::contact_partitions::contact_partitions;
-use super::contact_pointers::{contact_pointer, contacts_among, pointer_item};
+use super::contact_pointers::{CONCURRENT_PARTITIONS, StagedContacts, contact_pointer, contacts_among, pointer_item};
 use super::storage::{Beside, answered, missing_contacts, stage_contacts, staged_contacts, with_items};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::input::settle;
@@ -20,15 +18,13 @@ use crate::table::error::was_done;
 use crate::table::item::{Item, number, readable, text, values};
 use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::id::{CampaignContactId, CampaignId, ContactId};
+use crate::values::id::{CampaignId, ContactId};
 use crate::values::time::Timestamp;
 
 /// Seconds after which a marker expires: no request takes as long.
 const EXPIRES: i64 = 35;
 /// The most contacts that one transaction adds.
 const TOGETHER: usize = 16;
-/// Partitions of contacts that are read at the same time.
-pub(super) const CONCURRENT_PARTITIONS: usize = 8;
 
 crate::input! {
     /// The input of add-campaign-contacts.
@@ -50,19 +46,6 @@ crate::object! {
         /// Time at which the campaign is sent next; null if it is not sent again.
         pub next_run_at: Option<Timestamp>,
     }
-}
-
-/// Contacts that are being added: they have places, which do not count yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StagedContacts {
-    /// The place of the first.
-    pub first: u32,
-    /// The place behind the last.
-    pub end: u32,
-    /// When others go on behind them.
-    pub expires_at: Timestamp,
-    /// The attempt to add them.
-    pub by: Uuid,
 }
 
 /// What there is to do so that a campaign has the contacts that a request names.
@@ -97,13 +80,6 @@ impl PlacedContacts {
     /// Whether `items`, which are beside their campaign, have the marker that hides them.
     pub fn are_hidden(&self, items: &[Item]) -> bool {
         Beside::of(items).staged.contains(&self.staged)
-    }
-}
-
-impl StagedContacts {
-    /// Whether a contact is one of them.
-    pub fn has(&self, id: CampaignContactId) -> bool {
-        id.place().is_some_and(|place| (self.first..self.end).contains(&place))
     }
 }
 

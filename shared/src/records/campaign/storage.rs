@@ -11,8 +11,8 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::contact_partitions::partition;
+use super::contact_pointers::StagedContacts;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
-use super::staged::StagedContacts;
 use super::state::Standing;
 use super::text::{CampaignText, present_text};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker};
