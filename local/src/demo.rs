@@ -7,6 +7,7 @@ use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -45,28 +46,42 @@ use crate::gateway::Gateway;
 use crate::template::Template;
 use crate::{Trouble, bucket};
 
+/// Makes the records of one kind.
+type Load = for<'a> fn(by: &'a Loader<'a>, records: Vec<Value>, time: Timestamp) -> BoxFuture<'a, Result<(), Trouble>>;
+
 /// The kinds of records that other records refer to, or that no request makes alone, in the order in which they are loaded: a record comes after
 /// those that it refers to. Any other kind, such as `notes`, comes last, and `create-note` makes its records.
-const KINDS: &[&str] = &[
-    "users",
-    "tags",
-    "links",
-    "webhooks",
-    "assistants",
-    "widgets",
-    "contacts",
-    "intents",
-    "forms",
-    "datasources",
-    "datasource_files",
-    "datasource_links",
-    "intent_links",
-    "agencies",
-    "billing_plans",
-    "campaigns",
-    "campaign_contacts",
-    "conversations",
-    "deliveries",
+const KINDS: &[(&str, Load)] = &[
+    ("users", |by, records, _| Box::pin(by.insert::<User>(Some(&routes::CREATE_USER), (), records))),
+    ("tags", |by, records, _| Box::pin(by.insert::<Tag>(Some(&routes::CREATE_TAG), (), records))),
+    ("links", |by, records, _| Box::pin(by.insert::<Link>(Some(&routes::CREATE_LINK_TAG_ENTITY), (), records))),
+    ("webhooks", |by, records, _| Box::pin(by.insert::<Webhook>(Some(&routes::CREATE_WEBHOOK), (), records))),
+    ("assistants", |by, records, _| Box::pin(by.insert::<Assistant>(Some(&routes::CREATE_ASSISTANT), (), records))),
+    ("widgets", |by, records, _| Box::pin(by.insert::<Widget>(Some(&routes::CREATE_WIDGET), (), records))),
+    ("contacts", |by, records, _| Box::pin(by.insert::<Contact>(Some(&routes::UPSERT_CONTACT), (), records))),
+    ("intents", |by, records, _| Box::pin(by.insert::<Intent>(Some(&routes::CREATE_INTENT), (), records))),
+    ("forms", |by, records, _| Box::pin(by.insert::<Form>(Some(&routes::CREATE_FORM), (), records))),
+    ("datasources", |by, records, _| Box::pin(by.insert::<Datasource>(Some(&routes::CREATE_DATASOURCE), (), records))),
+    ("datasource_files", |by, records, _| {
+        Box::pin(by.insert_by::<DatasourceFile>(None, |file| file.datasource_id, records))
+    }),
+    ("datasource_links", |by, records, _| {
+        let route = Some(&routes::LINK_ASSISTANT_DATASOURCE);
+        Box::pin(by.insert_by::<DatasourceLink>(route, |link| link.assistant_id, records))
+    }),
+    ("intent_links", |by, records, _| {
+        let route = Some(&routes::LINK_ASSISTANT_INTENT);
+        Box::pin(by.insert_by::<IntentLink>(route, |link| link.assistant_id, records))
+    }),
+    ("agencies", |by, records, _| Box::pin(by.insert::<Agency>(Some(&routes::CREATE_AGENCY), (), records))),
+    ("billing_plans", |by, records, _| {
+        let route = Some(&routes::CREATE_AGENCY_BILLING_PLAN);
+        Box::pin(by.insert_by::<BillingPlan>(route, |plan| plan.agency_id, records))
+    }),
+    ("campaigns", |by, records, _| Box::pin(by.add_campaigns(records))),
+    ("campaign_contacts", |by, records, _| Box::pin(add_campaign_contacts(&by.table, records))),
+    ("conversations", |by, records, time| Box::pin(by.converse(records, time))),
+    ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];
 
 /// What every record has, whoever makes it.
@@ -189,45 +204,18 @@ impl DemoOrganisation {
         for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
             by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
         }
-        let others = self.records.keys().map(String::as_str).filter(|kind| !KINDS.contains(kind));
-        for kind in KINDS.iter().copied().chain(others) {
-            let mut records = Vec::new();
-            for template in self.records.get(kind).into_iter().flatten() {
-                records.extend(self.expand(template, time)?);
-            }
-            match kind {
-                "users" => by.insert::<User>(Some(&routes::CREATE_USER), (), records).await?,
-                "tags" => by.insert::<Tag>(Some(&routes::CREATE_TAG), (), records).await?,
-                "links" => by.insert::<Link>(Some(&routes::CREATE_LINK_TAG_ENTITY), (), records).await?,
-                "webhooks" => by.insert::<Webhook>(Some(&routes::CREATE_WEBHOOK), (), records).await?,
-                "assistants" => by.insert::<Assistant>(Some(&routes::CREATE_ASSISTANT), (), records).await?,
-                "widgets" => by.insert::<Widget>(Some(&routes::CREATE_WIDGET), (), records).await?,
-                "contacts" => by.insert::<Contact>(Some(&routes::UPSERT_CONTACT), (), records).await?,
-                "intents" => by.insert::<Intent>(Some(&routes::CREATE_INTENT), (), records).await?,
-                "forms" => by.insert::<Form>(Some(&routes::CREATE_FORM), (), records).await?,
-                "datasources" => by.insert::<Datasource>(Some(&routes::CREATE_DATASOURCE), (), records).await?,
-                "datasource_files" => by.insert_by::<DatasourceFile>(None, |file| file.datasource_id, records).await?,
-                "datasource_links" => {
-                    let route = Some(&routes::LINK_ASSISTANT_DATASOURCE);
-                    by.insert_by::<DatasourceLink>(route, |link| link.assistant_id, records).await?;
-                }
-                "intent_links" => {
-                    let route = Some(&routes::LINK_ASSISTANT_INTENT);
-                    by.insert_by::<IntentLink>(route, |link| link.assistant_id, records).await?;
-                }
-                "agencies" => by.insert::<Agency>(Some(&routes::CREATE_AGENCY), (), records).await?,
-                "billing_plans" => {
-                    let route = Some(&routes::CREATE_AGENCY_BILLING_PLAN);
-                    by.insert_by::<BillingPlan>(route, |plan| plan.agency_id, records).await?;
-                }
-                "campaigns" => by.add_campaigns(records).await?,
-                "campaign_contacts" => add_campaign_contacts(&by.table, records).await?,
-                "conversations" => by.converse(records, time).await?,
-                "deliveries" => deliver(&by.table, records).await?,
-                other => by.create(other, records).await?,
-            }
+        for (kind, load) in KINDS {
+            load(by, self.records_of(kind, time)?, time).await?;
+        }
+        for kind in self.records.keys().filter(|kind| KINDS.iter().all(|(known, _)| known != kind)) {
+            by.create(kind, self.records_of(kind, time)?).await?;
         }
         by.store.add_api_key(&last.hash(), last_record).await.map_err(trouble)
+    }
+
+    fn records_of(&self, kind: &str, time: Timestamp) -> Result<Vec<Value>, Trouble> {
+        let templates = self.records.get(kind).into_iter().flatten();
+        Ok(templates.map(|template| self.expand(template, time)).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn key(&self, key: &DemoKey, time: Timestamp) -> Result<(ApiKey, ApiKeyRecord), Trouble> {

@@ -105,11 +105,6 @@ impl ProviderStandIn {
         self.known(|known| known.delay = delay);
     }
 
-    /// Forgets the first answers to idempotency keys, as the provider does after a day.
-    pub fn forget_keys(&self) {
-        self.known(|known| known.by_idempotency_key.clear());
-    }
-
     /// Makes the next requests fail with these statuses, the last one first, without an effect.
     pub fn fail(&self, statuses: &[u16]) {
         let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok()).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
 use local::template::document;
 use local::{Settings, Stack};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
 use shared::values::limits::Limits;
 
-use crate::support::fixture::{ACME, settings, streaming, valid_call};
+use crate::support::fixture::{ACME, settings, streaming, valid_call, with_faults};
 use crate::support::functions::functions;
 use crate::support::generated::{generated_between, read};
 use crate::support::log::{Log, listening};
@@ -68,8 +68,7 @@ async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
 
 /// The lines of a request that the table answers as `fault` says, or not at all where there is no table.
 async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> Vec<String> {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(settings()).await;
     if !table {
         stack.client.delete_table().table_name(TABLE_NAME).send().await.unwrap();
     }
@@ -264,9 +263,8 @@ async fn each_failed_call_is_counted_once() {
 #[tokio::test]
 async fn a_limit_that_is_not_checked_is_counted_at_any_log_level() {
     for (fault, wanted) in [(Fault::None, 0), (Fault::Throttle, 1), (Fault::BreakRequest, 1)] {
-        let faults = Faults::default();
-        let limited = Settings { key_limits: Limits::new(50, 99), ..settings() };
-        let stack = Stack::start(Settings { faults: faults.clone(), ..limited }).await.unwrap();
+        let key_limits = Limits::new(50, 99);
+        let (stack, faults) = with_faults(Settings { key_limits, ..settings() }).await;
         faults.plan(move |action, _| if action == "UpdateItem" { fault } else { Fault::None });
         let request = valid_call(&routes::READ_WEBHOOK, 'a', ACME);
         let ask = async || {

@@ -10,7 +10,7 @@ use shared::values::id::{ApiKeyId, OrgId};
 use shared::values::time::{Clock, Timestamp};
 
 use crate::support::fixture::{
-    ACME, NOW, call, data, demo_id, everything, path, post, settings, valid_body, valid_call,
+    ACME, NOW, call, data, demo_id, everything, path, post, settings, valid_body, valid_call, with_faults,
 };
 use crate::support::log::Log;
 
@@ -62,9 +62,8 @@ async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
 async fn the_canary_is_found_nowhere() {
     let log = Log::default();
     let _guard = log.listen(Level::TRACE);
-    let faults = local::faults::Faults::default();
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-    let stack = Stack::start(Settings { faults: faults.clone(), clock: clock.clone(), ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(Settings { clock: clock.clone(), ..settings() }).await;
     let key = ApiKey::parse(CANARY).unwrap();
     let record = ApiKeyRecord {
         id: ApiKeyId(uuid::Uuid::nil()),

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use local::Stack;
 use local::event_source::StreamFaults;
-use local::faults::{Fault, Faults};
-use local::{Settings, Stack};
+use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
 use shared::records::tag::{EntityType, Tag};
@@ -18,10 +18,11 @@ use shared::values::id::{AgencyId, AssistantId, DatasourceId, EndpointId, TagId,
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, acme, call, data, everything, failure, handle, id, kind, make, post, put_items, spoil, streaming,
+    ACME, acme, call, data, everything, failure, get, handle, id, kind, make, post, put_items, spoil, streaming,
+    with_faults,
 };
 use crate::support::owners::{
-    OWNERS, Owned, contacts, datasource_link, file, fill, get, intent_link, link, owner, plan, time,
+    OWNERS, Owned, contacts, datasource_link, file, fill, intent_link, link, owner, plan, time,
 };
 use crate::support::records::{conflict, detail};
 use crate::support::sending::{Setup, id_of};
@@ -45,11 +46,11 @@ async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
 
 /// The totals of the lists that links stand in.
 async fn totals(stack: &Stack) -> Vec<Value> {
-    let mut totals = vec![get(stack, "/api/v1/link_tag_entity/list", "").await["total"].clone()];
+    let mut totals = vec![get(stack, "/api/v1/link_tag_entity/list").await["total"].clone()];
     for number in 0..2 {
         let assistant = id('a', kind::ASSISTANT, number);
         for of_it in ["data_source", "intent"] {
-            totals.push(get(stack, &format!("/api/v1/assistant/{assistant}/{of_it}"), "").await["total"].clone());
+            totals.push(get(stack, &format!("/api/v1/assistant/{assistant}/{of_it}")).await["total"].clone());
         }
     }
     totals
@@ -57,8 +58,7 @@ async fn totals(stack: &Stack) -> Vec<Value> {
 
 /// Deletes one of each of these kinds with `many` of each that belong to it, while the functions on the stream and the calls of the table fail.
 async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let (stack, faults) = with_faults(streaming()).await;
     let before = totals(&stack).await;
     let mut owners = Vec::new();
     for (kind_of, many) in kinds {
@@ -172,7 +172,7 @@ async fn a_batch_does_one_step_of_a_long_cascade() {
         "SequenceNumber": "1",
     });
     let removal = json!({"eventName": "REMOVE", "dynamodb": images});
-    let left = async || get(&stack, "/api/v1/link_tag_entity/list", "").await["total"].as_u64().unwrap();
+    let left = async || get(&stack, "/api/v1/link_tag_entity/list").await["total"].as_u64().unwrap();
     let before = left().await;
     const { assert!(MANY > 250, "it would be over at once") };
     handle(&stack, &[removal]).await;
@@ -197,13 +197,13 @@ async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
     data(&stack.answer(&call("DELETE", &format!("/api/v1/widget/{widget}"), ACME)).await);
     stack.stream.drain_for("record-changed").await.unwrap();
     let path = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-    let listed = get(&stack, &path, "").await;
+    let listed = get(&stack, &path).await;
     assert_eq!(listed["total"], MANY);
     for contact in listed["items"].as_array().unwrap() {
         assert_eq!((&contact["status"], &contact["error"]), (&json!("failed"), &json!("the widget is gone")));
     }
     let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
-    assert_eq!(get(&stack, &path, "").await["status"], "completed");
+    assert_eq!(get(&stack, &path).await["status"], "completed");
     stack.settle().await.unwrap();
     let rows = Delivery::list(EndpointId(widget));
     assert!(!format!("{:?}", everything(&stack).await).contains(&rows), "deliveries are left");
@@ -291,13 +291,13 @@ async fn a_contact_that_is_deleted_before_its_campaign_comes_to_it_fails_and_say
     data(&stack.answer(&call("DELETE", &format!("/api/v1/contact/{}", contacts[1].as_str().unwrap()), ACME)).await);
     stack.tick("send-campaigns").await.unwrap();
     let path = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-    let listed = get(&stack, &path, "").await;
+    let listed = get(&stack, &path).await;
     let told: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|one| (one["status"].clone(), one["error"].clone())).collect();
     let sent = (json!("sent"), Value::Null);
     assert_eq!(told, [sent.clone(), (json!("failed"), json!("the contact is gone")), sent]);
     let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
-    let read = get(&stack, &path, "").await;
+    let read = get(&stack, &path).await;
     assert_eq!(read["counts"], json!({"queued": 0, "sent": 2, "failed": 1, "cancelled": 0}));
 }
 
@@ -349,7 +349,7 @@ async fn a_tag_goes_with_a_hundred_thousand_links() {
 async fn agency_with_webhook(stack: &Stack) -> Uuid {
     let agency =
         make(stack, "/api/v1/agency", json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}})).await;
-    get(stack, &format!("/api/v1/agency/billing/{agency}/setup_payment_webhook"), "").await;
+    get(stack, &format!("/api/v1/agency/billing/{agency}/setup_payment_webhook")).await;
     agency
 }
 
@@ -377,7 +377,7 @@ async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_howe
     assert_eq!(stack.payment_provider.endpoints().len(), 1);
     assert_eq!(naming(&stack, &BTreeSet::from([agency])).await, Vec::<Row>::new());
     let of_kept = format!("/api/v1/agency/billing/{kept}/check_payment_webhook");
-    assert_eq!(get(&stack, &of_kept, "").await["configured"], true);
+    assert_eq!(get(&stack, &of_kept).await["configured"], true);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, call, data, everything, http_client, id, kind, path, post, root, streaming,
+    ACME, GLOBEX, call, data, everything, get, http_client, id, kind, path, post, root, streaming,
 };
 use crate::support::keyed::keyed;
 
@@ -105,7 +105,7 @@ async fn a_request_is_repeated_as_a_command_and_as_an_event() {
     let event = text(&stack, &format!("{request}/event")).await;
     let invoked = stack.gateway.invoke_by_name("create-tag", event.as_bytes()).await;
     assert!(invoked.body.contains("It's"), "{event}: {invoked:?}");
-    let tags = data(&stack.answer(&call("GET", routes::LIST_TAGS.path, ACME)).await);
+    let tags = get(&stack, routes::LIST_TAGS.path).await;
     assert_eq!(tags.to_string().matches("It's").count(), 3);
     let missing = http_client().get(format!("{}/console/requests/1/curl", stack.url)).send().await.unwrap();
     assert_eq!(missing.status(), 404);
@@ -177,7 +177,7 @@ async fn a_conversation_is_opened_continued_and_closed() {
     let stack = watched().await;
     let opened = operate(&stack, "open-conversation", &json!({"assistant_id": id('a', kind::ASSISTANT, 0)})).await;
     assert_eq!(opened, (StatusCode::OK, "Answered 201. ".into()));
-    let conversations = data(&stack.answer(&call("GET", routes::LIST_CONVERSATIONS.path, ACME)).await);
+    let conversations = get(&stack, routes::LIST_CONVERSATIONS.path).await;
     let newest = conversations["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     for (sender, words) in [("user", "Is anybody there?"), ("bot", "Yes, I am.")] {
         let message = json!({"conversation_id": newest, "sender_type": sender, "text": words});
@@ -214,7 +214,7 @@ async fn an_event_that_fails_twice_is_seen_with_three_attempts_when_time_is_skip
     assert_eq!(shown.matches(r#"<span class="good">verified</span>"#).count(), 3, "{shown}");
     assert_eq!(shown.matches(">503</span>").count(), 2, "{shown}");
     let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
-    let delivery = data(&stack.answer(&call("GET", &deliveries, ACME)).await)["items"][1]["id"].clone();
+    let delivery = get(&stack, &deliveries).await["items"][1]["id"].clone();
     let again = json!({"webhook_id": id('a', kind::WEBHOOK, 1), "delivery_id": delivery});
     assert_eq!(operate(&stack, "redeliver", &again).await.0, 200);
     stack.settle().await.unwrap();

@@ -19,7 +19,8 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, acme, call, data, everything, failure, go_on_at, id, json, kind, post, put_items, stack, streaming, tenant,
+    ACME, acme, call, data, everything, failure, get, go_on_at, id, json, kind, post, put_items, stack, streaming,
+    tenant,
 };
 use crate::support::records::NOBODYS;
 use crate::support::sweep::cases;
@@ -37,9 +38,7 @@ fn conversation(id: ConversationId, assistant: &str, made_at: i64) -> Conversati
 
 /// A page as it is answered: the ids, and the total.
 async fn page(stack: &Stack, query: &str) -> (Vec<String>, Value) {
-    let mut call = call("GET", "/api/v1/conversation", ACME);
-    call.query += query;
-    let page = data(&stack.answer(&call).await);
+    let page = get(stack, &format!("/api/v1/conversation?{query}")).await;
     let ids = page["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
     (ids.collect(), page["total"].clone())
 }
@@ -295,9 +294,8 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
     for (filter, chosen) in [("", &within), ("&status=closed", &within_and_closed)] {
         for number in pages(chosen) {
             let answer = async |dates: &str| {
-                let mut call = call("GET", "/api/v1/conversation", ACME);
-                call.query += &format!("{filter}{dates}&size=100&page={}", number + 1);
-                stack.answer(&call).await
+                let path = format!("/api/v1/conversation?{filter}{dates}&size=100&page={}", number + 1);
+                stack.answer(&call("GET", &path, ACME)).await
             };
             // The key is known from here on.
             answer("").await;
@@ -385,9 +383,7 @@ async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() 
     put_items(&stack, items).await;
 
     let page_of = async |query: String| {
-        let mut call = call("GET", "/api/v1/conversation", ACME);
-        call.query += &query;
-        let answer = stack.answer(&call).await;
+        let answer = stack.answer(&call("GET", &format!("/api/v1/conversation?{query}"), ACME)).await;
         let data = json(&answer)["data"].clone();
         let ids = data["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<_>>(), data["total"].as_u64().unwrap(), answer.cost)
@@ -428,7 +424,7 @@ async fn a_time_that_leaves_the_years_0_to_9999_in_utc_is_refused_at_its_field()
         let user = data(&create(last).await);
         assert_eq!(user["birthdate"], shown);
         let path = format!("/api/v1/user/{}", user["id"].as_str().unwrap());
-        assert_eq!(data(&stack.answer(&call("GET", &path, ACME)).await)["birthdate"], shown);
+        assert_eq!(get(&stack, &path).await["birthdate"], shown);
         assert_eq!(stack.answer(&call("DELETE", &path, ACME)).await.status, 200, "{last}");
     }
     let mut list = call("GET", "/api/v1/conversation", ACME);

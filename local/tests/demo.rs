@@ -10,7 +10,7 @@ use shared::routes;
 use shared::table::keys::LIST_HEAD;
 use uuid::Uuid;
 
-use crate::support::fixture::{ACME, as_stored, call, data, demo_id, fields, json, path, settings};
+use crate::support::fixture::{as_stored, demo_id, fields, get, json, path, settings};
 use crate::support::sending::{Setup, id_of};
 
 /// What makes a record and what lists it, each after those that its records name. No operation makes what the links of the demo set name.
@@ -49,9 +49,8 @@ async fn the_operations_make_the_records_of_the_demo_set() {
     let org = setup.org().await;
     let (mut ids, mut made) = (BTreeMap::new(), 0);
     for (create, list) in RECORDS {
-        let mut call = call("GET", &path(list, |parameter| demo_id('a', parameter)), ACME);
-        call.query += "&size=100";
-        let listed = data(&demo.answer(&call).await);
+        let all = path(list, |parameter| demo_id('a', parameter));
+        let listed = get(&demo, &format!("{all}?size=100")).await;
         let items = listed["items"].as_array().unwrap();
         assert!(!items.is_empty(), "{}", list.name);
         let to = renamed(&path(create, |parameter| demo_id('a', parameter)), &ids);

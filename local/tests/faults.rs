@@ -10,25 +10,24 @@ use local::{Settings, Stack};
 use shared::routes;
 
 use crate::support::fixture::{
-    ACME, add_contacts, call, contact_id, data, everything, failure, few, id, kind, portable, post, settings,
-    valid_call,
+    ACME, add_contacts, call, contact_id, data, everything, failure, few, get, id, kind, portable, post, settings,
+    valid_call, with_faults,
 };
 use crate::support::sweep::cases;
 
-async fn stack(faults: &Faults) -> Stack {
+async fn stack() -> (Stack, Faults) {
     // Unoptimised, beside other tests: a call may take its time.
     let attempt = Duration::from_secs(10);
-    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..few() }).await.unwrap();
+    let (stack, faults) = with_faults(Settings { attempt, ..few() }).await;
     // The key is known: what follows goes wrong in the operation itself.
-    assert_eq!(stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status, 200);
-    stack
+    get(&stack, "/api/v1/user/get_agent_list/").await;
+    (stack, faults)
 }
 
 #[tokio::test]
 async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
     for route in cases(routes::ALL) {
-        let faults = Faults::default();
-        let stack = stack(&faults).await;
+        let (stack, faults) = stack().await;
         let before = everything(&stack).await;
         for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
             faults.plan(move |_, _| fault);
@@ -44,9 +43,8 @@ async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
 
 #[tokio::test]
 async fn a_database_that_stays_silent_is_given_up_after_three_attempts() {
-    let faults = Faults::default();
     let attempt = Duration::from_millis(100);
-    let stack = Stack::start(Settings { faults: faults.clone(), attempt, ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(Settings { attempt, ..settings() }).await;
     faults.plan(|_, _| Fault::LoseRequest);
     let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
     assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
@@ -55,8 +53,7 @@ async fn a_database_that_stays_silent_is_given_up_after_three_attempts() {
 
 #[tokio::test]
 async fn the_key_look_up_is_no_exception() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(settings()).await;
     faults.plan(|_, _| Fault::Throttle);
     let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
     assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]));
@@ -72,8 +69,7 @@ async fn the_key_look_up_is_no_exception() {
 async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
     for route in cases(routes::ALL) {
         let call = valid_call(route, 'a', ACME);
-        let watched = Faults::default();
-        let undisturbed = stack(&watched).await;
+        let (undisturbed, watched) = stack().await;
         watched.watch();
         let expected = undisturbed.answer(&call).await;
         let (actions, wanted) = (watched.requests(), everything(&undisturbed).await);
@@ -92,8 +88,7 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
         ];
         for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.befalls(action))) {
             let what = format!("{} {fault:?}", route.name);
-            let faults = Faults::default();
-            let disturbed = stack(&faults).await;
+            let (disturbed, faults) = stack().await;
             let mut struck = BTreeSet::new();
             faults.plan(move |action, _| {
                 let first = fault.befalls(action) && struck.insert(action.to_owned());
@@ -146,8 +141,7 @@ async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
     const CONTACTS: u32 = 60;
     for writes in 0.. {
         let what = format!("dies after {writes} writes");
-        let faults = Faults::default();
-        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        let (stack, faults) = with_faults(few()).await;
         add_contacts(&stack, CONTACTS).await;
         faults.die_after_writes(writes);
         let died = faults.kill(stack.answer(&campaign(CONTACTS))).await;
@@ -169,8 +163,7 @@ async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
 
 #[tokio::test]
 async fn two_runs_of_the_same_request_at_once_are_one() {
-    let faults = Faults::default();
-    let stack = stack(&faults).await;
+    let (stack, _) = stack().await;
     add_contacts(&stack, 200).await;
     let (first, second) = (campaign(200), campaign(200));
     let (first, second) = tokio::join!(stack.answer(&first), stack.answer(&second));

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use local::Stack;
 use local::database::TABLE_NAME;
-use local::faults::Faults;
 use local::functions::describe;
 use local::http::Call;
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::conversation::Conversation;
 use shared::request::route::Route;
@@ -22,8 +21,8 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, NOW, call, data, demo_id, failure, go_on_at, make, path, post, put_items, settings, streaming, tenant,
-    valid_call,
+    ACME, NOW, call, data, demo_id, failure, get, go_on_at, make, path, post, put_items, settings, streaming, tenant,
+    valid_call, with_faults,
 };
 use crate::support::records::NOBODYS;
 
@@ -42,9 +41,8 @@ fn filtered() -> impl Iterator<Item = &'static Route> {
 async fn ids(stack: &Stack, route: &Route, query: &str) -> (Vec<Value>, u64) {
     let (mut found, mut page) = (Vec::new(), 1);
     loop {
-        let mut call = call("GET", &path(route, |name| demo_id('a', name)), ACME);
-        call.query += &format!("{query}&size=100&page={page}");
-        let answer = data(&stack.answer(&call).await);
+        let answer =
+            get(stack, &format!("{}?{query}&size=100&page={page}", path(route, |name| demo_id('a', name)))).await;
         found.extend(answer["items"].as_array().unwrap().clone());
         if answer["next_page"].is_null() {
             return (found, answer["total"].as_u64().unwrap());
@@ -191,8 +189,7 @@ async fn what_expires_of_a_set_takes_no_later_row_along() {
 #[tokio::test]
 async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
     for first in [0, 3 << 20] {
-        let faults = Faults::default();
-        let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+        let (stack, faults) = with_faults(settings()).await;
         let (tenant, list) = (tenant(), Conversation::list(()));
         let row = |ordinal: u64, is_there: bool| {
             let row: Conversation = serde_json::from_value(json!({

@@ -17,8 +17,8 @@ use shared::values::time::Clock;
 
 use crate::exercises::{Further, exercise};
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, call, data, everything, failure, few, id, kind, portable, post, stack, valid_body,
-    valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, few, id, kind, path, portable, post, stack,
+    valid_body, valid_call,
 };
 use crate::support::keyed::{Item, KEY, LEASE, differing, is_claim, key, keyed, masked, records};
 use crate::support::sweep::cases;
@@ -314,7 +314,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
     for route in cases(posts()) {
         let stack = stack().await;
         let good = valid(route);
-        let path = crate::support::fixture::path(route, |_| "x".into());
+        let path = path(route, |_| "x".into());
         let mut refused = vec![
             (401, Call { query: String::new(), ..good.clone() }),
             (403, keyed(valid_call(route, 'a', ACME_READ_ONLY), KEY)),
@@ -368,7 +368,7 @@ async fn dynamodb_is_told_when_a_claim_may_go() {
     let stack = stack().await;
     stack.answer(&valid(&routes::CREATE_AGENCY)).await;
     let claim = claims(&stack).await.remove(0);
-    assert_eq!(claim["ttl"], AttributeValue::N(((crate::support::fixture::NOW + DAY) / 1000).to_string()));
+    assert_eq!(claim["ttl"], AttributeValue::N(((NOW + DAY) / 1000).to_string()));
 }
 
 /// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
@@ -623,7 +623,7 @@ async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_stag
     // Nor may DynamoDB remove what it is found by as long as the key leads there, and someone may be on the way.
     let marker = committed.iter().find(|item| key(item)[1] == "RUN").unwrap();
     let ttl: i64 = marker["ttl"].as_n().unwrap().parse().unwrap();
-    assert!(ttl >= (crate::support::fixture::NOW + DAY + LEASE) / 1000, "{marker:?}");
+    assert!(ttl >= (NOW + DAY + LEASE) / 1000, "{marker:?}");
 }
 
 #[tokio::test]

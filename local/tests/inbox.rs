@@ -9,7 +9,7 @@ use shared::routes;
 use shared::values::limits::Limits;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{ACME, GLOBEX, call, data, id, kind, path, root, streaming};
+use crate::support::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
 
 /// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
 async fn connected() -> Stack {
@@ -108,7 +108,7 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
 #[tokio::test]
 async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_host() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let client = crate::support::fixture::http_client();
+    let client = http_client();
     let address = |path: &str| format!("{}/inbox{path}", stack.url);
     let send = async |body: &str, signature: Option<&str>| {
         let request = client.post(address("/events/any/where")).body(body.to_owned());
@@ -151,7 +151,7 @@ async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_
 #[tokio::test]
 async fn the_last_thousand_are_kept() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let client = crate::support::fixture::http_client();
+    let client = http_client();
     for _ in 0..1002 {
         client.post(format!("{}/inbox/events/x", stack.url)).send().await.unwrap().error_for_status().unwrap();
     }

@@ -1,7 +1,7 @@
 //! Limits of keys: what is admitted of many processes that know nothing of each other, what a refusal says, and what the limits cost. The clock is
 //! set by hand: a second is as long as its requests take.
 
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
 use local::gateway::{Routed, endpoint};
 use local::http::{Answer, Call};
 use local::{Settings, Stack, functions};
@@ -16,7 +16,7 @@ use shared::values::time::{Clock, Timestamp};
 
 use crate::support::agents;
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, NOW, call, data, everything, failure, json, post, settings, valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, NOW, call, everything, failure, get, json, post, settings, valid_call, with_faults,
 };
 
 const POLICY: &str = "ratelimit-policy";
@@ -189,7 +189,7 @@ fn is_bucket(item: &std::collections::BTreeMap<String, aws_sdk_dynamodb::types::
 #[tokio::test]
 async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
     let (stack, _) = limited(2, 5).await;
-    data(&stack.answer(&call("GET", TAGS, ACME)).await);
+    get(&stack, TAGS).await;
     let items = everything(&stack).await;
     let [bucket] = &items.iter().filter(|item| is_bucket(item)).collect::<Vec<_>>()[..] else { panic!() };
     let names: Vec<_> = bucket.keys().map(String::as_str).collect();
@@ -205,10 +205,9 @@ async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
 async fn a_lease_that_fails_lets_the_request_pass() {
     for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest, Fault::BreakAnswer, Fault::Conflict] {
         let clock = Clock::at(Timestamp::from_unix_millis(NOW));
-        let (faults, key_limits) = (Faults::default(), Limits::new(1, 1));
-        let settings = Settings { clock: clock.clone(), key_limits, faults: faults.clone(), ..settings() };
-        let stack = Stack::start(settings).await.unwrap();
-        data(&stack.answer(&call("GET", TAGS, ACME)).await);
+        let key_limits = Limits::new(1, 1);
+        let (stack, faults) = with_faults(Settings { clock: clock.clone(), key_limits, ..settings() }).await;
+        get(&stack, TAGS).await;
         assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429, "{fault:?}");
         faults.plan(move |action, _| if action == "UpdateItem" { fault } else { Fault::None });
         let asked = || faults.requests().into_iter().filter(|action| action == "UpdateItem").count();
@@ -230,7 +229,7 @@ async fn a_lease_that_fails_lets_the_request_pass() {
 #[tokio::test]
 async fn every_operation_is_refused_alike() {
     let (stack, _) = limited(1, 1).await;
-    data(&stack.answer(&call("GET", TAGS, ACME)).await);
+    get(&stack, TAGS).await;
     assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429);
     // From now on it is remembered.
     for route in routes::ALL {

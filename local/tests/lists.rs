@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::Stack;
 use local::database::TABLE_NAME;
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
+use local::{Settings, Stack};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -28,14 +29,10 @@ use shared::values::tenant::Tenant;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::support::fixture::{NOW, die_in_every_list, empty, everything, put_items};
+use crate::support::fixture::{NOW, die_in_every_list, empty, everything, put_items, with_faults};
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
-}
-
-async fn empty_stack(faults: Faults) -> Stack {
-    Stack::start(local::Settings { faults, ..empty() }).await.unwrap()
 }
 
 fn tenant() -> Tenant {
@@ -214,7 +211,7 @@ async fn a_list_is_what_a_vec_is() {
     for form in FORMS.into_iter().cycle().take(2 * FORMS.len()) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
         println!("{form:?} {steps:?}");
-        let stack = empty_stack(Faults::default()).await;
+        let stack = Stack::start(empty()).await.unwrap();
         form.begin(&stack).await;
         let (table, _) = function(&stack);
         let plain = play(&stack, &table, &steps).await;
@@ -229,14 +226,8 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
     for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
         println!("{form:?} {steps:?}");
-        let faults = Faults::default();
-        let stack = Stack::start(local::Settings {
-            demo: None,
-            faults: faults.clone(),
-            attempt: std::time::Duration::from_millis(400),
-            ..empty()
-        });
-        let stack = stack.await.unwrap();
+        let attempt = Duration::from_millis(400);
+        let (stack, faults) = with_faults(Settings { attempt, ..empty() }).await;
         form.begin(&stack).await;
         let (table, _) = function(&stack);
         faults.plan(|action, number| match (action, number % 7) {
@@ -257,8 +248,7 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
     for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
         println!("{form:?} {steps:?}");
-        let faults = Faults::default();
-        let stack = empty_stack(faults.clone()).await;
+        let (stack, faults) = with_faults(empty()).await;
         form.begin(&stack).await;
         let mut plain: Vec<Link> = Vec::new();
         for (number, step) in (0..).zip(&steps) {
@@ -311,7 +301,7 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
 
 #[tokio::test]
 async fn what_is_refused_gives_its_ordinal_back() {
-    let stack = empty_stack(Faults::default()).await;
+    let stack = Stack::start(empty()).await.unwrap();
     let (table, _) = function(&stack);
     let mut plain = append(&table, 3, link(1)).await;
     // The last ones go back to the list; those that others came behind become holes.
@@ -328,7 +318,7 @@ async fn what_is_refused_gives_its_ordinal_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_and_totals_agree_while_many_append() {
-    let stack = Arc::new(empty_stack(Faults::default()).await);
+    let stack = Arc::new(Stack::start(empty()).await.unwrap());
     let done = Arc::new(AtomicU64::new(0));
     let writers = (0..6).map(|writer| {
         let (stack, done) = (Arc::clone(&stack), Arc::clone(&done));
@@ -368,7 +358,7 @@ async fn pages_and_totals_agree_while_many_append() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
-    let stack = Arc::new(empty_stack(Faults::default()).await);
+    let stack = Arc::new(Stack::start(empty()).await.unwrap());
     let numbers = Arc::new(AtomicU64::new(0));
     let workers = (0..8).map(|worker| {
         let (stack, numbers) = (Arc::clone(&stack), Arc::clone(&numbers));
@@ -396,7 +386,7 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
 
 #[tokio::test]
 async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
-    let stack = empty_stack(Faults::default()).await;
+    let stack = Stack::start(empty()).await.unwrap();
     let (table, _) = function(&stack);
     let rows = append(&table, 5, link(1)).await;
     let foreign = LinkId(with_ordinal(Uuid::from_u128(u128::MAX), 2));
@@ -414,7 +404,7 @@ async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
 
 #[tokio::test]
 async fn a_list_that_gets_long_is_spread_and_a_page_of_it_is_read_from_one_partition_or_two() {
-    let stack = empty_stack(Faults::default()).await;
+    let stack = Stack::start(empty()).await.unwrap();
     Form::NearlyLong.begin(&stack).await;
     let (table, meter) = function(&stack);
     let mut rows = Vec::new();
@@ -441,7 +431,7 @@ async fn the_beginning_of_a_list_is_cut_off_when_nothing_is_left_of_it() {
     let (from, section, first) = (1050, 32 * 1024, SPREAD / (32 * 1024));
     let end = SPREAD + 2 * section + 1024;
     let left = [7, SPREAD + 5, SPREAD + section + 9, end - 1];
-    let stack = empty_stack(Faults::default()).await;
+    let stack = Stack::start(empty()).await.unwrap();
     let head = [("next_ordinal", end + 40), ("spread_from", from)];
     let rows: Vec<u64> = left.into_iter().chain(end..end + 40).collect();
     let present: Vec<Range<u64>> = rows.iter().map(|row| *row..row + 1).collect();
@@ -549,7 +539,7 @@ async fn cost_of(stack: &Stack, rank: u64, first: u64) -> Cost {
 
 #[tokio::test]
 async fn any_page_of_a_million_rows_is_two_round_trips_and_three_units_away() {
-    let stack = empty_stack(Faults::default()).await;
+    let stack = Stack::start(empty()).await.unwrap();
     let starts = [0, 500_000, 999_950];
     let present: Vec<_> = starts.iter().map(|start| *start..start + 50).collect();
     long_list(&stack, 1_000_000, |_| false, &present).await;
@@ -569,7 +559,7 @@ async fn with_a_tenth_of_them_removed_it_is_three_round_trips_and_ten_units_away
         let live: Vec<u64> = (0..ROWS).filter(|place| !removed(*place)).collect();
         let ranks = [0, 50, 299_950, 300_000, 450_000, live.len() / 50 * 50 - 50];
         let present: Vec<_> = ranks.iter().map(|rank| live[*rank]..live[*rank] + 60).collect();
-        let stack = empty_stack(Faults::default()).await;
+        let stack = Stack::start(empty()).await.unwrap();
         long_list(&stack, ROWS, removed, &present).await;
         for rank in ranks {
             let cost = cost_of(&stack, rank as u64, live[rank]).await;

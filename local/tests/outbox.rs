@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{BoxFuture, join_all};
+use local::Settings;
 use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
 use local::receiver::Behaviour;
 use local::stream::Stream;
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::delivery::outbox::Outbox;
 use shared::network::address::Reach;
@@ -30,7 +30,8 @@ use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
-use crate::support::fixture::{NOW, PATIENT, empty, everything, failure, tenant};
+use crate::support::fixture::{NOW, PATIENT, data, empty, everything, failure, tenant, with_faults};
+use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of, is_signed_with, loopback};
 use crate::support::sweep::{cases, crashes_everywhere};
 
@@ -91,7 +92,7 @@ impl Customer {
     }
 
     async fn change(&self, method: &str, rest: &str, body: Value) -> Value {
-        crate::support::fixture::data(&self.setup.ask(&self.org, method, &self.path(rest), &body).await)
+        data(&self.setup.ask(&self.org, method, &self.path(rest), &body).await)
     }
 
     /// This time comes, and the ticks do what is due.
@@ -841,7 +842,7 @@ async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
 
 #[tokio::test]
 async fn no_secret_is_found_where_it_does_not_belong() {
-    let log = crate::support::log::Log::default();
+    let log = Log::default();
     let _guard = log.listen(Level::INFO);
     let customer = Customer::new().await;
     let secrets = [
@@ -916,8 +917,7 @@ async fn what_the_index_never_shows_is_sent_nevertheless() {
 
 #[tokio::test]
 async fn a_failure_counts_once_also_where_the_answer_of_the_database_is_lost() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..empty() }).await.unwrap();
+    let (stack, faults) = with_faults(empty()).await;
     let table = Table::new(stack.gateway.service.store.clone(), tenant());
     let now = Timestamp::from_unix_millis(NOW);
     let endpoint = EndpointId(Uuid::from_u128(7));

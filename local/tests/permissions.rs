@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 use crate::exercises::EXERCISES;
 use crate::support::fixture::{
-    ACME, acme, call, data, die_in_every_list, id, json, kind, post, scratch, settings, stack, streaming, valid_body,
-    valid_call,
+    ACME, acme, call, data, die_in_every_list, get, id, json, kind, post, scratch, settings, stack, streaming,
+    valid_body, valid_call,
 };
 use crate::support::generated::{names_in, read};
 use crate::support::owners::{OWNERS, owner};
@@ -196,7 +196,7 @@ async fn give_deliveries(stack: &Stack) {
     data(&stack.answer(&post(&pause, ACME, "")).await);
     // The event of a closed conversation tells what that campaign has said in it.
     let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-    let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+    let contact = get(stack, &contacts).await["items"][0].clone();
     let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
     data(&stack.answer(&post(&close, ACME, "")).await);
     stack.stream.drain_for("record-changed").await.unwrap();
@@ -218,7 +218,7 @@ async fn retire_payment_webhooks(stack: &Stack) {
         let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
         let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
         let path = format!("/api/v1/agency/billing/{}/setup_payment_webhook", agency.as_str().unwrap());
-        data(&stack.answer(&call("GET", &path, ACME)).await);
+        get(stack, &path).await;
         let path = format!("/api/v1/agency/{}", agency.as_str().unwrap());
         data(&stack.answer(&call("DELETE", &path, ACME)).await);
     }
@@ -263,7 +263,7 @@ async fn operations_are_allowed_what_they_call_after_a_campaign() {
     let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
     stack.tick("send-campaigns").await.unwrap();
     let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
-    let contact = data(&stack.answer(&call("GET", &contacts, ACME)).await)["items"][0].clone();
+    let contact = get(&stack, &contacts).await["items"][0].clone();
     let (id, conversation) = (contact["id"].as_str().unwrap(), contact["conversation_id"].as_str().unwrap());
     // It remembers its conversation only, as contacts did once, so that the messages of that are looked at.
     let key = acme(&stack).key::<CampaignContact>(CampaignContactId(id.parse().unwrap()));

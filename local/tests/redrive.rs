@@ -52,12 +52,7 @@ impl Customer {
 
     /// How many conversations are listed as open and as closed, how many links there are, and how often the event has come.
     async fn sees(&self, setup: &Setup) -> (Value, Value, Value, usize) {
-        let total = async |path: &str| {
-            let (path, query) = path.split_once('?').unwrap_or((path, ""));
-            let mut call = crate::support::fixture::call("GET", path, &self.org.key);
-            call.query += &format!("&{query}");
-            crate::support::fixture::data(&setup.stack.answer(&call).await)["total"].clone()
-        };
+        let total = async |path: &str| setup.get(&self.org, path).await["total"].take();
         (
             total("/api/v1/conversation?status=open").await,
             total("/api/v1/conversation?status=closed").await,

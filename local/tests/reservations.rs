@@ -2,9 +2,9 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
+use local::Stack;
 use local::database::request;
 use local::faults::{Fault, Faults};
-use local::{Settings, Stack};
 use serde_json::json;
 use shared::input::Between;
 use shared::records::intent::Intent;
@@ -21,7 +21,7 @@ use shared::values::id::{IntentId, LinkId, TagId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::support::fixture::{NOW, age_tokens, empty, everything, tenant};
+use crate::support::fixture::{NOW, age_tokens, empty, everything, tenant, with_faults};
 
 /// As many writes fail in each test.
 const FAILURES: usize = 300;
@@ -30,8 +30,7 @@ const UNIT: usize = 1024;
 
 /// A stack with an empty table, what goes wrong in it, and a process that has seen nothing yet.
 async fn failing() -> (Stack, Faults, Store) {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..empty() }).await.unwrap();
+    let (stack, faults) = with_faults(empty()).await;
     let warm = process(&stack);
     (stack, faults, warm)
 }

@@ -6,6 +6,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod addresses;
 mod alarms;
 mod campaigns;
 mod canary;
@@ -57,7 +58,6 @@ mod verify;
 
 /// What the tests share. None of these modules has a test.
 mod support {
-    pub mod addresses;
     pub mod agents;
     pub mod certificate;
     pub mod demo_set;
@@ -140,7 +140,6 @@ mod link {
 mod webhook {
     mod create_webhook;
     mod delete_webhook;
-    mod read_webhook;
     mod rotate_webhook_secret;
     mod send_test_event;
     mod update_webhook;

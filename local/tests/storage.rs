@@ -12,7 +12,7 @@ use shared::values::id::ordinal;
 
 use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{
-    ACME, call, data, failure, fields, json, member, not_null, post, stack, valid_body, valid_call,
+    ACME, call, data, failure, fields, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
 
 /// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
@@ -158,11 +158,8 @@ async fn a_page_that_is_too_large_says_which_size_works() {
             assert_eq!(said.status, 201, "{}", said.body);
         }
     }
-    let read = async |page: u64, size: u64| {
-        let mut call = call("GET", &path, ACME);
-        call.query += &format!("&page={page}&size={size}");
-        stack.answer(&call).await
-    };
+    let read =
+        async |page: u64, size: u64| stack.answer(&call("GET", &format!("{path}?page={page}&size={size}"), ACME)).await;
     let mut refused = 0;
     for (page, size) in [(1, 100), (2, 100), (2, 62), (3, 50), (4, 31), (10, 10), (1, 10)] {
         let answer = read(page, size).await;
@@ -249,11 +246,7 @@ async fn nothing_that_can_be_sent_makes_a_500() {
             for body in
                 [body, text.into_bytes(), format!("{{\"name\":{odd:?},\"contact_ids\":[{odd:?}]}}").into_bytes()]
             {
-                let path =
-                    crate::support::fixture::path(
-                        route,
-                        |_| if encoded.is_empty() { "x".into() } else { encoded.clone() },
-                    );
+                let path = path(route, |_| if encoded.is_empty() { "x".into() } else { encoded.clone() });
                 let mut odd_call = call(route.method, &path, ACME);
                 odd_call.query += &format!("&page={encoded}&size={encoded}&{encoded}");
                 odd_call.body = body;

@@ -25,7 +25,7 @@ use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
 
 use crate::support::fixture::{
-    ACME, NOW, acme, call, data, demo_payment_secret, everything, id, kind, root, signed, spoil, stack, valid_call,
+    ACME, NOW, acme, data, demo_payment_secret, everything, get, id, kind, root, signed, spoil, stack, valid_call,
 };
 use crate::support::generated::{generating, names_in, write};
 
@@ -201,11 +201,7 @@ async fn an_item_that_cannot_be_read_is_left_out_of_its_page_and_takes_no_other_
     let stack = stack().await;
     spoil(&stack, "USER", 3, "email").await;
     spoil(&stack, "CONVERSATION", 0, "assistant_id").await;
-    let list = async |path: &str, query: &str| {
-        let mut call = call("GET", path, ACME);
-        call.query += query;
-        data(&stack.answer(&call).await)
-    };
+    let list = async |path: &str, query: &str| get(&stack, &format!("{path}?{query}")).await;
     let users = list("/api/v1/user/get_agent_list/", "&size=10").await;
     let ids: Vec<&str> = users["items"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
     let wanted: Vec<String> = (0..10).filter(|number| *number != 3).map(|number| id('a', kind::USER, number)).collect();

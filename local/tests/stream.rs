@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use local::event_source::StreamFaults;
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
 use local::http::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
-    valid_call,
+    valid_call, with_faults,
 };
 use crate::support::sweep::cases;
 
@@ -90,8 +90,7 @@ async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_data
         |number| number < 100,
     ];
     for fails in fails {
-        let faults = Faults::default();
-        let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
+        let (stack, faults) = with_faults(few_streaming()).await;
         let kept = one_more_link(&stack).await;
         stack.settle().await.unwrap();
         data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
@@ -105,9 +104,7 @@ async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_data
 
 #[tokio::test]
 async fn while_the_database_is_unavailable_no_change_of_a_batch_is_tried_alone() {
-    let faults = Faults::default();
-    let settings = Settings { faults: faults.clone(), patience: Duration::ZERO, ..few_streaming() };
-    let stack = Stack::start(settings).await.unwrap();
+    let (stack, faults) = with_faults(Settings { patience: Duration::ZERO, ..few_streaming() }).await;
     for _ in 0..5 {
         make(&stack, "/api/v1/assistant", json!({})).await;
     }
@@ -128,8 +125,7 @@ async fn while_the_database_is_unavailable_no_change_of_a_batch_is_tried_alone()
 
 #[tokio::test]
 async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let (stack, faults) = with_faults(streaming()).await;
     // What the demo set has for the other functions on the stream is out of the way.
     stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
@@ -207,8 +203,7 @@ async fn a_function_is_invoked_as_its_schedule_would() {
 
 #[tokio::test]
 async fn what_fails_for_one_organisation_is_lost_for_none() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let (stack, faults) = with_faults(streaming()).await;
     stack.settle().await.unwrap();
     let both = [('b', GLOBEX), ('a', ACME)];
     for (organisation, key) in both {
@@ -286,8 +281,7 @@ async fn all_changes_once_more_in_any_order_change_nothing() {
 
 #[tokio::test]
 async fn what_was_given_up_may_be_handled_after_what_came_later() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..streaming() }).await.unwrap();
+    let (stack, faults) = with_faults(streaming()).await;
     stack.settle().await.unwrap();
     let total = async |status: &str| {
         let mut list = call("GET", "/api/v1/conversation", ACME);

@@ -16,11 +16,13 @@ use shared::values::bytes::Bytes;
 use shared::values::id::IntentId;
 use shared::values::time::Timestamp;
 
-use crate::support::fixture::{ACME, NOW, PATIENT, call, data, everything, failure, few, id, kind, tenant, valid_call};
+use crate::support::fixture::{
+    ACME, NOW, PATIENT, data, everything, failure, few, get, id, kind, tenant, valid_call, with_faults,
+};
 use crate::support::keyed::{KEY, keyed};
 
-async fn failing(faults: &Faults) -> Stack {
-    Stack::start(Settings { faults: faults.clone(), attempt: PATIENT, ..few() }).await.unwrap()
+async fn failing() -> (Stack, Faults) {
+    with_faults(Settings { attempt: PATIENT, ..few() }).await
 }
 
 /// The first transaction from now on is in progress when its answer is lost.
@@ -36,15 +38,14 @@ fn hold_the_first(faults: &Faults, meets: usize, commits: bool) {
 /// What is said in the conversation of [`routes::ADD_MESSAGE`]'s exercise.
 async fn said(stack: &Stack) -> Vec<Value> {
     let path = format!("/api/v1/conversation/{}/transcript", id('a', kind::CONVERSATION, 1));
-    data(&stack.answer(&call("GET", &path, ACME)).await)["items"].as_array().unwrap().clone()
+    get(stack, &path).await["items"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
 async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
     for meets in 0..12 {
         for commits in [true, false] {
-            let faults = Faults::default();
-            let stack = failing(&faults).await;
+            let (stack, faults) = failing().await;
             let before = said(&stack).await;
             hold_the_first(&faults, meets, commits);
             let added = data(&stack.answer(&valid_call(&routes::ADD_MESSAGE, 'a', ACME)).await);
@@ -59,8 +60,7 @@ async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
 #[tokio::test]
 async fn two_messages_beside_each_other_are_added_once_each() {
     for commits in [true, false] {
-        let faults = Faults::default();
-        let stack = failing(&faults).await;
+        let (stack, faults) = failing().await;
         let before = said(&stack).await.len();
         hold_the_first(&faults, 9, commits);
         let message = valid_call(&routes::ADD_MESSAGE, 'a', ACME);
@@ -76,8 +76,7 @@ async fn two_messages_beside_each_other_are_added_once_each() {
 async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
     for route in routes::ALL.iter().filter(|route| route.method == "DELETE") {
         for (meets, commits) in [(1, true), (1, false), (7, true), (7, false)] {
-            let faults = Faults::default();
-            let stack = failing(&faults).await;
+            let (stack, faults) = failing().await;
             hold_the_first(&faults, meets, commits);
             let delete = valid_call(route, 'a', ACME);
             let answer = stack.answer(&delete).await;
@@ -91,8 +90,7 @@ async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
 /// Where the answer to a delete was lost, the record may be gone by that delete or by another one. So the caller gets 503, not 404.
 #[tokio::test]
 async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
-    let faults = Faults::default();
-    let stack = failing(&faults).await;
+    let (stack, faults) = failing().await;
     let table = Table::new(stack.gateway.service.store.clone(), tenant());
     // A record that stands alone is removed by a plain delete, which meets a transaction after the lost answer.
     let (key, secret) = ([7; 32], Bytes::from([7; 32]));
@@ -131,10 +129,8 @@ async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
 #[tokio::test]
 async fn where_a_transaction_does_not_end_it_is_503_and_a_repeat_has_its_one_effect() {
     let repeated = async |commits: bool| {
-        let faults = Faults::default();
         let patience = Duration::from_secs(2);
-        let stack =
-            Stack::start(Settings { faults: faults.clone(), attempt: PATIENT, patience, ..few() }).await.unwrap();
+        let (stack, faults) = with_faults(Settings { attempt: PATIENT, patience, ..few() }).await;
         let before = said(&stack).await;
         hold_the_first(&faults, usize::MAX, commits);
         let message = keyed(valid_call(&routes::ADD_MESSAGE, 'a', ACME), KEY);

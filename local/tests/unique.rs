@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::faults::Faults;
+use local::Stack;
 use local::http::{Answer, Call};
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, everything, id, json, kind, settings};
+use crate::support::fixture::{ACME, call, everything, few, id, json, kind, settings, with_faults};
 
 /// A kind of record with unique values, and how its records are named and made.
 struct Kind {
@@ -91,8 +90,7 @@ async fn look(stack: &Stack, when: &str) {
 
 #[tokio::test]
 async fn of_two_writers_at_most_one_gets_a_value() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(settings()).await;
     // Calls take different times, so the writers meet in many ways.
     faults.set_latency(Duration::from_millis(3));
     for of in &KINDS {
@@ -138,9 +136,7 @@ async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
     ];
     for of in &KINDS {
         for (name, call) in &work {
-            let (faults, call) = (Faults::default(), call(of));
-            let stack =
-                Stack::start(Settings { faults: faults.clone(), ..crate::support::fixture::few() }).await.unwrap();
+            let ((stack, faults), call) = (with_faults(few()).await, call(of));
             for writes in 0..8 {
                 faults.die_after_writes(writes);
                 let died: bool = faults.kill(async { drop(stack.answer(&call).await) }).await;

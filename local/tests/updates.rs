@@ -8,7 +8,7 @@ use shared::request::route::Route;
 use shared::routes;
 
 use crate::support::fixture::{
-    ACME, call, data, demo_id, everything, failure, fields, id, json, kind, not_null, path, stack, valid_call,
+    ACME, call, data, demo_id, everything, failure, fields, get, id, json, kind, not_null, path, stack, valid_call,
 };
 use crate::support::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
 
@@ -28,7 +28,7 @@ fn plain_updates() -> impl Iterator<Item = &'static Route> {
 /// The record that `route` updates.
 async fn read(stack: &Stack, route: &Route) -> Value {
     assert!(routes::ALL.iter().any(|read| read.method == "GET" && read.path == route.path), "{}", route.name);
-    data(&stack.answer(&call("GET", &path(route, |parameter| demo_id('a', parameter)), ACME)).await)
+    get(stack, &path(route, |parameter| demo_id('a', parameter))).await
 }
 
 /// `record` after a change.

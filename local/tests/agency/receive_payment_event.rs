@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
+use local::Stack;
 use local::database::TABLE_NAME;
-use local::faults::{Fault, Faults};
+use local::faults::Fault;
 use local::http::{Answer, Call};
 use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, signature};
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::payments::provider::EVENTS;
 use shared::routes;
@@ -19,7 +19,7 @@ use shared::table::meter::Cost;
 
 use crate::support::fixture::{
     ACME, GLOBEX, NOW, call, data, demo_payment_secret, everything, failure, few, http_client, id, json, kind, path,
-    post, root, settings, stack, stack_with_clock, streaming,
+    post, root, settings, stack, stack_with_clock, streaming, with_faults,
 };
 use crate::support::generated::{generated, names_in};
 use crate::support::log::Log;
@@ -795,8 +795,7 @@ async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
     }
     for place in 0..events.len() {
         for writes in 0.. {
-            let faults = Faults::default();
-            let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+            let (stack, faults) = with_faults(few()).await;
             for event in &events[..place] {
                 receive(&stack, event).await;
             }
@@ -836,8 +835,7 @@ async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
         Fault::Conflict,
         Fault::ThrottledTransaction,
     ] {
-        let faults = Faults::default();
-        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        let (stack, faults) = with_faults(few()).await;
         let mut struck = BTreeSet::new();
         faults.plan(move |action, _| {
             let first = fault.befalls(action) && struck.insert(action.to_owned());
@@ -847,8 +845,7 @@ async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
         assert_eq!(without_notes(&stack).await, wanted, "{fault:?}");
     }
     for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
-        let faults = Faults::default();
-        let stack = Stack::start(Settings { faults: faults.clone(), ..few() }).await.unwrap();
+        let (stack, faults) = with_faults(few()).await;
         let before = everything(&stack).await;
         faults.plan(move |_, _| fault);
         let answer = stack.answer(&good(&stack, 'a', &event)).await;

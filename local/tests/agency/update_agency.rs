@@ -4,7 +4,7 @@ use local::Stack;
 use local::http::{Answer, Call};
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, kind, stack};
+use crate::support::fixture::{ACME, call, data, get, id, kind, stack};
 use crate::support::records::{items, row};
 
 const KEY: &str = "sk_live_51Hq0000000000wxyz";
@@ -30,7 +30,7 @@ async fn a_masked_key_that_is_sent_back_stays_and_the_rest_is_replaced() {
     let plan = data(&update(&stack, &json!({"billing_plan": {"payment_api_key": KEY, "currency": "EUR"}})).await);
     assert_eq!(plan["billing_plan"], json!({"payment_api_key": MASKED, "currency": "EUR"}));
     assert_eq!(stored(&stack).await, json!({"payment_api_key": KEY, "currency": "EUR"}));
-    let read = data(&stack.answer(&call("GET", &path(), ACME)).await);
+    let read = get(&stack, &path()).await;
     assert_eq!(read, plan);
     // As it was read, and with one of its other members changed.
     for (sent, kept) in [
@@ -65,7 +65,7 @@ async fn a_masked_key_in_place_of_none_is_none() {
 async fn an_update_leaves_the_webhook_at_the_provider_as_it_is() {
     let stack = stack().await;
     let set_up = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('a', kind::AGENCY, 1));
-    assert_eq!(data(&stack.answer(&call("GET", &set_up, ACME)).await)["status"], "created");
+    assert_eq!(get(&stack, &set_up).await["status"], "created");
     data(&update(&stack, &json!({"branding": {"name": "Renamed"}, "user_auth": null})).await);
-    assert_eq!(data(&stack.answer(&call("GET", &set_up, ACME)).await)["status"], "updated");
+    assert_eq!(get(&stack, &set_up).await["status"], "updated");
 }

@@ -5,7 +5,7 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::fixture::{ACME, call, data, get, id, kind, post, stack};
 use crate::support::records::{NOBODYS, changes, detail, items, not_found, nothing};
 
 fn at(assistant: &str, datasource: &str) -> String {
@@ -18,9 +18,7 @@ async fn link(stack: &Stack, assistant: &str, datasource: &str) -> Answer {
 
 /// A page of the data sources of an assistant: their ids, and how many there are.
 async fn linked(stack: &Stack, assistant: &str, query: &str) -> (Vec<Value>, Value) {
-    let mut call = call("GET", &format!("/api/v1/assistant/{assistant}/data_source"), ACME);
-    call.query += query;
-    let page = data(&stack.answer(&call).await);
+    let page = get(stack, &format!("/api/v1/assistant/{assistant}/data_source?{query}")).await;
     (page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect(), page["total"].clone())
 }
 

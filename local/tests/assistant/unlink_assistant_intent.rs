@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::fixture::{ACME, call, get, id, kind, post, stack};
 use crate::support::records::{NOBODYS, deletes_with, detail, hole, key, not_found, row};
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn what_was_removed_may_be_linked_again() {
     let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
     let (path, list) =
         (format!("/api/v1/assistant/{assistant}/intent/{intent}"), format!("/api/v1/assistant/{assistant}/intent"));
-    let total = async || data(&stack.answer(&call("GET", &list, ACME)).await)["total"].clone();
+    let total = async || get(&stack, &list).await["total"].clone();
     assert_eq!(stack.answer(&call("DELETE", &path, ACME)).await.status, 200);
     assert_eq!(total().await, 0);
     assert_eq!(stack.answer(&post(&path, ACME, "")).await.status, 201);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::fixture::{ACME, data, get, id, kind, post, stack};
 use crate::support::records::{changes, conflict, detail, items, nothing};
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn it_is_a_campaign_of_calls() {
     let body = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi", "start_new_conversation": false});
     let run = data(&stack.answer(&post(&path, ACME, body.to_string())).await);
     let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
-    let campaign = data(&stack.answer(&call("GET", &path, ACME)).await);
+    let campaign = get(&stack, &path).await;
     assert_eq!((&campaign["message"], &campaign["start_new_conversation"]), (&Value::Null, &json!(true)));
     assert_eq!(campaign["widget_id"], id('a', kind::WIDGET, 2));
 }

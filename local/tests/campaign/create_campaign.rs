@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
-use crate::support::fixture::{ACME, data, id, json, kind, post, stack};
+use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
 use crate::support::records::{changes, detail, issue, items, nothing, wrong};
 use crate::support::sender::{Sender, all, created, event};
 use crate::support::sending::{Setup, events};
@@ -68,7 +68,7 @@ async fn what_was_said_is_answered_and_read() {
         assert_eq!(made[name], wanted, "{name}");
     }
     let path = format!("/api/v1/campaign/get/{}", made["id"].as_str().unwrap());
-    assert_eq!(data(&stack.answer(&crate::support::fixture::call("GET", &path, ACME)).await), made);
+    assert_eq!(data(&stack.answer(&call("GET", &path, ACME)).await), made);
 }
 
 #[tokio::test]
@@ -268,8 +268,7 @@ async fn wherever_a_process_dies_each_contact_is_sent_once() {
         (sender, made["id"].as_str().unwrap().to_owned())
     };
     let work = async |(sender, _): &(Sender, String)| {
-        sender.setup.stack.minute().await.unwrap();
-        sender.setup.settle().await;
+        sender.setup.minute().await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         sender.while_due_within(HOUR / 2, id).await;

@@ -7,16 +7,14 @@ use serde_json::{Value, json};
 use shared::records::campaign::CampaignStatus;
 
 use crate::support::demo_set;
-use crate::support::fixture::{ACME, call, data, id, kind, stack, streaming};
+use crate::support::fixture::{ACME, call, data, get, id, kind, post, stack, streaming};
 use crate::support::records::campaign_to;
 use crate::support::sender::Sender;
 use crate::support::sending::id_of;
 use crate::support::sweep::crashes_everywhere;
 
 async fn list(stack: &Stack, query: &str) -> Value {
-    let mut call = call("GET", "/api/v1/campaign/list", ACME);
-    call.query += query;
-    data(&stack.answer(&call).await)
+    get(stack, &format!("/api/v1/campaign/list?{query}")).await
 }
 
 #[tokio::test]
@@ -24,10 +22,9 @@ async fn a_campaign_is_listed_as_it_is_read() {
     let stack = stack().await;
     let (campaign, contacts) = campaign_to(&stack, 3).await;
     stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{}", contacts[0]), ACME)).await;
-    let read = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
+    let read = get(&stack, &format!("/api/v1/campaign/get/{campaign}")).await;
     let page = list(&stack, "").await;
-    let of_demo =
-        async |id: String| data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await);
+    let of_demo = async |id: String| get(&stack, &format!("/api/v1/campaign/get/{id}")).await;
     let (failed, new) =
         (of_demo(id('a', kind::FAILED_CAMPAIGN, 1)).await, of_demo(id('a', kind::NEW_CAMPAIGN, 2)).await);
     assert_eq!((&page["total"], &page["items"]), (&json!(4), &json!([demo_set::campaign(), failed, new, read])));
@@ -48,9 +45,7 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
         ids
     };
     assert_eq!(selected("queued").await, [json!(sent), json!(cancelled)]);
-    data(
-        &stack.answer(&crate::support::fixture::post(&format!("/api/v1/campaign/{cancelled}/cancel"), ACME, "")).await,
-    );
+    data(&stack.answer(&post(&format!("/api/v1/campaign/{cancelled}/cancel"), ACME, "")).await);
     assert_eq!(selected("queued").await, [json!(sent)]);
     assert_eq!(selected("cancelled").await, [json!(cancelled)]);
     // Its widget has no connector: what is dispatched is sent.

@@ -156,8 +156,7 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
     let minutes = async |sender: &Sender| {
         for _ in 0..2 {
             sender.setup.pass(600);
-            sender.setup.stack.minute().await.unwrap();
-            sender.setup.settle().await;
+            sender.setup.minute().await;
         }
     };
     let pause = async |(sender, id): &(Sender, String)| {

@@ -3,11 +3,11 @@
 use local::Stack;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, stack};
+use crate::support::fixture::{ACME, call, get, stack};
 use crate::support::records::campaign_to;
 
 async fn read(stack: &Stack, id: &str) -> Value {
-    data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{id}"), ACME)).await)
+    get(stack, &format!("/api/v1/campaign/get/{id}")).await
 }
 
 #[tokio::test]

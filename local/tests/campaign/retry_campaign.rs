@@ -135,8 +135,7 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
     };
     let work = async |(sender, id): &(Sender, String)| {
         sender.control(id, "retry").await;
-        sender.setup.stack.minute().await.unwrap();
-        sender.setup.settle().await;
+        sender.setup.minute().await;
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         let outcome = sender.outcome(id).await;

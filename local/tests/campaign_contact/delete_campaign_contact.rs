@@ -3,13 +3,13 @@
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
-use crate::support::records::{DEMO_TIME, FRESH, Items, changes, deletes_with, detail, items, key, not_found};
+use crate::support::fixture::{ACME, call, data, get, id, kind, post, stack};
+use crate::support::records::{DEMO_TIME, FRESH, Items, Key, changes, deletes_with, detail, items, key, not_found};
 use crate::support::sender::Sender;
 use crate::support::sending::id_of;
 
 /// The item that keeps the places of a campaign's first thousand contacts that are gone.
-fn places(campaign: &str, places: &[u32]) -> (crate::support::records::Key, Value) {
+fn places(campaign: &str, places: &[u32]) -> (Key, Value) {
     let key = key(&format!("CAMPAIGN_RUN#{campaign}"), "OUTCOMES_DELETED#00");
     (key.clone(), json!({"pk": key.0, "sk": key.1, "places": places}))
 }
@@ -58,7 +58,7 @@ async fn a_contact_of_a_cancelled_campaign_goes_as_it_is_seen() {
     let contact = id('a', kind::CAMPAIGN, 2);
     let gone = data(&stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await);
     assert_eq!(gone["status"], "cancelled");
-    let left = data(&stack.answer(&call("GET", &format!("/api/v1/campaign/get/{campaign}"), ACME)).await);
+    let left = get(&stack, &format!("/api/v1/campaign/get/{campaign}")).await;
     assert_eq!(left["counts"], json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 2}));
 }
 

@@ -5,13 +5,11 @@ use std::time::Duration;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, add_contacts, call, data, settings, stack};
+use crate::support::fixture::{ACME, add_contacts, call, get, settings, stack};
 use crate::support::records::campaign_to;
 
 async fn page(stack: &Stack, campaign: &str, page: usize, size: usize) -> Value {
-    let mut call = call("GET", &format!("/api/v1/campaign/contact/list/{campaign}"), ACME);
-    call.query += &format!("&page={page}&size={size}");
-    data(&stack.answer(&call).await)
+    get(stack, &format!("/api/v1/campaign/contact/list/{campaign}?page={page}&size={size}")).await
 }
 
 async fn has_every_page(stack: &Stack, campaign: &str, ids: &[String], pages_of: &[usize]) {

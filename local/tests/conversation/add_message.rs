@@ -6,8 +6,10 @@ use local::database::TABLE_NAME;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
-use crate::support::records::{FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row};
+use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::records::{
+    FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row, stored,
+};
 
 /// Conversations of the demo set. The open one has a message.
 const CLOSED: u32 = 0;
@@ -48,14 +50,10 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
             "updated_at": TEST_TIME,
         });
         let answer = say(&stack, OPEN, &body).await;
-        let wanted = json!({"message": "Data created successfully", "meta": {}, "data": message});
-        assert_eq!((answer.status, json(&answer)), (201, wanted), "{body}");
+        assert_eq!(data(&answer), message, "{body}");
         let (gone, mut new) = changes(&stack, &before).await;
-        let stored = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
-        assert_eq!(
-            stored,
-            crate::support::records::stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"))
-        );
+        let item = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
+        assert_eq!(item, stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001")));
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();
         (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::support::demo_set::conversation;
-use crate::support::fixture::{ACME, call, data, id, kind, stack};
+use crate::support::fixture::{get, id, kind, stack};
 
 #[tokio::test]
 async fn a_contact_has_its_own_conversations() {
     let stack = stack().await;
     for (contact, wanted) in [(0, vec![conversation(0)]), (1, vec![conversation(1)]), (2, vec![])] {
         let path = format!("/api/v1/conversation/by-contact/{}", id('a', kind::CONTACT, contact));
-        let page = data(&stack.answer(&call("GET", &path, ACME)).await);
+        let page = get(&stack, &path).await;
         assert_eq!((&page["total"], &page["items"]), (&json!(wanted.len()), &json!(wanted)), "{contact}");
     }
 }

@@ -28,9 +28,7 @@ use crate::support::records::{NO_UUID, NOBODYS, detail, issue};
 use crate::support::sweep::cases;
 
 async fn list(stack: &Stack, query: &str) -> Answer {
-    let mut call = call("GET", "/api/v1/conversation", ACME);
-    call.query += query;
-    stack.answer(&call).await
+    stack.answer(&call("GET", &format!("/api/v1/conversation?{query}"), ACME)).await
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, json, kind, member, post, stack};
+use crate::support::fixture::{ACME, call, data, get, id, kind, member, post, stack};
 use crate::support::records::{
     FRESH, NO_UUID, NOBODYS, TEST_TIME, changes, detail, head, issue, items, key, nothing, row, stored, wrong,
 };
@@ -65,8 +65,7 @@ async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it_and_null_
         let stack = stack().await;
         let before = items(&stack).await;
         let answer = open(&stack, &body).await;
-        let envelope = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
-        assert_eq!((answer.status, json(&answer)), (201, envelope), "{body}");
+        assert_eq!(data(&answer), wanted, "{body}");
         let row = row("CONVERSATION", 2);
         let mut new = head("CONVERSATION", 3);
         let mut item = stored(&wanted, &["attributes"], &row);
@@ -149,7 +148,7 @@ async fn several_at_once_have_a_place_each() {
     let place = |id: &Value| id.as_str().unwrap()[28..].to_owned();
     ids.sort_by_key(place);
     assert_eq!(ids.iter().map(place).collect::<Vec<_>>(), (2..14).map(|n| format!("{n:08x}")).collect::<Vec<_>>());
-    let page = data(&stack.answer(&call("GET", "/api/v1/conversation", ACME)).await);
+    let page = get(&stack, "/api/v1/conversation").await;
     let listed: Vec<Value> = page["items"].as_array().unwrap()[2..].iter().map(|row| row["id"].clone()).collect();
     assert_eq!(listed, ids);
 }

@@ -7,7 +7,7 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::support::fixture::{ACME, id, kind, post, stack};
+use crate::support::fixture::{ACME, data, id, kind, post, stack};
 use crate::support::records::{TEST_TIME, changes, conflict, detail, items, nothing, wrong};
 use crate::support::sender::{Sender, event};
 use crate::support::sending::{Setup, events, is_signed_with};
@@ -27,7 +27,7 @@ fn path(caller: &Sender) -> String {
 async fn start(caller: &Sender, variables: &str) -> Value {
     let body = format!(r#"{{"to":"{TO}","prompt_dynamic_variables":{variables}}}"#);
     let answer = caller.setup.stack.answer(&post(&path(caller), &caller.org.key, body)).await;
-    crate::support::fixture::data(&answer)
+    data(&answer)
 }
 
 #[tokio::test]

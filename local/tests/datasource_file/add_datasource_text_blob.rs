@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, LIST_DATASOURCE_FILES};
 
 use crate::support::fixture::{
-    ACME, call, data, everything, failure, send, settings, stack, stack_of_today, valid_call,
+    ACME, data, everything, failure, get, send, settings, stack, stack_of_today, valid_call,
 };
 use crate::support::records::{ACME_ORG, TEST_TIME};
 
@@ -39,7 +39,7 @@ async fn the_text_is_a_file_that_can_be_downloaded() {
         assert_eq!(file[field], wanted, "{field}");
     }
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
-    let read = data(&stack.answer(&call("GET", &path, ACME)).await);
+    let read = get(&stack, &path).await;
     assert_eq!(read["uploaded"], true);
     let (status, kind, bytes) = send("GET", read["download_url"].as_str().unwrap(), &json!({}), b"").await;
     assert_eq!((status, kind.as_str(), bytes.as_slice()), (200, "text/plain; charset=utf-8", text.as_bytes()));

@@ -7,7 +7,7 @@ use shared::routes::CREATE_DATASOURCE_FILE;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, data, everything, failure, send, settings, stack, stack_of_today, valid_call,
+    ACME, GLOBEX, call, data, everything, failure, send, settings, stack, stack_of_today, valid_call,
 };
 use crate::support::log::Log;
 use crate::support::records::{ACME_ORG, FRESH, TEST_TIME};
@@ -33,7 +33,7 @@ async fn upload(upload: &Value, bytes: &[u8]) -> u16 {
 
 async fn read(stack: &Stack, file: &Value) -> Value {
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
-    data(&stack.answer(&crate::support::fixture::call("GET", &path, ACME)).await)
+    data(&stack.answer(&call("GET", &path, ACME)).await)
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
 use uuid::Uuid;
 
-use crate::support::fixture::{ACME, acme, call, data, id, kind, send, stack_of_today, streaming, valid_call};
+use crate::support::fixture::{ACME, acme, call, data, get, id, kind, send, stack_of_today, streaming, valid_call};
 use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
 use crate::support::sweep::cases;
 
@@ -47,7 +47,7 @@ async fn uploaded(stack: &Stack) -> (String, Value, String) {
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
     let how = file["upload"].clone();
     assert_eq!(send("PUT", how["url"].as_str().unwrap(), &how["headers"], TEXT).await.0, 200);
-    let read = data(&stack.answer(&call("GET", &path, ACME)).await);
+    let read = get(stack, &path).await;
     (path, how, read["download_url"].as_str().unwrap().to_owned())
 }
 
@@ -67,7 +67,7 @@ async fn the_bytes_of_an_old_file_go_with_it() {
     stack.settle().await.unwrap();
     assert_eq!(bytes(&stack), [TEXT]);
     assert_eq!(send("GET", &download, &json!({}), b"").await.0, 404);
-    assert_eq!(data(&stack.answer(&call("GET", &kept, ACME)).await)["uploaded"], true);
+    assert_eq!(get(&stack, &kept).await["uploaded"], true);
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new());
 }
 

@@ -1,20 +1,20 @@
 //! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: a file, whether its bytes are there, and where to download them.
 
-use local::faults::{Fault, Faults};
-use local::{Settings, Stack};
+use local::faults::Fault;
 use serde_json::json;
 use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, READ_DATASOURCE_FILE};
 
-use crate::support::fixture::{ACME, acme, call, data, failure, send, settings, stack_of_today, tenant, valid_call};
+use crate::support::fixture::{
+    ACME, acme, data, failure, get, send, settings, stack_of_today, tenant, valid_call, with_faults,
+};
 
 #[tokio::test]
 async fn a_download_address_is_for_one_object_and_expires() {
     let (stack, clock) = stack_of_today(settings()).await;
     let file = data(&stack.answer(&valid_call(&ADD_DATASOURCE_TEXT_BLOB, 'a', ACME)).await);
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
-    let read =
-        async || data(&stack.answer(&call("GET", &path, ACME)).await)["download_url"].as_str().unwrap().to_owned();
+    let read = async || get(&stack, &path).await["download_url"].as_str().unwrap().to_owned();
     let url = read().await;
     assert!(url.contains("X-Amz-Expires=900&X-Amz-SignedHeaders=host&"), "{url}");
     let status = async |method: &str, url: &str| send(method, url, &json!({}), b"").await.0;
@@ -29,8 +29,7 @@ async fn a_download_address_is_for_one_object_and_expires() {
 
 #[tokio::test]
 async fn a_bucket_that_fails_is_asked_three_times_and_then_the_caller_may_repeat() {
-    let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..settings() }).await.unwrap();
+    let (stack, faults) = with_faults(settings()).await;
     let call = valid_call(&READ_DATASOURCE_FILE, 'a', ACME);
     for (failures, wanted) in [(1, 200), (2, 200), (3, 503)] {
         let mut asked = 0;

@@ -5,7 +5,7 @@ use local::Stack;
 use local::http::Answer;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
+use crate::support::fixture::{ACME, call, data, get, id, json, kind, post, stack};
 use crate::support::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, nothing, wrong};
 
 async fn link(stack: &Stack, body: &Value) -> Answer {
@@ -18,7 +18,7 @@ fn body() -> Value {
 }
 
 async fn total(stack: &Stack) -> Value {
-    data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", ACME)).await)["total"].clone()
+    get(stack, "/api/v1/link_tag_entity/list").await["total"].clone()
 }
 
 #[tokio::test]

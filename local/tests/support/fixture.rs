@@ -8,6 +8,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use dynoxide::actions::scan::ScanRequest;
 use local::database::{Data, TABLE_NAME, snapshot};
+use local::faults::Faults;
 use local::functions::{CONSUMERS, describe};
 use local::gateway::Look;
 use local::http::{Answer, Call};
@@ -129,6 +130,12 @@ pub fn empty() -> Settings {
 
 pub async fn stack() -> Stack {
     Stack::start(settings()).await.unwrap()
+}
+
+/// A stack, and the faults of its database and its bucket.
+pub async fn with_faults(settings: Settings) -> (Stack, Faults) {
+    let faults = settings.faults.clone();
+    (Stack::start(settings).await.unwrap(), faults)
 }
 
 /// A stack whose clock stands at the time of the machine: S3 compares what is signed with that. It can be set.
@@ -317,13 +324,20 @@ pub mod kind {
     pub const NEW_CAMPAIGN: u8 = 21;
 }
 
+/// A request with a key; `path` may have a query.
 pub fn call(method: &str, path: &str, key: &str) -> Call {
-    let query = format!("api_key={key}");
+    let (path, more) = path.split_once('?').unwrap_or((path, ""));
+    let query = format!("api_key={key}&{}", more.trim_start_matches('&')).trim_end_matches('&').to_owned();
     Call { method: method.into(), path: path.into(), query, ..Call::default() }
 }
 
 pub fn post(path: &str, key: &str, body: impl Into<Vec<u8>>) -> Call {
     Call { body: body.into(), ..call("POST", path, key) }
+}
+
+/// What Acme reads at `path`.
+pub async fn get(stack: &Stack, path: &str) -> Value {
+    data(&stack.answer(&call("GET", path, ACME)).await)
 }
 
 /// The id that the demo set has for a path parameter, in `organisation`.

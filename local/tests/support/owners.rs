@@ -19,19 +19,13 @@ use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-use crate::support::fixture::{ACME, NOW, acme, call, data, id, kind, make, post, tenant};
+use crate::support::fixture::{ACME, NOW, acme, data, id, kind, make, post, tenant};
 
 /// One that owns others, as the API names it.
 pub struct Owned {
     /// `DELETE` of this removes it.
     pub path: String,
     pub id: Uuid,
-}
-
-pub async fn get(stack: &Stack, path: &str, query: &str) -> Value {
-    let mut call = call("GET", path, ACME);
-    call.query += query;
-    data(&stack.answer(&call).await)
 }
 
 pub fn time() -> Timestamp {

@@ -189,8 +189,7 @@ impl Sender {
     pub async fn while_it_is_sent<T>(&self, id: &str, act: impl AsyncFnOnce() -> T) -> T {
         let setup = &self.setup;
         let sending = async {
-            setup.stack.minute().await.unwrap();
-            setup.settle().await;
+            setup.minute().await;
         };
         let acting = async {
             while setup.get(&self.org, &format!("/api/v1/campaign/get/{id}")).await["status"] == "queued" {}

@@ -141,6 +141,12 @@ impl Setup {
         self.stack.settle().await.unwrap();
     }
 
+    /// All functions on a schedule are invoked, and then those on the stream.
+    pub async fn minute(&self) {
+        self.stack.minute().await.unwrap();
+        self.settle().await;
+    }
+
     /// A while passes, in which nobody does anything.
     pub fn pass(&self, seconds: i64) {
         self.clock.set(self.clock.now().plus_seconds(seconds));
@@ -151,8 +157,7 @@ impl Setup {
         for left in (0..count).rev() {
             self.pass(60);
             if left == 0 || self.is_due() {
-                self.stack.minute().await.unwrap();
-                self.settle().await;
+                self.minute().await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The addresses of endpoints, which webhooks and connectors have: who resolves their names, and which of them are refused.
+//! The addresses of endpoints, which webhooks and connectors have: wherever one is given, the same are refused.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
+use local::functions::describe;
+use local::http::Call;
 use local::{Settings, Stack};
+use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
+use shared::routes;
 
-use crate::support::fixture::settings;
+use crate::support::fixture::{ACME, data, fields, post, settings, valid_body, valid_call};
+use crate::support::records::{changes, detail, items, nothing, wrong};
 
 /// Knows three names.
 #[derive(Debug)]
@@ -29,13 +34,13 @@ impl Lookup for Names {
 }
 
 /// A stack from which events go as far as `reach` says.
-pub async fn reaching(reach: Reach) -> Stack {
+async fn reaching(reach: Reach) -> Stack {
     let network = Network::new(reach, Arc::new(Names), Duration::from_secs(1));
     Stack::start(Settings { network, ..settings() }).await.unwrap()
 }
 
 /// Addresses that are refused wherever events go as they do when deployed, and the words for it.
-pub fn refused() -> Vec<(String, &'static str, &'static str)> {
+fn refused() -> Vec<(String, &'static str, &'static str)> {
     const TEXT: &str = "Input should be a valid URL, without white space, control characters and backslashes";
     const RELATIVE: &str = "Input should be a valid URL, relative URL without a base";
     const SCHEME: (&str, &str) = ("url_scheme", "URL scheme should be 'https'");
@@ -66,4 +71,49 @@ pub fn refused() -> Vec<(String, &'static str, &'static str)> {
     ]
     .map(|(address, (kind, msg))| (address.to_owned(), kind, msg))
     .into()
+}
+
+#[tokio::test]
+async fn events_go_to_the_public_internet_over_tls_and_nowhere_else() {
+    let mut given = Vec::new();
+    for route in routes::ALL.iter().filter(|route| describe(route.name).body.is_some()) {
+        let names: Vec<String> = fields(route).into_iter().map(|(name, _)| name).collect();
+        let Some(field) =
+            ["endpoint", "connector_url"].into_iter().find(|field| names.iter().any(|name| name == field))
+        else {
+            continue;
+        };
+        let stack = reaching(Reach::Public).await;
+        let before = items(&stack).await;
+        let with = |address: &str| {
+            let mut body: Value = serde_json::from_str(&valid_body(route, 'a')).unwrap();
+            body[field] = address.into();
+            Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }
+        };
+        for (address, kind, msg) in refused() {
+            let answer = stack.answer(&with(&address)).await;
+            assert_eq!(detail(&answer), wrong(field, kind, msg), "{} {address}", route.name);
+        }
+        assert_eq!(changes(&stack, &before).await, nothing(), "{}", route.name);
+        for address in ["https://public.example/hooks?a=1#b", "https://93.184.215.14:8443", "HTTPS://Public.example"] {
+            assert_eq!(data(&stack.answer(&with(address)).await)[field], address, "{}", route.name);
+        }
+        given.push(route.name);
+    }
+    assert_eq!(given, ["create-webhook", "update-webhook", "create-widget", "update-widget"]);
+}
+
+#[tokio::test]
+async fn on_one_s_own_machine_they_go_to_that_as_well() {
+    let stack = reaching(Reach::Loopback).await;
+    let create = async |address: &str| {
+        stack.answer(&post("/api/v1/outbound_webhook", ACME, json!({"endpoint": address}).to_string())).await
+    };
+    for address in ["http://127.0.0.1:9/hooks", "http://[::1]/", "https://127.0.0.1", "https://mixed.example/"] {
+        assert_eq!(create(address).await.status, 201, "{address}");
+    }
+    let private = wrong("endpoint", "value_error", "URL should lead to a public address");
+    for address in ["https://10.0.0.1/", "http://private.example/"] {
+        assert_eq!(detail(&create(address).await), private, "{address}");
+    }
 }
