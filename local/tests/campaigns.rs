@@ -1,6 +1,5 @@
 //! Campaigns being sent: every contact gets its conversation and its message once, at the rate of the widget, and its outcome is told.
 
-use shared::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
 use shared::records::contact::Contact;
+use shared::records::delivery;
 use shared::records::widget::{Widget, WidgetType};
 use shared::values::id::AssistantId;
 use shared::values::time::Clock;

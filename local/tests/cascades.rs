@@ -1,6 +1,5 @@
 //! What belongs to a removed record goes with it, whatever befalls the functions on the stream meanwhile.
 
-use shared::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use local::Stack;
 use local::event_source::StreamFaults;
 use local::faults::Fault;
 use serde_json::{Value, json};
+use shared::records::delivery;
 use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
 use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;

@@ -3,9 +3,6 @@
 //! `cargo generate` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
 //! is a change that needs a migration.
 
-use shared::payments::retired_webhook;
-use shared::records::campaign::rate_limit::{self, Limited, RateLimitSlot};
-use shared::records::delivery::{self, EndpointHealth};
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -15,9 +12,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::payments::customer::PaymentCustomer;
+use shared::payments::retired_webhook;
 use shared::payments::retired_webhook::RetiredWebhook;
 use shared::prelude::*;
 use shared::records::agency::StoredPaymentWebhook;
+use shared::records::campaign::rate_limit::{self, Limited, RateLimitSlot};
+use shared::records::delivery::{self, EndpointHealth};
 use shared::request::api_key::ApiKeyRecord;
 use shared::request::claim::Claim;
 use shared::routes;

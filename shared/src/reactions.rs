@@ -7,11 +7,6 @@ mod filters;
 
 pub use filters::filters;
 
-use crate::payments::receive;
-use crate::payments::retired_webhook;
-use crate::records::campaign;
-use crate::records::conversation;
-use crate::records::delivery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -22,12 +17,17 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::bucket::Bucket;
+use crate::payments::receive;
+use crate::payments::retired_webhook;
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
+use crate::records::campaign;
 use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
+use crate::records::conversation;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use crate::records::delivery;
 use crate::records::delivery::Delivery;
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};

@@ -1,11 +1,11 @@
 //! Webhooks with their health, and the deliveries of each with every attempt: what was sent, what its signature proves, what was answered.
 
-use shared::records::delivery;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use serde::Deserialize as _;
 use serde_json::Value;
+use shared::records::delivery;
 use shared::records::delivery::EndpointHealth;
 use shared::routes;
 use shared::table::Table;

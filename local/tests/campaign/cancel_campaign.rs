@@ -1,6 +1,5 @@
 //! `POST /api/v1/campaign/{campaign_id}/cancel`: stops what has not been sent of a campaign.
 
-use shared::records::campaign;
 use std::collections::BTreeMap;
 
 use local::Stack;
@@ -9,6 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use shared::records::campaign;
 use shared::records::campaign::{Campaign, CampaignContact, Dispatch};
 use shared::records::conversation::Conversation;
 use shared::values::id::CampaignId;

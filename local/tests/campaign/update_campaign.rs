@@ -1,11 +1,11 @@
 //! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
 
-use shared::records::campaign;
 use std::collections::{BTreeMap, BTreeSet};
 
 use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
+use shared::records::campaign;
 use shared::records::campaign::{Campaign, Dispatch, Dispatched};
 use shared::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use shared::values::id::{CampaignId, ContactId, MessageId};

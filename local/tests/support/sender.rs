@@ -1,6 +1,5 @@
 //! An organisation that sends campaigns, and what it does with them.
 
-use shared::records::conversation;
 use std::collections::BTreeMap;
 
 use local::database::TABLE_NAME;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use shared::records::campaign::CampaignContact;
 use shared::records::contact::Contact;
 use shared::records::contact_point::PhoneNumber;
+use shared::records::conversation;
 use shared::records::conversation::Message;
 use shared::records::widget::{Widget, WidgetType};
 use shared::table::rows::INSERT_LIMIT;

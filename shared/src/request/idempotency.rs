@@ -9,7 +9,6 @@
 //! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is encrypted with a
 //! key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
 
-use crate::request::claim;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 
@@ -18,6 +17,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::{digest, hmac};
 
 use crate::input::{Issue, Location, words};
+use crate::request::claim;
 use crate::request::claim::{Claim, KEPT};
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};

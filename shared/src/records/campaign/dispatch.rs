@@ -1,13 +1,12 @@
 //! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
 //! rate limit.
 
-use super::progress;
-use super::rate_limit;
-use super::storage;
-use crate::records::conversation;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::progress;
+use super::rate_limit;
+use super::storage;
 use crate::records::assistant::Assistant;
 use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
@@ -15,6 +14,7 @@ use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
     Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
 };
+use crate::records::conversation;
 use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;

@@ -3,8 +3,6 @@
 //! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the deleted places are
 //! stored, with the run. The transactions that change a contact also count what became of it.
 
-use super::progress;
-use super::text;
 use std::collections::{BTreeSet, HashSet};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -13,7 +11,9 @@ use uuid::Uuid;
 use super::contact_partitions::partition;
 use super::contact_pointers::StagedContacts;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
+use super::progress;
 use super::state::Standing;
+use super::text;
 use super::text::{CampaignText, present_text};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker};
 use crate::records::campaign::run_pointer;

@@ -3,7 +3,6 @@
 //! What was said must not change with the campaign. So each text has a version. A text that may have been said stays as it was where another one
 //! takes its place. Before a contact leaves its campaign, the messages that were said to it get their texts themselves.
 
-use crate::records::conversation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::BoxFuture;
@@ -13,6 +12,7 @@ use uuid::Uuid;
 
 use super::contact_partitions::contact_partitions;
 use super::{Campaign, CampaignContact, RunId};
+use crate::records::conversation;
 use crate::table::cascade::AT_ONCE;
 use crate::table::item::{Item, from_item, key_of, number, readable, text, values};
 use crate::table::keys::{Key, SK};

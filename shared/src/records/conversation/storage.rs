@@ -1,6 +1,5 @@
 //! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
-use crate::records::campaign;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::try_join_all;
@@ -8,6 +7,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Conversation, Message, MessageType, NewMessage, SenderType, Transcribed};
+use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
 use crate::table::error::{Cancelled, was_done};
