@@ -198,7 +198,7 @@ impl Settings {
         roles: Roles,
         journal: &Arc<Journal>,
     ) -> Result<Gateway, Trouble> {
-        // It has its own source of ids, so that its ids do not change those of the records.
+        // The gateway takes its ids from a source of its own: the ids of records stay the same, however many requests there are.
         let ids = if matches!(self.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Gateway::new(template, service, ids, Arc::clone(journal), self.record.clone(), self.log)?;
         let gateway = gateway.with_roles(roles).looked_at_by(self.look);

@@ -1,4 +1,4 @@
-//! Who imports from whom. The rooms of the crate `shared` stand in the order in which its documentation lists them: none imports from a later one.
+//! The order of imports. The rooms of the crate `shared` stand in the order in which its documentation lists them: none imports from a later one.
 //! The modules of the crate `local` form no circle, and no test imports from another one.
 
 use std::collections::{BTreeMap, BTreeSet};

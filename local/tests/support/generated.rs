@@ -17,7 +17,7 @@ pub fn generated(path: &str, wanted: &str) {
     }
 }
 
-/// Writes a file, and tells `cargo generate` of it.
+/// Writes a file, and adds its path to the list that `cargo generate` reads.
 pub fn write(path: &str, text: &str) {
     let file = root().join(path);
     // Renamed, so that no test that reads it meanwhile sees half of it.

@@ -110,25 +110,13 @@ async fn tag_it(stack: &Stack, entity_type: EntityType, entity: Uuid, many: u32)
 pub fn datasource_link(
     datasource: impl Fn(u32) -> Uuid + Sync,
 ) -> impl Fn(u32, <DatasourceLink as Stored>::Id) -> DatasourceLink + Sync {
-    move |number, (assistant_id, id)| DatasourceLink {
-        id,
-        datasource_id: DatasourceId(datasource(number)),
-        assistant_id,
-        created_at: time(),
-        version: Version::default(),
-    }
+    move |number, (assistant_id, id)| DatasourceLink::new(id, DatasourceId(datasource(number)), assistant_id, time())
 }
 
 pub fn intent_link(
     intent: impl Fn(u32) -> Uuid + Sync,
 ) -> impl Fn(u32, <IntentLink as Stored>::Id) -> IntentLink + Sync {
-    move |number, (assistant_id, id)| IntentLink {
-        id,
-        intent_id: IntentId(intent(number)),
-        assistant_id,
-        created_at: time(),
-        version: Version::default(),
-    }
+    move |number, (assistant_id, id)| IntentLink::new(id, IntentId(intent(number)), assistant_id, time())
 }
 
 /// One of a kind that owns others, with `many` of each that belong to it.

@@ -270,7 +270,7 @@ impl Sender {
         self.setup.receiver.received("/webhook").iter().map(event).map(told).collect()
     }
 
-    /// Makes a contact of a campaign one of those that remember the conversation only.
+    /// Stores a contact of a campaign in the old form, which remembers the conversation and not the place of the message.
     pub async fn forget_messages(&self, contact: &Value) {
         let id = CampaignContactId(id_of(contact).parse().unwrap());
         let key = self.org.table.key::<CampaignContact>(id);

@@ -157,7 +157,7 @@ impl Outbox<'_> {
             return Ok(());
         }
         for held in delivery::held(&endpoint.table, endpoint.id).await? {
-            // One that the index does not show keeps the endpoint among those that are drained, until it has ended.
+            // The deferral keeps the endpoint on the list of the tick until this delivery has ended.
             endpoint.note_deferral(now);
             if held.is_due(now) && self.now() < deadline {
                 self.attempt(endpoint, &held).await?;

@@ -257,7 +257,7 @@ fn remember(table: &Table, order: &EventOrder, now: Timestamp) -> Write {
     Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }
 }
 
-/// Puts what is known of a customer, on condition that nobody has written it since it was read.
+/// Replaces the record of a customer, on condition that it has not changed since it was read.
 fn put_customer(table: &Table, customer: PaymentCustomer, now: Timestamp) -> Result<Write, TableError> {
     let (condition, values) = match customer.version {
         0 => ("attribute_not_exists(pk)", Item::new()),

@@ -245,7 +245,7 @@ impl Campaign {
         self.touch(now);
     }
 
-    /// The number of its places, including those of deleted contacts.
+    /// How many places the campaign has. A deleted contact keeps its place.
     pub(super) fn places(&self) -> u32 {
         u32::try_from(self.counts.queued).unwrap_or(u32::MAX)
     }
