@@ -6,7 +6,7 @@
 //!   inserts rows of which there is one for the same thing, [`cascade`] removes what belongs to a removed record.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] is several writes, all or none. [`error`] is why one of them, or a call, did nothing.
-//! - [`item`] makes items of records. [`change`] is a change of one, as the stream tells it.
+//! - [`expression`] is what a write changes, and on which condition. [`item`] makes items of records. [`change`] is a change of one, as the stream tells it.
 //! - [`store`] and `query` make the calls themselves, `retry` says which failures are worth another attempt, [`meter`] counts what they cost,
 //!   [`wire`] reads pages without the SDK, `recent` is what a process remembers.
 
@@ -17,6 +17,7 @@ pub mod dates;
 pub mod declaration;
 pub mod error;
 mod expiry;
+pub mod expression;
 pub mod filters;
 mod holders;
 pub mod item;

@@ -8,7 +8,8 @@ use crate::payments::event::{EventName, NotOurs, PaymentEvent, PaymentNews};
 use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome, payment_webhooks};
 use crate::records::user::User;
 use crate::table::error::{Cancelled, was_done};
-use crate::table::item::{Item, key_of, number, text, values};
+use crate::table::expression::Condition;
+use crate::table::item::{key_of, number, text};
 use crate::table::keys::{self, Key, TTL};
 use crate::table::store::Store;
 use crate::table::stored::Listed as _;
@@ -253,18 +254,16 @@ async fn plan_of(table: &Table, agency: AgencyId, lookup_keys: &[String]) -> Res
 fn remember(table: &Table, order: &EventOrder, now: Timestamp) -> Write {
     let mut item = payment_event(&table.tenant, &order.event_id.fingerprint()).attributes();
     item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
-    let values = values([(":now", number(now.unix_seconds()))]);
-    Write::Put { item, condition: Some("attribute_not_exists(pk) OR #ttl <= :now"), values }
+    Write::put(item).when(Condition::absent_or_expired(now))
 }
 
 /// Replaces the record of a customer, on condition that it has not changed since it was read.
 fn put_customer(table: &Table, customer: PaymentCustomer, now: Timestamp) -> Result<Write, TableError> {
-    let (condition, values) = match customer.version {
-        0 => ("attribute_not_exists(pk)", Item::new()),
-        version => ("version = :version", values([(":version", number(version))])),
+    let unchanged = match customer.version {
+        0 => Condition::absent(),
+        version => Condition::of("version = :version", [(":version", number(version))]),
     };
-    let item = table.item(customer.customer_id.fingerprint(), &customer.written(now))?;
-    Ok(Write::Put { item, condition: Some(condition), values })
+    Ok(Write::put(table.item(customer.customer_id.fingerprint(), &customer.written(now))?).when(unchanged))
 }
 
 /// Forgets the customer of a user who was deleted.
@@ -275,7 +274,7 @@ pub async fn forget_customer(table: &Table, user: &User) -> Result<(), TableErro
     let customer = user.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
     let Some(customer) = customer else { return Ok(()) };
     let key = table.key::<PaymentCustomer>(customer.fingerprint());
-    let values = values([(":user", text(user.id))]);
-    // Or it is another user's by now, or nobody's.
-    was_done(table.store.transact(&[Write::Delete { key, condition: Some("user_id = :user"), values }]).await).map(drop)
+    let of_user = Condition::of("user_id = :user", [(":user", text(user.id))]);
+    // The customer may belong to another user by now, or to none.
+    was_done(table.store.transact(&[Write::delete(key).when(of_user)]).await).map(drop)
 }

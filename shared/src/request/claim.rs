@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::table::error::Cancelled;
-use crate::table::item::{from_item, number, values};
+use crate::table::expression::Condition;
+use crate::table::item::from_item;
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::bytes::Bytes;
 use crate::values::time::Timestamp;
@@ -42,9 +43,7 @@ crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::h
 /// # Errors
 /// [`TableError`].
 pub async fn take(table: &Table, key: Fingerprint, claim: &Claim, now: Timestamp) -> Result<Option<Claim>, TableError> {
-    let (condition, values) =
-        ("attribute_not_exists(pk) OR #ttl <= :now", values([(":now", number(now.unix_seconds()))]));
-    match table.store.put_if(&table.item(key, claim)?, condition, &values).await {
+    match table.store.put_if(&table.item(key, claim)?, &Condition::absent_or_expired(now)).await {
         Ok(()) => Ok(None),
         Err(Cancelled::Condition((), Some(other))) => from_item(other).map(Some),
         Err(cancelled) => Err(cancelled.into()),
@@ -56,8 +55,8 @@ pub async fn take(table: &Table, key: Fingerprint, claim: &Claim, now: Timestamp
 /// # Errors
 /// [`TableError`].
 pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &Bytes) -> Result<bool, TableError> {
-    let values = values([(":holder", AttributeValue::B(holder.expose().into()))]);
-    match table.store.put_if(&table.item(key, claim)?, "holder = :holder", &values).await {
+    let still = Condition::of("holder = :holder", [(":holder", AttributeValue::B(holder.expose().into()))]);
+    match table.store.put_if(&table.item(key, claim)?, &still).await {
         Ok(()) => Ok(true),
         // Where the answer of an attempt was lost, the existing claim may be this one.
         Err(Cancelled::Condition((), stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use crate::table::declaration::Reference;
 use crate::table::error::{TableError, was_done};
-use crate::table::item::{Item, from_item, has_id, key_of, made_id, number, readable, text, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{Item, from_item, has_id, key_of, made_id, number, readable, text};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
@@ -180,10 +181,8 @@ impl Table {
     /// [`TableError`].
     pub async fn leave_cascade(&self, removed: &str, id: Uuid) -> Result<(), TableError> {
         // Where another one is under way, this one takes its place.
-        let expression = format!("SET #{RECORD} = :record, removed = :removed, id = :id ADD step :one");
-        let record = text(Removal::NAME);
-        let values = values([(":record", record), (":removed", text(removed)), (":id", text(id)), (":one", number(1))]);
-        self.store.update(&self.key::<Removal>(id), &expression, None, &values).await?;
+        let next = Update::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
+        self.store.update(&self.key::<Removal>(id), &next.add("step", number(1)), None).await?;
         Ok(())
     }
 
@@ -198,13 +197,11 @@ impl Table {
         now: Timestamp,
     ) -> Result<(), TableError> {
         let (key, over) = (self.key::<Removal>(*id), self.step(steps, *id, now).await?);
-        let (condition, seen) = ("step = :seen", number(step));
+        let as_seen = Condition::of("step = :seen", [(":seen", number(step))]);
         let written = if over {
-            let values = values([(":seen", seen)]);
-            self.store.transact(&[Write::Delete { key, condition: Some(condition), values }]).await
+            self.store.transact(&[Write::delete(key).when(as_seen)]).await
         } else {
-            let values = values([(":seen", seen), (":one", number(1))]);
-            self.store.update(&key, "ADD step :one", Some(condition), &values).await.map(drop)
+            self.store.update(&key, &Update::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
         };
         // Or another one has continued it.
         was_done(written).map(drop)
@@ -322,11 +319,8 @@ impl Table {
 
     /// Removes the pointers to a row that is gone; false where one leads to another row by now.
     async fn remove_pointers(&self, row: LinkedRow) -> Result<bool, TableError> {
-        let removal = |key| Write::Delete {
-            key,
-            condition: Some("attribute_not_exists(pk) OR id = :id"),
-            values: values([(":id", text(row.id))]),
-        };
+        let its_own = Condition::of("attribute_not_exists(pk) OR id = :id", [(":id", text(row.id))]);
+        let removal = |key| Write::delete(key).when(its_own.clone());
         let removals: Vec<Write> = row.pointers.into_iter().map(removal).collect();
         was_done(self.store.transact(&removals).await)
     }
@@ -341,11 +335,9 @@ impl Table {
                 transactions.push(std::mem::replace(&mut transaction, Transaction::new(self)).with_holes(&holes));
                 holes.clear();
             }
-            let values = values([(":id", text(id))]);
-            transaction.write(Write::Delete { key: key.clone(), condition: Some("id = :id"), values });
-            for pointer in pointers {
-                transaction.write(Write::delete(pointer));
-            }
+            let same = Condition::of("id = :id", [(":id", text(id))]);
+            transaction.write(Write::delete(key.clone()).when(same));
+            transaction.write_all(pointers.iter().cloned().map(Write::delete));
             holes.entry(list.clone()).or_default().insert(ordinal(*id));
         }
         if !holes.is_empty() {

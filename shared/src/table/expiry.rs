@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::table::error::{TableError, was_done};
+use crate::table::expression::{Condition, Update};
 use crate::table::item::{Item, key_of, number, values};
 use crate::table::keys::{Key, SECTION_KEY, list_block, list_head, list_section};
 use crate::table::list::{holes_of, index_of};
@@ -94,9 +95,9 @@ impl Table {
             return Ok(());
         }
         // The list may be gone, or another process may have cut off as much.
-        let condition = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :{CUT})");
-        let values = values([(":cut", number(cut))]);
-        was_done(self.store.update(&head, &format!("SET {CUT} = :{CUT}"), Some(&condition), &values).await).map(drop)
+        let less = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :cut)");
+        let less = Condition::new(less, values([(":cut", number(cut))]));
+        was_done(self.store.update(&head, &Update::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
     }
 
     /// The keys of the sections in `items` that are cut off, with those of their blocks.

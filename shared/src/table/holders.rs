@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use crate::table::error::TableError;
+use crate::table::expression::Condition;
 use crate::table::filters::Term;
-use crate::table::item::{made_id, readable, text, values};
+use crate::table::item::{made_id, readable, text};
 use crate::table::keys::{Key, list_row};
 use crate::table::page::{ListQuery, Page};
 use crate::table::part::Table;
@@ -35,12 +36,12 @@ impl<M> Transaction<'_, M> {
         let (before, after) = (of(was), of(is));
         for value in before.iter().filter(|value| !after.contains(value)) {
             let key = holder(self.tenant(), &list, &value.term);
-            self.write(Write::delete(&key));
+            self.write(Write::delete(key));
         }
         for value in after.into_iter().filter(|value| !before.contains(value)) {
             let mut item = holder(self.tenant(), &list, &value.term).attributes();
             item.insert("id".to_owned(), text(uuid));
-            self.take(value, Write::Put { item, condition: Some(FREE), values: values([(":id", text(uuid))]) });
+            self.take(value, Write::put(item).when(Condition::of(FREE, [(":id", text(uuid))])));
         }
     }
 }

@@ -63,12 +63,21 @@ fn flatten(value: &mut AttributeValue) {
 /// # Errors
 /// [`TableError::Broken`] where the value cannot be an attribute.
 pub fn hide(item: &mut Item, name: &str, value: &impl Serialize) -> Result<(), TableError> {
-    let mut value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
-    flatten(&mut value);
+    let value = attribute(value)?;
     if !value.is_null() {
         item.insert(name.to_owned(), value);
     }
     Ok(())
+}
+
+/// `value` as an attribute, with free-form JSON as text.
+///
+/// # Errors
+/// [`TableError::Broken`] where it cannot be one.
+pub(crate) fn attribute(value: &impl Serialize) -> Result<AttributeValue, TableError> {
+    let mut value: AttributeValue = serde_dynamo::to_attribute_value(value).map_err(broken)?;
+    flatten(&mut value);
+    Ok(value)
 }
 
 /// The record that an item leads to, or that a marker says was made.

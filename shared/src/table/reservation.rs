@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use crate::table::error::{Cancelled, TableError, was_done};
-use crate::table::item::{number, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{Item, number, values};
 use crate::table::keys::{Key, list_head};
 use crate::table::ordinals::{NEXT, Ordinals, SPREAD_FROM};
 use crate::table::part::Table;
@@ -70,12 +71,6 @@ impl Reservation {
     pub const fn first(&self) -> u64 {
         self.token.first
     }
-}
-
-/// The end of an update expression that removes these tokens.
-fn removal<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
-    let names = names.into_iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ");
-    if names.is_empty() { names } else { format!(" REMOVE {names}") }
 }
 
 impl<M> Transaction<'_, M> {
@@ -124,14 +119,10 @@ impl Table {
         let (list, begun) = (R::list(of), Instant::now());
         let (head, name) = (list_head(&self.tenant, &list), Token::name(count));
         let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
-        let expression = format!(
-            "SET {NEXT} = if_not_exists({NEXT}, :none) + :count, #{name} = if_not_exists({NEXT}, :none){}",
-            removal(&removed),
-        );
-        let values = values([(":none", number(0)), (":count", number(count))]);
+        let reserving = Update::new().copy(&name, NEXT, number(0)).add(NEXT, number(count)).remove_all(&removed);
         // The token is there where an attempt's answer was lost.
-        let absent = format!("attribute_not_exists(#{name})");
-        let head_is = match self.store.update(&head, &expression, Some(&absent), &values).await {
+        let absent = Condition::new(format!("attribute_not_exists(#{name})"), Item::new());
+        let head_is = match self.store.update(&head, &reserving, Some(&absent)).await {
             Ok(item) => {
                 self.store.recent.forget(&head, &removed);
                 item
@@ -147,10 +138,9 @@ impl Table {
 
     /// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
     async fn spread(&self, head: &Key) {
-        let values = values([(":spread", number(SPREAD))]);
-        let (expression, condition) =
-            (format!("SET {SPREAD_FROM} = {NEXT}, {NEXT} = :spread"), format!("{NEXT} < :spread"));
-        if let Err(error) = was_done(self.store.update(head, &expression, Some(&condition), &values).await) {
+        let spreading = Update::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
+        let is_shorter = Condition::new(format!("{NEXT} < :spread"), values([(":spread", number(SPREAD))]));
+        if let Err(error) = was_done(self.store.update(head, &spreading, Some(&is_shorter)).await) {
             tracing::warn!(%error, "a list is not spread yet");
         }
     }
@@ -180,9 +170,9 @@ impl Table {
         }
         let (ordinals, lost) = (token.ordinals(), LostAnswer::default());
         let values = values([(":first", number(ordinals.start)), (":end", number(ordinals.end))]);
-        let at_the_end = format!("{NEXT} = :end AND #{} = :first", token.name);
-        let expression = format!("SET {NEXT} = :first REMOVE #{}", token.name);
-        match self.store.update_noting(head, (&expression, Some(&at_the_end)), &values, &lost).await {
+        let at_the_end = Condition::new(format!("{NEXT} = :end AND #{} = :first", token.name), values);
+        let returning = Update::new().set(NEXT, number(ordinals.start)).remove(&token.name);
+        match self.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
             Err(Cancelled::Condition((), stands))
                 if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
             // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.

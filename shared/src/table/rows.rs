@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
-use crate::table::item::{Item, from_item, has_id, made_id, number, text, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{from_item, has_id, made_id, number, text};
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
@@ -260,9 +261,8 @@ impl Table {
             check(&row).map_err(NotChanged::Refused)?;
             let uuid = R::proof(id).unwrap_or_default();
             let mut transaction = Transaction::new(self);
-            let (condition, values) = row.version().unchanged(uuid);
-            transaction.write(Write::Delete { key: self.key::<R>(id), condition: Some(condition), values });
-            transaction.write_all(row.pointers(&self.tenant).iter().map(Write::delete));
+            transaction.write(Write::delete(self.key::<R>(id)).when(row.version().unchanged(uuid)));
+            transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
             transaction.hold(id, Some(&row), None);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
             match transaction.commit_noting(&lost).await {
@@ -305,10 +305,9 @@ impl<M> Transaction<'_, M> {
     ) -> Result<R, TableError> {
         let (uuid, tenant) = (R::proof(id).unwrap_or_default(), self.tenant());
         is.set_version(was.version().next(by));
-        let (condition, values) = was.version().unchanged(uuid);
-        self.write(Write::Put { item: self.table().item(id, &is)?, condition: Some(condition), values });
+        self.write(Write::put(self.table().item(id, &is)?).when(was.version().unchanged(uuid)));
         let (before, after) = (was.pointers(tenant), is.pointers(tenant));
-        self.write_all(before.iter().filter(|key| !after.contains(key)).map(Write::delete));
+        self.write_all(before.iter().filter(|key| !after.contains(key)).cloned().map(Write::delete));
         after.iter().filter(|key| !before.contains(key)).for_each(|key| self.point(key, uuid));
         self.hold(id, Some(was), Some(&is));
         Ok(is)
@@ -340,29 +339,21 @@ impl<M> Transaction<'_, M> {
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
             let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
-            let mut values = values([(":holes", all)]);
-            let mut conditions = Vec::new();
-            for hole in holes.iter().filter(|_| must_be_new) {
-                values.insert(format!(":hole{hole}"), number(hole));
-                conditions.push(format!("NOT contains(holes, :hole{hole})"));
-            }
-            self.write(Write::Update {
-                key: list_block(self.tenant(), list, block),
-                expression: "ADD holes :holes".into(),
-                condition: must_be_new.then(|| conditions.join(" AND ").into()),
-                values,
-            });
+            let adding = Write::update(list_block(self.tenant(), list, block), Update::new().add("holes", all));
+            self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }
         for (section, counts) in sections {
             let count =
-                |(block, holes): &(u64, usize)| ((format!(":b{block}"), number(holes)), format!("b{block} :b{block}"));
-            let (values, additions): (Item, Vec<String>) = counts.iter().map(count).unzip();
-            self.write(Write::Update {
-                key: list_section(self.tenant(), list, section),
-                expression: format!("ADD {}", additions.join(", ")).into(),
-                condition: None,
-                values,
-            });
+                |update: Update, (block, holes): (u64, usize)| update.add(&format!("b{block}"), number(holes));
+            let counting = counts.into_iter().fold(Update::new(), count);
+            self.write(Write::update(list_section(self.tenant(), list, section), counting));
         }
     }
+}
+
+/// The condition that a block has none of these holes yet.
+fn are_new(holes: &BTreeSet<u64>) -> Condition {
+    let absent: Vec<_> = holes.iter().map(|hole| format!("NOT contains(holes, :hole{hole})")).collect();
+    let values = holes.iter().map(|hole| (format!(":hole{hole}"), number(hole)));
+    Condition::new(absent.join(" AND "), values.collect())
 }

@@ -44,8 +44,7 @@ impl Table {
             let Some(mut is) = decide(was.as_ref()) else { return Ok(SingleChange::NotWanted(was)) };
             let version = was.as_ref().map(R::version).unwrap_or_default();
             is.set_version(version.next(Some(by)));
-            let (condition, values) = version.alone();
-            match self.store.put_if(&self.item(id, &is)?, condition, &values).await {
+            match self.store.put_if(&self.item(id, &is)?, &version.alone()).await {
                 Ok(()) => return Ok(SingleChange::Made(is)),
                 Err(Cancelled::Condition((), stands)) => was = stands.map(from_item).transpose()?,
                 Err(cancelled) => return Err(cancelled.into()),
@@ -62,8 +61,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn remove_seen<R: Versioned>(&self, id: R::Id, seen: &R) -> Result<bool, TableError> {
-        let (condition, values) = seen.version().alone();
-        let removal = Write::Delete { key: self.key::<R>(id), condition: Some(condition), values };
+        let removal = Write::delete(self.key::<R>(id)).when(seen.version().alone());
         was_done(self.store.transact(&[removal]).await)
     }
 }

@@ -18,11 +18,10 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
-use crate::table::error::broken;
-use crate::table::error::{Cancelled, TableError};
-use crate::table::item::Item;
-use crate::table::item::key_of;
-use crate::table::item::made_id;
+use crate::table::call::{Calls, UnderWay};
+use crate::table::error::{Cancelled, TableError, broken};
+use crate::table::expression::{Condition, Expressions, Update};
+use crate::table::item::{Item, key_of, made_id};
 use crate::table::keys::Key;
 use crate::table::meter::{Meter, Unit};
 use crate::table::recent::Recent;
@@ -35,9 +34,6 @@ pub const BATCH_GET_LIMIT: usize = 100;
 /// The most items of a batch write.
 pub const BATCH_WRITE_LIMIT: usize = 25;
 
-pub(crate) const EXISTS: &str = "attribute_exists(pk)";
-
-use crate::table::call::{Calls, UnderWay};
 
 /// The table. Clones share the connection; each request has one with a meter of its own.
 #[derive(Debug, Clone)]
@@ -51,19 +47,6 @@ pub struct Store {
     begun: Option<Instant>,
     /// How long a request tries again what others do at the same moment.
     patience: Duration,
-}
-
-/// What each `#name` of `expressions` stands for; DynamoDB wants none at all where there is none.
-pub(super) fn names<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<HashMap<String, String>> {
-    let starts = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
-    let end = |character: char| !character.is_ascii_alphanumeric() && character != '_';
-    let names: HashMap<_, _> =
-        starts.filter_map(|start| start.split(end).next()).map(|name| (format!("#{name}"), name.to_owned())).collect();
-    (!names.is_empty()).then_some(names)
-}
-
-pub(super) fn some(values: &Item) -> Option<Item> {
-    (!values.is_empty()).then(|| values.clone())
 }
 
 impl Store {
@@ -130,34 +113,33 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn put(&self, item: Item) -> Result<(), TableError> {
-        Ok(self.put_where(&item, None, &Item::new(), &LostAnswer::default()).await?)
+        Ok(self.put_where(&item, None, &LostAnswer::default()).await?)
     }
 
     /// Puts `item` where `condition` holds of what was there before.
     ///
     /// # Errors
     /// [`Cancelled::Condition`] with what was there, where it does not. It may be `item` itself, where an attempt's answer was lost.
-    pub(crate) async fn put_if(&self, item: &Item, condition: &'static str, values: &Item) -> Result<(), Cancelled> {
-        self.put_where(item, Some(condition), values, &LostAnswer::default()).await
+    pub(crate) async fn put_if(&self, item: &Item, condition: &Condition) -> Result<(), Cancelled> {
+        self.put_where(item, Some(condition), &LostAnswer::default()).await
     }
 
     /// Puts `item`, on a condition where there is one.
     pub(super) async fn put_where(
         &self,
         item: &Item,
-        condition: Option<&'static str>,
-        values: &Item,
+        condition: Option<&Condition>,
         lost: &LostAnswer,
     ) -> Result<(), Cancelled> {
-        let mut round = self.backoff();
+        let (mut round, expressions) = (self.backoff(), Expressions::of(None, condition));
+        // Without a condition it must not be asked for.
+        let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         loop {
+            let Expressions { condition, names, values, .. } = expressions.clone();
             let call = self.client.put_item().table_name(&*self.table_name).set_item(Some(item.clone()));
-            let call = call.set_condition_expression(condition.map(str::to_owned));
-            let call = call.set_expression_attribute_names(names(condition));
-            let call = call.set_expression_attribute_values(some(values));
-            // Without a condition it must not be asked for.
-            let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
-            let call = call.set_return_values_on_condition_check_failure(stood);
+            let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
+            let call = call.set_expression_attribute_values(values);
+            let call = call.set_return_values_on_condition_check_failure(stood.clone());
             let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
             let under_way = self.calls.begin(&self.meter).await;
             let error = match call.customize().interceptor(lost.clone()).send().await {
@@ -207,11 +189,10 @@ impl Store {
     pub(crate) async fn update(
         &self,
         key: &Key,
-        expression: &str,
-        condition: Option<&str>,
-        values: &Item,
+        update: &Update,
+        condition: Option<&Condition>,
     ) -> Result<Item, Cancelled> {
-        self.update_noting(key, (expression, condition), values, &LostAnswer::default()).await
+        self.update_noting(key, update, condition, &LostAnswer::default()).await
     }
 
     /// The same, and notes in `lost` whether an attempt got no answer.
@@ -221,13 +202,13 @@ impl Store {
     pub(super) async fn update_noting(
         &self,
         key: &Key,
-        (expression, condition): (&str, Option<&str>),
-        values: &Item,
+        update: &Update,
+        condition: Option<&Condition>,
         lost: &LostAnswer,
     ) -> Result<Item, Cancelled> {
         let mut round = self.backoff();
         loop {
-            let call = self.update_item(key, expression, condition, values);
+            let call = self.update_item(key, update, condition);
             let under_way = self.calls.begin(&self.meter).await;
             let error = match call.customize().interceptor(lost.clone()).send().await {
                 Ok(output) => {
@@ -252,16 +233,16 @@ impl Store {
     pub(super) fn update_item(
         &self,
         key: &Key,
-        expression: &str,
-        condition: Option<&str>,
-        values: &Item,
+        update: &Update,
+        condition: Option<&Condition>,
     ) -> UpdateItemFluentBuilder {
-        let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
-        let call = call.update_expression(expression).set_condition_expression(condition.map(str::to_owned));
-        let call = call.set_expression_attribute_names(names(condition.into_iter().chain([expression])));
-        let call = call.set_expression_attribute_values(some(values)).return_values(ReturnValue::AllNew);
         // Without a condition it must not be asked for.
         let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let Expressions { update, condition, names, values } = Expressions::of(Some(update), condition);
+        let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
+        let call = call.set_update_expression(update).set_condition_expression(condition);
+        let call = call.set_expression_attribute_names(names);
+        let call = call.set_expression_attribute_values(values).return_values(ReturnValue::AllNew);
         let call = call.set_return_values_on_condition_check_failure(stood);
         call.return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
@@ -275,7 +256,7 @@ impl Store {
         let (mut round, lost) = (self.backoff(), LostAnswer::default());
         loop {
             let call = self.client.delete_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
-            let call = call.condition_expression(EXISTS).return_values(ReturnValue::AllOld);
+            let call = call.condition_expression("attribute_exists(pk)").return_values(ReturnValue::AllOld);
             let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
             let under_way = self.calls.begin(&self.meter).await;
             let result = call.customize().interceptor(lost.clone()).send().await;

@@ -8,8 +8,9 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
 use crate::table::error::TableError;
-use crate::table::item::{Item, number, values};
-use crate::table::keys::Key;
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{Item, number};
+use crate::table::keys::{Key, TTL};
 use crate::table::meter::Unit;
 use crate::table::retry::failure;
 use crate::table::store::{Store, units};
@@ -17,6 +18,8 @@ use crate::table::store::{Store, units};
 /// Seconds for which the item of a full bucket is kept.
 const KEPT: i64 = 60 * 60;
 const SECOND: i64 = 1_000_000_000;
+/// The attribute that says when the bucket is full again.
+const FULL_AT: &str = "full_at";
 /// How often a write is tried that others were faster than.
 const TRIES: usize = 3;
 
@@ -51,15 +54,15 @@ impl Store {
         let Withdrawal { now, cost, capacity, seems_full: mut full } = *wanted;
         let (latest, ttl) = (now + capacity - cost, number((now + capacity) / SECOND + KEPT));
         for _ in 0..TRIES {
-            let (expression, condition, values) = if full {
-                let values = values([(":now", number(now)), (":next", number(now + cost)), (":ttl", ttl.clone())]);
-                ("SET full_at = :next, #ttl = :ttl", "attribute_not_exists(full_at) OR full_at <= :now", values)
+            let (update, as_expected) = if full {
+                let is_full = "attribute_not_exists(full_at) OR full_at <= :now";
+                (Update::new().set(FULL_AT, number(now + cost)), Condition::of(is_full, [(":now", number(now))]))
             } else {
-                let (now, latest) = ((":now", number(now)), (":latest", number(latest)));
-                let values = values([now, latest, (":cost", number(cost)), (":ttl", ttl.clone())]);
-                ("SET full_at = full_at + :cost, #ttl = :ttl", "full_at > :now AND full_at <= :latest", values)
+                let bounds = [(":now", number(now)), (":latest", number(latest))];
+                let has_room = Condition::of("full_at > :now AND full_at <= :latest", bounds);
+                (Update::new().add(FULL_AT, number(cost)), has_room)
             };
-            let call = self.update_item(key, expression, Some(condition), &values);
+            let call = self.update_item(key, &update.set(TTL, ttl.clone()), Some(&as_expected));
             let under_way = self.calls.begin(&self.meter).await;
             let once = Builder::new().retry_config(RetryConfig::disabled());
             let error = match call.customize().config_override(once).send().await {
@@ -86,5 +89,5 @@ impl Store {
 }
 
 fn full_at(item: &Item) -> Option<i64> {
-    item.get("full_at")?.as_n().ok()?.parse().ok()
+    item.get(FULL_AT)?.as_n().ok()?.parse().ok()
 }

@@ -1,24 +1,24 @@
 //! Transactions: several writes, all or none.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ConditionCheck, Delete, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    TransactWriteItem, Update as SdkUpdate,
 };
 use uuid::Uuid;
 
 use crate::table::error::Cancelled;
 use crate::table::error::{TableError, broken};
+use crate::table::expression::{Condition, Expressions, Update};
 use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
 use crate::table::part::Table;
 use crate::table::retry::{LostAnswer, failure};
-use crate::table::store::{Store, names, some, units};
+use crate::table::store::{Store, units};
 use crate::table::unique::UniqueValue;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
@@ -27,63 +27,53 @@ use crate::values::time::Timestamp;
 /// ([`MARKED`](crate::request::claim::MARKED)).
 const REMEMBERED: i64 = 3 * 86_400;
 
-/// One action of a transaction. In an expression `#name` stands for the attribute `name`, which may then be a word of DynamoDB's own.
+/// One write of a single item, on a condition where it has one.
 #[derive(Debug, Clone)]
-pub enum Write {
-    /// Puts an item.
-    Put {
-        /// The item.
-        item: Item,
-        /// `ConditionExpression`.
-        condition: Option<&'static str>,
-        /// Values in it.
-        values: Item,
-    },
-    /// Requires something of an item.
-    Check {
-        /// The item.
-        key: Key,
-        /// `ConditionExpression`.
-        condition: &'static str,
-        /// Values in it.
-        values: Item,
-    },
-    /// Changes an item.
-    Update {
-        /// The item.
-        key: Key,
-        /// `UpdateExpression`.
-        expression: Cow<'static, str>,
-        /// `ConditionExpression`.
-        condition: Option<Cow<'static, str>>,
-        /// Values in both.
-        values: Item,
-    },
-    /// Removes an item.
-    Delete {
-        /// The item.
-        key: Key,
-        /// `ConditionExpression`.
-        condition: Option<&'static str>,
-        /// Values in it.
-        values: Item,
-    },
+pub struct Write {
+    action: Action,
+    condition: Option<Condition>,
+}
+
+/// What a write does.
+#[derive(Debug, Clone)]
+enum Action {
+    Put(Item),
+    /// Only requires the condition.
+    Check(Key),
+    Update(Key, Update),
+    Delete(Key),
 }
 
 impl Write {
     /// Puts `item`, whatever was there before.
-    pub fn put(item: Item) -> Self {
-        Self::Put { item, condition: None, values: Item::new() }
+    pub const fn put(item: Item) -> Self {
+        Self { action: Action::Put(item), condition: None }
     }
 
     /// Puts `item` where there is none yet.
     pub fn create(item: Item) -> Self {
-        Self::Put { item, condition: Some("attribute_not_exists(pk)"), values: Item::new() }
+        Self::put(item).when(Condition::absent())
+    }
+
+    /// Changes attributes of the item of `key`, which it makes where there is none.
+    pub const fn update(key: Key, update: Update) -> Self {
+        Self { action: Action::Update(key, update), condition: None }
+    }
+
+    /// Requires `condition` of the item of `key`.
+    pub const fn check(key: Key, condition: Condition) -> Self {
+        Self { action: Action::Check(key), condition: Some(condition) }
     }
 
     /// Removes the item of `key`, if there is one.
-    pub fn delete(key: &Key) -> Self {
-        Self::Delete { key: key.clone(), condition: None, values: Item::new() }
+    pub const fn delete(key: Key) -> Self {
+        Self { action: Action::Delete(key), condition: None }
+    }
+
+    /// The same write, on `condition`.
+    #[must_use]
+    pub fn when(self, condition: Condition) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 }
 
@@ -201,8 +191,8 @@ impl<'a, M> Transaction<'a, M> {
     /// As of [`Transaction::commit`].
     pub(crate) async fn commit_noting(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
         let store = &self.table.store;
-        if let [Write::Put { item, condition, values }] = &self.writes[..] {
-            let put = store.put_where(item, *condition, values, lost).await;
+        if let [Write { action: Action::Put(item), condition }] = &self.writes[..] {
+            let put = store.put_where(item, condition.as_ref(), lost).await;
             return put.map_err(|cancelled| self.explained(cancelled, |()| 0));
         }
         let committed =
@@ -293,56 +283,56 @@ impl Store {
         }
     }
 
-    fn action(&self, write: &Write) -> Result<TransactWriteItem, TableError> {
+    fn action(&self, Write { action, condition }: &Write) -> Result<TransactWriteItem, TableError> {
         let table = &*self.table_name;
         // Without a condition it must not be asked for.
-        let old = |conditional: bool| conditional.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
-        let action = TransactWriteItem::builder();
-        Ok(match write {
-            Write::Put { item, condition, values } => action.put(
+        let old = condition.as_ref().map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let update = if let Action::Update(_, update) = action { Some(update) } else { None };
+        let Expressions { update, condition, names, values } = Expressions::of(update, condition.as_ref());
+        let item = TransactWriteItem::builder();
+        Ok(match action {
+            Action::Put(put) => item.put(
                 Put::builder()
                     .table_name(table)
-                    .set_item(Some(item.clone()))
-                    .set_condition_expression(condition.map(str::to_owned))
-                    .set_expression_attribute_names(names(*condition))
-                    .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
+                    .set_item(Some(put.clone()))
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
                     .build()
                     .map_err(broken)?,
             ),
-            Write::Check { key, condition, values } => action.condition_check(
+            Action::Check(key) => item.condition_check(
                 ConditionCheck::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
-                    .condition_expression(*condition)
-                    .set_expression_attribute_names(names([*condition]))
-                    .set_expression_attribute_values(some(values))
-                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
                     .build()
                     .map_err(broken)?,
             ),
-            Write::Update { key, expression, condition, values } => action.update(
-                Update::builder()
+            Action::Update(key, _) => item.update(
+                SdkUpdate::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
-                    .update_expression(expression.as_ref())
-                    .set_condition_expression(condition.as_deref().map(str::to_owned))
-                    .set_expression_attribute_names(names(
-                        condition.as_deref().into_iter().chain([expression.as_ref()]),
-                    ))
-                    .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
+                    .set_update_expression(update)
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
                     .build()
                     .map_err(broken)?,
             ),
-            Write::Delete { key, condition, values } => action.delete(
+            Action::Delete(key) => item.delete(
                 Delete::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
-                    .set_condition_expression(condition.map(str::to_owned))
-                    .set_expression_attribute_names(names(*condition))
-                    .set_expression_attribute_values(some(values))
-                    .set_return_values_on_condition_check_failure(old(condition.is_some()))
+                    .set_condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
                     .build()
                     .map_err(broken)?,
             ),

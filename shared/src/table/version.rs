@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::table::item::{Item, number, text, values};
+use crate::table::expression::Condition;
+use crate::table::item::{Item, number, text};
 
 /// The attribute that counts the changes; an item that never changed lacks it.
 const VERSION: &str = "version";
@@ -50,19 +51,19 @@ impl Version {
         item.extend(self.by.map(|by| (CHANGED_BY.to_owned(), text(by))));
     }
 
-    /// The condition that the row `id` is still this version, and the values in it.
-    pub(crate) fn unchanged(self, id: Uuid) -> (&'static str, Item) {
+    /// The condition that the row `id` is still this version.
+    pub(crate) fn unchanged(self, id: Uuid) -> Condition {
         match self.number {
-            0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
-            seen => ("id = :id AND version = :version", values([(":id", text(id)), (":version", number(seen))])),
+            0 => Condition::of("id = :id AND attribute_not_exists(version)", [(":id", text(id))]),
+            seen => Condition::of("id = :id AND version = :version", [(":id", text(id)), (":version", number(seen))]),
         }
     }
 
-    /// The condition that a record which stands alone is still this version, and the values in it. One that is not there has the first version.
-    pub(crate) fn alone(self) -> (&'static str, Item) {
+    /// The condition that a record which stands alone is still this version. One that is not there has the first version.
+    pub(crate) fn alone(self) -> Condition {
         match self.number {
-            0 => ("attribute_not_exists(version)", Item::new()),
-            seen => ("version = :version", values([(":version", number(seen))])),
+            0 => Condition::of("attribute_not_exists(version)", []),
+            seen => Condition::of("version = :version", [(":version", number(seen))]),
         }
     }
 }

@@ -4,12 +4,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::storage::{AS_READ, SENT, as_read, failed_in, outcomes};
+use super::storage::{SENT, as_read, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
 use crate::table::error::{Cancelled, was_done};
-use crate::table::item::{hide, null, number, text, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{attribute, null, number, text};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
@@ -59,14 +60,6 @@ impl Places {
     }
 }
 
-/// A contact has its conversation, and is in the round of its campaign.
-const DISPATCHED: &str = "SET conversation_id = :conversation, #status = :status, #error = :none, updated_at = :now, \
-    #round = :round, delivery_id = :delivery, endpoint_id = :endpoint, said = :said";
-
-/// A contact has failed without a conversation, in the round of its campaign.
-const FAILED: &str = "SET conversation_id = :none, #status = :failed, #error = :error, updated_at = :now, #round = :round, \
-    said = :said";
-
 /// How the dispatch of contacts ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
@@ -106,32 +99,33 @@ pub(super) fn tally(
     (status, round): (ContactStatus, u32),
     by: i64,
 ) -> Option<Write> {
-    let expression = match (status, round) {
-        (ContactStatus::Sent, _) => format!("ADD {SENT} :count"),
-        (ContactStatus::Failed, 0) => format!("ADD {} :count", failed_in(0)),
-        (ContactStatus::Failed, _) => format!("ADD {} :count REMOVE {}", failed_in(round), failed_in(round - 1)),
+    let count = |attribute: &str| Update::new().add(attribute, number(by));
+    let counting = match (status, round) {
+        (ContactStatus::Sent, _) => count(SENT),
+        (ContactStatus::Failed, 0) => count(&failed_in(0)),
+        (ContactStatus::Failed, _) => count(&failed_in(round)).remove(&failed_in(round - 1)),
         (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
     };
-    Some(Write::Update {
-        key: outcomes(&table.tenant, first.run(), first.place().unwrap_or_default() / TOGETHER % SHARDS),
-        expression: expression.into(),
-        condition: None,
-        values: values([(":count", number(by))]),
-    })
+    let shard = first.place().unwrap_or_default() / TOGETHER % SHARDS;
+    Some(Write::update(outcomes(&table.tenant, first.run(), shard), counting))
 }
 
 /// Requires that a campaign is being sent, with the text that was read: it is neither cancelled nor paused.
 fn under_way(table: &Table, campaign: &Campaign) -> Write {
-    Write::Check {
-        key: table.key::<Campaign>(campaign.id),
-        condition: "#status IN (:queued, :in_progress) \
-            AND (attribute_not_exists(text_version) OR text_version = :text_version)",
-        values: values([
-            (":text_version", number(campaign.text_version)),
-            (":queued", text(CampaignStatus::Queued.as_str())),
-            (":in_progress", text(CampaignStatus::InProgress.as_str())),
-        ]),
-    }
+    let is_sent = "#status IN (:queued, :in_progress) \
+        AND (attribute_not_exists(text_version) OR text_version = :text_version)";
+    let values = [
+        (":text_version", number(campaign.text_version)),
+        (":queued", text(CampaignStatus::Queued.as_str())),
+        (":in_progress", text(CampaignStatus::InProgress.as_str())),
+    ];
+    Write::check(table.key::<Campaign>(campaign.id), Condition::of(is_sent, values))
+}
+
+/// The change of a contact that gets a status, with the reason where it failed.
+fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> Update {
+    let error = error.map_or_else(null, text);
+    Update::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
 }
 
 /// Reserves the ordinals of the rows that contacts get.
@@ -229,22 +223,17 @@ fn dispatched(
 ) -> Result<Write, TableError> {
     let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
     let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(spoken.place));
-    let mut values = values([
-        (":conversation", text(spoken.conversation.id)),
-        (":status", text(status.as_str())),
-        (":none", null()),
-        (":round", number(campaign.round)),
-        (":delivery", delivery.map_or_else(null, text)),
-        (":endpoint", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint))),
-        (":now", text(now)),
-    ]);
     let mut said_at = dispatch.contact.said_at();
     let Conversation { id, chat_count, .. } = spoken.conversation;
     said_at.extend(spoken.message.as_ref().map(|_| SaidAt(id, Some(chat_count), campaign.text_version)));
-    hide(&mut values, ":said", &said_at)?;
-    values.extend(as_read(&dispatch.contact));
+    let dispatched = contact_in(status, None, now)
+        .set("conversation_id", text(spoken.conversation.id))
+        .set("round", number(campaign.round))
+        .set("delivery_id", delivery.map_or_else(null, text))
+        .set("endpoint_id", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint)))
+        .set("said", attribute(&said_at)?);
     let key = table.key::<CampaignContact>(dispatch.contact.id);
-    Ok(Write::Update { key, expression: DISPATCHED.into(), condition: Some(AS_READ.into()), values })
+    Ok(Write::update(key, dispatched).when(as_read(&dispatch.contact)))
 }
 
 /// Adds the conversation, the message and the delivery of a contact.
@@ -280,21 +269,11 @@ pub async fn fail_contact(
     error: &str,
     now: Timestamp,
 ) -> Result<(), TableError> {
-    let mut values = values([
-        (":failed", text(ContactStatus::Failed.as_str())),
-        (":error", text(error)),
-        (":none", null()),
-        (":round", number(campaign.round)),
-        (":now", text(now)),
-    ]);
-    hide(&mut values, ":said", &contact.said_at())?;
-    values.extend(as_read(contact));
-    let failed = Write::Update {
-        key: table.key::<CampaignContact>(contact.id),
-        expression: FAILED.into(),
-        condition: Some(AS_READ.into()),
-        values,
-    };
+    let failed = contact_in(ContactStatus::Failed, Some(error.to_owned()), now)
+        .set("conversation_id", null())
+        .set("round", number(campaign.round))
+        .set("said", attribute(&contact.said_at())?);
+    let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
     let mut writes = vec![failed, under_way(table, campaign)];
     writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
     // Or it was deleted, or the campaign stopped, since it was read.
@@ -321,22 +300,15 @@ pub async fn settle_delivery(
     (contact, to): (CampaignContactId, ContactStatus),
     now: Timestamp,
 ) -> Result<bool, TableError> {
-    let outcome = Write::Update {
-        key: table.key::<CampaignContact>(contact),
-        expression: "SET #status = :status, #error = :error, updated_at = :now".into(),
-        condition: Some("#status = :queued AND (attribute_not_exists(#round) OR #round = :round)".into()),
-        values: values([
-            (":status", text(to.as_str())),
-            (":queued", text(ContactStatus::Queued.as_str())),
-            (":error", is.failure().map_or_else(null, text)),
-            (":round", number(was.round)),
-            (":now", text(now)),
-        ]),
-    };
+    let is_queued = Condition::of(
+        "#status = :queued AND (attribute_not_exists(#round) OR #round = :round)",
+        [(":queued", text(ContactStatus::Queued.as_str())), (":round", number(was.round))],
+    );
+    let outcome = Write::update(table.key::<CampaignContact>(contact), contact_in(to, is.failure(), now));
     let id = (endpoint, was.id);
     let mut transaction = Transaction::new(table).otherwise(Unsettled::Changed);
     transaction.replace(id, was, is.clone(), None)?;
-    transaction.write(outcome).or(Unsettled::ContactEnded);
+    transaction.write(outcome.when(is_queued)).or(Unsettled::ContactEnded);
     transaction.write_all(tally(table, contact, (to, was.round), 1));
     match transaction.commit().await {
         Ok(()) => Ok(true),
@@ -360,11 +332,8 @@ pub async fn park_delivery(
 ) -> Result<bool, TableError> {
     let mut transaction = Transaction::new(table);
     transaction.replace((endpoint, was.id), was, was.clone().decide(DeliveryOutcome::Paused, now), None)?;
-    transaction.write(Write::Check {
-        key: table.key::<Campaign>(campaign),
-        condition: "#status = :paused",
-        values: values([(":paused", text(CampaignStatus::Paused.as_str()))]),
-    });
+    let is_paused = Condition::of("#status = :paused", [(":paused", text(CampaignStatus::Paused.as_str()))]);
+    transaction.write(Write::check(table.key::<Campaign>(campaign), is_paused));
     was_done(transaction.commit().await)
 }
 

@@ -15,6 +15,7 @@ use crate::input::settle;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::table::error::was_done;
+use crate::table::expression::Condition;
 use crate::table::item::{Item, number, readable, text, values};
 use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
@@ -255,11 +256,8 @@ async fn commit_staged(table: &Table, id: CampaignId, new: &PlacedContacts, now:
     if now >= staged.expires_at {
         return Err(TableError::Unavailable("it took too long".into()));
     }
-    let committed = Write::Delete {
-        key: staged_contacts(&table.tenant, run, staged.first),
-        condition: Some("expires_at = :expires"),
-        values: values([(":expires", text(staged.expires_at))]),
-    };
+    let same = Condition::of("expires_at = :expires", [(":expires", text(staged.expires_at))]);
+    let committed = Write::delete(staged_contacts(&table.tenant, run, staged.first)).when(same);
     // Or the answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
     if was_done(table.store.transact(&[committed]).await)? || table.find::<Campaign>(id).await?.is_some() {
         return Ok(());

@@ -23,8 +23,9 @@ use crate::records::widget::Widget;
 use crate::request::context::Recognition;
 use crate::table::cascade::Partitions;
 use crate::table::error::Cancelled;
+use crate::table::expression::{Condition, Update};
 use crate::table::item::null;
-use crate::table::item::{Item, from_item, made_id, number, readable, text, values};
+use crate::table::item::{Item, from_item, made_id, number, readable, text};
 use crate::table::keys::{Key, row_of};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::reservation::Reservation;
@@ -40,17 +41,15 @@ use crate::values::time::Timestamp;
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// A contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
-pub(super) const AS_READ: &str =
-    "#status = :was AND conversation_id = :had AND (attribute_not_exists(#round) OR #round = :in_round)";
-
-/// The values of [`AS_READ`].
-pub(super) fn as_read(contact: &CampaignContact) -> Item {
-    values([
-        (":was", text(contact.status.as_str())),
-        (":had", contact.conversation_id.map_or_else(null, text)),
-        (":in_round", number(contact.round)),
-    ])
+/// The condition that a contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
+pub(super) fn as_read(contact: &CampaignContact) -> Condition {
+    let values = [
+        (":status", text(contact.status.as_str())),
+        (":conversation", contact.conversation_id.map_or_else(null, text)),
+        (":round", number(contact.round)),
+    ];
+    let same = "#status = :status AND conversation_id = :conversation AND (attribute_not_exists(#round) OR #round = :round)";
+    Condition::of(same, values)
 }
 
 /// The key of a count of what became of a campaign's contacts. It has the partition key of the run's pointer, as all of the following have.
@@ -283,9 +282,9 @@ pub async fn commit(
     let marker = RunMarker { campaign_id: id, contacts: campaign.counts.queued, ttl };
     let item = table.item(same.fingerprint, &marker)?;
     let mut transaction = Transaction::of_request(table);
-    let condition = Some("attribute_not_exists(pk) OR #ttl <= :now OR campaign_id = :cancelled");
-    let values = values([(":now", number(now.unix_seconds())), (":cancelled", text(cancelled))]);
-    transaction.write(Write::Put { item, condition, values }).or(Unmet::Repeated);
+    let unused = "attribute_not_exists(pk) OR #ttl <= :now OR campaign_id = :cancelled";
+    let unused = Condition::of(unused, [(":now", number(now.unix_seconds())), (":cancelled", text(cancelled))]);
+    transaction.write(Write::put(item).when(unused)).or(Unmet::Repeated);
     transaction.insert(id, &Campaign { id, message: None, ..campaign.clone() })?;
     match transaction.commit_reserved([place]).await {
         Err(Cancelled::Condition(Unmet::Repeated, Some(earlier))) => from_item(earlier),
@@ -359,28 +358,18 @@ enum Unremoved {
 fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign) -> Transaction<'a, Unremoved> {
     let (id, run, tenant) = (contact.id, contact.id.run(), &table.tenant);
     let mut removal = Transaction::new(table).otherwise(Unremoved::Changed);
-    let (key, condition) = (table.key::<CampaignContact>(id), Some(AS_READ));
-    removal.write(Write::Delete { key, condition, values: as_read(contact) });
-    let place = id.place().unwrap_or_default();
-    removal.write(Write::Update {
-        key: deleted_contacts(tenant, run, partition(id)),
-        expression: "ADD places :places".into(),
-        condition: None,
-        values: values([(":places", numbers([place]))]),
-    });
+    removal.write(Write::delete(table.key::<CampaignContact>(id)).when(as_read(contact)));
+    let place = Update::new().add("places", numbers([id.place().unwrap_or_default()]));
+    removal.write(Write::update(deleted_contacts(tenant, run, partition(id)), place));
     if campaign.has_pointers {
-        let (key, condition) = (contact_pointer(tenant, run, contact.contact_id), Some("id = :id"));
-        let pointer = Write::Delete { key, condition, values: values([(":id", text(id))]) };
+        let same = Condition::of("id = :id", [(":id", text(id))]);
+        let pointer = Write::delete(contact_pointer(tenant, run, contact.contact_id)).when(same);
         removal.write(pointer).or(Unremoved::NeverAdded);
     }
     // It may be the last contact with a delivery under way. The stream completes the campaign when it sees a change of it.
     if contact.is_dispatched_in(campaign) {
-        removal.write(Write::Update {
-            key: table.key::<Campaign>(campaign.id),
-            expression: "ADD version :one".into(),
-            condition: Some("attribute_exists(pk)".into()),
-            values: values([(":one", number(1))]),
-        });
+        let changed = Write::update(table.key::<Campaign>(campaign.id), Update::new().add("version", number(1)));
+        removal.write(changed.when(Condition::exists()));
     }
     // What failed in an earlier round is no longer counted.
     if contact.status != ContactStatus::Failed || contact.round == campaign.round {

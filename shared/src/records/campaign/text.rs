@@ -14,7 +14,8 @@ use super::contact_partitions::contact_partitions;
 use super::{Campaign, CampaignContact, RunId};
 use crate::records::conversation;
 use crate::table::cascade::AT_ONCE;
-use crate::table::item::{Item, from_item, key_of, number, readable, text, values};
+use crate::table::expression::Condition;
+use crate::table::item::{Item, from_item, key_of, number, readable, text};
 use crate::table::keys::{Key, SK};
 use crate::table::transaction::Write;
 use crate::table::{Table, TableError};
@@ -140,11 +141,9 @@ pub(super) fn changing_text(
     let before = CampaignText::among(items).unwrap_or_default();
     let present = present_text(&table.tenant, was.id.run());
     let now = CampaignText { version, text: message.cloned(), assistant_id: None };
-    let mut writes = vec![Write::Put {
-        item: now.item(&present),
-        condition: Some("attribute_not_exists(text_version) OR text_version = :read"),
-        values: values([(":read", number(before.version))]),
-    }];
+    let unchanged = "attribute_not_exists(text_version) OR text_version = :read";
+    let unchanged = Condition::of(unchanged, [(":read", number(before.version))]);
+    let mut writes = vec![Write::put(now.item(&present)).when(unchanged)];
     if was.may_have_spoken() {
         let of = TextOf { run: was.id.run(), version: before.version };
         let before = CampaignText { assistant_id: was.assistant_id, ..before };

@@ -11,8 +11,9 @@ use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
 use crate::table::error::{Cancelled, was_done};
+use crate::table::expression::{Condition, Update};
 use crate::table::filters::Term;
-use crate::table::item::{Item, from_item, has_id, made_id, number, text, to_item, values};
+use crate::table::item::{Item, from_item, has_id, made_id, number, text, to_item};
 use crate::table::keys::{Key, made_by};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::retry::LostAnswer;
@@ -134,19 +135,13 @@ impl<M> Transaction<'_, M> {
         text_of: Option<TextOf>,
     ) -> Result<(), TableError> {
         let Conversation { id, chat_count, text_bytes, version, .. } = conversation;
-        let (condition, mut values) = version.unchanged(id.0);
-        values.extend([
-            (":after".to_owned(), number(chat_count + 1)),
-            (":bytes".to_owned(), number(text_bytes + message.text.len() as u64)),
-            (":now".to_owned(), text(message.created_at)),
-            (":one".to_owned(), number(1)),
-        ]);
-        self.write(Write::Update {
-            key: Conversation::key(self.tenant(), *id),
-            expression: "SET chat_count = :after, text_bytes = :bytes, updated_at = :now ADD version :one".into(),
-            condition: Some(condition.into()),
-            values,
-        });
+        let counting = Update::new()
+            .set("chat_count", number(chat_count + 1))
+            .set("text_bytes", number(text_bytes + message.text.len() as u64))
+            .set("updated_at", text(message.created_at))
+            .add("version", number(1));
+        let key = Conversation::key(self.tenant(), *id);
+        self.write(Write::update(key, counting).when(version.unchanged(id.0)));
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
     }
@@ -311,10 +306,10 @@ pub(crate) async fn keep_text(
     run: RunId,
     said: String,
 ) -> Result<(), TableError> {
-    let values = values([(":text", text(said)), (":run", text(run))]);
-    let expression = "SET #text = :text REMOVE text_of, text_version";
-    // Or it has its text, or is gone.
-    was_done(table.store.update(&table.key::<Message>(at), expression, Some("text_of = :run"), &values).await).map(drop)
+    let keeping = Update::new().set("text", text(said)).remove_all(["text_of", "text_version"]);
+    let names_it = Condition::of("text_of = :run", [(":run", text(run))]);
+    // The message may have its text already, or be gone.
+    was_done(table.store.update(&table.key::<Message>(at), &keeping, Some(&names_it)).await).map(drop)
 }
 
 /// The newest open conversation with `contact` through `widget`, if it has room for `message`.

@@ -6,9 +6,10 @@ use uuid::Uuid;
 use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::TableError;
-use crate::table::item::{Item, from_item, null, number, text, to_item, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{from_item, null, number, text, to_item};
 use crate::table::keys::Key;
-use crate::table::store::{EXISTS, Store};
+use crate::table::store::Store;
 use crate::table::transaction::Write;
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Limits;
@@ -55,7 +56,7 @@ impl Store {
         let (hash, mut record) = self.listed_api_key(org, id).await?;
         if record.revoked_at.is_none() {
             record.revoked_at = Some(now);
-            self.change_api_key(&hash, &record, "SET revoked_at = :now", values([(":now", text(now))])).await?;
+            self.change_api_key(&hash, &record, Update::new().set("revoked_at", text(now))).await?;
         }
         Ok(record)
     }
@@ -68,11 +69,10 @@ impl Store {
         let found = self.listed_api_key(changes.org_id, changes.id).await;
         let (hash, mut record) = found.on_missing_in_body("id")?;
         changes.apply(&mut record, default)?;
-        let values = values([
-            (":rate", record.requests_per_second.map_or_else(null, |rate| number(rate.get()))),
-            (":burst", record.burst.map_or_else(null, |burst| number(burst.get()))),
-        ]);
-        self.change_api_key(&hash, &record, "SET requests_per_second = :rate, burst = :burst", values).await?;
+        let rate = record.requests_per_second.map_or_else(null, |rate| number(rate.get()));
+        let burst = record.burst.map_or_else(null, |burst| number(burst.get()));
+        let update = Update::new().set("requests_per_second", rate).set("burst", burst);
+        self.change_api_key(&hash, &record, update).await?;
         Ok(record)
     }
 
@@ -84,19 +84,8 @@ impl Store {
     }
 
     /// Changes both items of a key.
-    async fn change_api_key(
-        &self,
-        hash: &KeyHash,
-        record: &ApiKeyRecord,
-        expression: &'static str,
-        values: Item,
-    ) -> Result<(), TableError> {
-        let change = |key| Write::Update {
-            key,
-            expression: expression.into(),
-            condition: Some(EXISTS.into()),
-            values: values.clone(),
-        };
+    async fn change_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord, update: Update) -> Result<(), TableError> {
+        let change = |key| Write::update(key, update.clone()).when(Condition::exists());
         Ok(self.transact(&[change(api_key(hash)), change(listed_api_key(record.org_id, record.id))]).await?)
     }
 

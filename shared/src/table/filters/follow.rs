@@ -8,6 +8,7 @@ use super::block::{Block, BlockChange, EMPTY};
 use super::{Term, sets};
 use crate::table::dates::Span;
 use crate::table::error::{Cancelled, TableError, was_done};
+use crate::table::expression::{Condition, Update};
 use crate::table::item::{Item, key_of, number, readable, values};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, filter_section_of_volume, filter_volume, row_of};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -186,9 +187,8 @@ impl Table {
             let (current, written) = if is == was {
                 (seen, Ok(()))
             } else {
-                let values = values([(":version", number(seen))]);
-                let item = is.item(block_key, seen + 1, now);
-                (seen + 1, self.store.put_if(&item, UNCHANGED, &values).await)
+                let unchanged = Condition::of(UNCHANGED, [(":version", number(seen))]);
+                (seen + 1, self.store.put_if(&is.item(block_key, seen + 1, now), &unchanged).await)
             };
             match written {
                 Ok(()) => {
@@ -230,17 +230,16 @@ impl Table {
         if is_known {
             return Ok(Some(counts));
         }
-        let set: Vec<String> = attributes.keys().map(|name| format!("{name} = :{name}")).collect();
-        let mut values = values([(":version", number(told.version))]);
-        values.extend(attributes.into_iter().map(|(name, value)| (format!(":{name}"), value)));
-        let own = of_volume.map(|seen| {
-            values.extend([(":seen".to_owned(), number(seen)), (":one".to_owned(), number(1))]);
-            ", version = if_not_exists(version, :seen) + :one"
-        });
-        let expression =
-            format!("SET {}, v{place} = :version{} REMOVE #{TTL}", set.join(", "), own.unwrap_or_default());
-        let newer = format!("attribute_not_exists(v{place}) OR v{place} <= :version");
-        match self.store.update(key, &expression, Some(&newer), &values).await {
+        let of_block = format!("v{place}");
+        let update = Update::new().set(&of_block, number(told.version)).remove(TTL);
+        let update = attributes.into_iter().fold(update, |update, (name, value)| update.set(&name, value));
+        let update = match of_volume {
+            Some(seen) => update.count_from("version", number(seen)),
+            None => update,
+        };
+        let newer = format!("attribute_not_exists({of_block}) OR {of_block} <= :version");
+        let newer = Condition::new(newer, values([(":version", number(told.version))]));
+        match self.store.update(key, &update, Some(&newer)).await {
             Ok(item) => Ok(Some(item)),
             Err(Cancelled::Condition(..)) => Ok(None),
             Err(cancelled) => Err(cancelled.into()),
@@ -253,7 +252,7 @@ impl Table {
         if counts.contains_key(TTL) || sum(counts) > 0 {
             return Ok(());
         }
-        let mut values = values([(":ttl", number(now.plus_seconds(EMPTY).unix_seconds()))]);
+        let mut values = Item::new();
         let unchanged = (0..SECTION).map(|block| match counts.get(&format!("v{block}")) {
             Some(version) => {
                 values.insert(format!(":v{block}"), version.clone());
@@ -261,8 +260,9 @@ impl Table {
             }
             None => format!("attribute_not_exists(v{block})"),
         });
-        let condition = unchanged.collect::<Vec<_>>().join(" AND ");
-        was_done(self.store.update(section, &format!("SET #{TTL} = :ttl"), Some(&condition), &values).await).map(drop)
+        let unchanged = unchanged.collect::<Vec<_>>().join(" AND ");
+        let expiring = Update::new().set(TTL, number(now.plus_seconds(EMPTY).unix_seconds()));
+        was_done(self.store.update(section, &expiring, Some(&Condition::new(unchanged, values))).await).map(drop)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{REMOVED_AT_ONCE, Token, removal};
+use super::{REMOVED_AT_ONCE, Token};
 use crate::table::error::{TableError, was_done};
-use crate::table::item::{Item, number, values};
+use crate::table::expression::{Condition, Update};
+use crate::table::item::{Item, number};
 use crate::table::keys::{Key, list_block, list_head, list_row};
 use crate::table::list::holes_of;
 use crate::table::ordinals::BLOCK;
@@ -125,7 +126,7 @@ impl Table {
     }
 
     async fn remove_settled(&self, head: &Key, tokens: Vec<String>) -> Result<(), TableError> {
-        self.store.update(head, removal(&tokens).trim_start(), None, &Item::new()).await?;
+        self.store.update(head, &Update::new().remove_all(&tokens), None).await?;
         self.store.recent.forget(head, &tokens);
         Ok(())
     }
@@ -143,11 +144,11 @@ impl Table {
         for group in groups.iter().filter(|group| group.len() > 1) {
             let Some(merged) = Token::merged(group) else { continue };
             let gone = group.iter().map(|token| &token.name).filter(|name| **name != merged.name);
-            let expression = format!("SET #{} = :first{}", merged.name, removal(gone));
+            let merging = Update::new().set(&merged.name, number(merged.first)).remove_all(gone);
             let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
-            let values = values([(":first", number(merged.first))]);
             // Where one is gone, the next append looks again.
-            was_done(self.store.update(head, &expression, Some(&there.join(" AND ")), &values).await)?;
+            let there = Condition::new(there.join(" AND "), Item::new());
+            was_done(self.store.update(head, &merging, Some(&there)).await)?;
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{EndpointHealth, Observed};
 use crate::records::due::Due;
-use crate::table::item::{number, text, values};
+use crate::table::expression::Update;
+use crate::table::item::{number, text};
 use crate::table::single::SingleChange;
 use crate::table::transaction::Write;
 use crate::table::{Table, TableError};
@@ -41,22 +42,17 @@ pub async fn keep(
 
 /// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address. Nobody reads its health before.
 pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: Timestamp) -> Write {
-    Write::Update {
-        key: table.key::<EndpointHealth>(endpoint),
-        expression: "SET id = :id, connector = :connector, due_pk = :due_pk, due_at = if_not_exists(due_at, :now), \
-            failures = :none, slow = :false, reset_at = :now REMOVE failing_since ADD version :one"
-            .into(),
-        condition: None,
-        values: values([
-            (":id", text(endpoint)),
-            (":connector", AttributeValue::Bool(connector)),
-            (":due_pk", text(Due::Endpoint.partition(endpoint.0))),
-            (":now", text(now)),
-            (":none", number(0)),
-            (":false", AttributeValue::Bool(false)),
-            (":one", number(1)),
-        ]),
-    }
+    let healthy = Update::new()
+        .set("id", text(endpoint))
+        .set("connector", AttributeValue::Bool(connector))
+        .set("due_pk", text(Due::Endpoint.partition(endpoint.0)))
+        .set_if_absent("due_at", text(now))
+        .set("failures", number(0))
+        .set("slow", AttributeValue::Bool(false))
+        .set("reset_at", text(now))
+        .remove("failing_since")
+        .add("version", number(1));
+    Write::update(table.key::<EndpointHealth>(endpoint), healthy)
 }
 
 /// Puts an endpoint behind all others that the tick is to drain.
