@@ -30,6 +30,7 @@ use shared::request::limit::Limiter;
 use shared::request::route::Route;
 use shared::routes;
 use shared::table::declaration::{Declared, FieldRole};
+use shared::table::reservation::remove_tokens;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::table::stored::Listed;
@@ -358,7 +359,7 @@ impl Loader<'_> {
         if let Some((_, id)) = (have as u64..).zip(&ids).find(|pair| !expected(*pair)) {
             return Err(Trouble(format!("demo set: {id} does not end in its place in the list of {}", R::NAME)));
         }
-        table.remove_tokens::<R>(of).await.map_err(trouble)
+        remove_tokens::<R>(table, of).await.map_err(trouble)
     }
 
     /// Inserts records, each into the list of its owner.

@@ -12,7 +12,7 @@ use shared::records::delivery;
 use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
 use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;
-use shared::table::cascade::Owner as _;
+use shared::table::cascade::{self, Owner as _};
 use shared::table::stored::Listed;
 use shared::values::id::{AgencyId, AssistantId, DatasourceId, EndpointId, TagId, WebhookId};
 use uuid::Uuid;
@@ -244,7 +244,7 @@ async fn a_link_that_cannot_be_read_goes_with_its_tag() {
     let (_, ordinal) = before.iter().find(|(pk, _)| pk.ends_with("#ROWS")).unwrap();
     spoil(&stack, "LINK", ordinal.parse().unwrap(), "entity_type").await;
     acme(&stack).remove::<Tag>(TagId(id)).await.unwrap();
-    acme(&stack).begin_cascade("Tag", Tag::STEPS, id, time()).await.unwrap();
+    cascade::begin(&acme(&stack), "Tag", Tag::STEPS, id, time()).await.unwrap();
     assert_eq!(left().await, []);
 }
 
@@ -273,12 +273,12 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     org.table.remove::<Webhook>(WebhookId(id)).await.unwrap();
     // Each step looks at 250 of them, and the last one at none.
     for _ in 0..=ROWS.div_ceil(250) {
-        org.table.begin_cascade("Webhook", Webhook::STEPS, id, now).await.unwrap();
+        cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
     }
     assert_eq!(left().await, Vec::<String>::new());
     // One that comes after the head has gone is found where it is.
     put_items(&setup.stack, late.map(|item| item.into_iter().collect())).await;
-    org.table.begin_cascade("Webhook", Webhook::STEPS, id, now).await.unwrap();
+    cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
     assert_eq!(left().await, Vec::<String>::new());
 }
 

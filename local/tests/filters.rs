@@ -12,7 +12,7 @@ use shared::request::route::Route;
 use shared::routes;
 use shared::table::Table;
 use shared::table::declaration::Declared as _;
-use shared::table::filters::Move;
+use shared::table::filters::{Move, follow};
 use shared::table::item::to_item;
 use shared::table::keys::{Key, list_row};
 use shared::table::stored::Listed as _;
@@ -205,7 +205,7 @@ async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
         let now = Timestamp::from_unix_millis(NOW);
         let follow = async |change: &Move| {
             let table = Table::new(stack.gateway.service.store.clone(), tenant);
-            table.follow::<Conversation>(std::slice::from_ref(change), now).await.unwrap();
+            follow::<Conversation>(&table, std::slice::from_ref(change), now).await.unwrap();
         };
         let of_it = format!("&assistant_id={NOBODYS}");
         let total = async || ids(&stack, &routes::LIST_CONVERSATIONS, &of_it).await.1;

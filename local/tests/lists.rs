@@ -15,6 +15,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use shared::input::Between;
 use shared::records::tag::{EntityType, Link};
+use shared::table::expiry::expire;
 use shared::table::item::{Item, to_item};
 use shared::table::keys::{Key, list_block, list_head, list_row, list_section};
 use shared::table::meter::{Cost, Meter};
@@ -132,7 +133,7 @@ async fn play(stack: &Stack, table: &Table, steps: &[Step]) -> Vec<Link> {
                 // The stream tells of some once more, perhaps at the same time.
                 let again: BTreeSet<u64> = expired.iter().copied().step_by(2).collect();
                 let list = Link::list(());
-                let (first, second) = tokio::join!(table.expire(&list, expired), table.expire(&list, again));
+                let (first, second) = tokio::join!(expire(table, &list, expired), expire(table, &list, again));
                 first.and(second).unwrap();
             }
         }
@@ -276,9 +277,9 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
                 Step::Expire(places) => {
                     let expired = expire_some(&stack, &mut plain, places).await;
                     faults.die_after_writes(number % 2);
-                    faults.kill(async { table.expire(&Link::list(()), expired.clone()).await.unwrap() }).await;
+                    faults.kill(async { expire(&table, &Link::list(()), expired.clone()).await.unwrap() }).await;
                     faults.end();
-                    cold_function(&stack).expire(&Link::list(()), expired).await.unwrap();
+                    expire(&cold_function(&stack), &Link::list(()), expired).await.unwrap();
                 }
             }
             if number % 5 == 0 {
@@ -460,7 +461,7 @@ async fn the_beginning_of_a_list_is_cut_off_when_nothing_is_left_of_it() {
         delete(&stack, &list_row(&tenant(), list, ordinal)).await;
         plain.retain(|row| shared::values::id::ordinal(row.id.0) != ordinal);
         for _ in 0..2 {
-            table.expire(list, BTreeSet::from([ordinal])).await.unwrap();
+            expire(&table, list, BTreeSet::from([ordinal])).await.unwrap();
             same(&cold_function(&stack), &plain).await;
         }
         let head = stack.client.get_item().table_name(TABLE_NAME);
@@ -475,7 +476,7 @@ async fn the_beginning_of_a_list_is_cut_off_when_nothing_is_left_of_it() {
     for key in keys().await {
         delete(&stack, &key).await;
     }
-    table.expire(list, BTreeSet::from([end])).await.unwrap();
+    expire(&table, list, BTreeSet::from([end])).await.unwrap();
     assert_eq!(keys().await, HashSet::new());
 }
 

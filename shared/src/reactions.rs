@@ -38,10 +38,11 @@ use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::request::event::{EventContext, Handled, Unhandled};
 use crate::table::Table;
-use crate::table::cascade::{Owned, Owner, Removal, Step};
+use crate::table::cascade::{self, Owned, Owner, Removal, Step};
 use crate::table::change::Change;
 use crate::table::declaration::Declared as _;
-use crate::table::filters::Move;
+use crate::table::expiry;
+use crate::table::filters::{Move, follow};
 use crate::table::keys::{Key, row_of};
 use crate::table::stored::Listed;
 use crate::values::id::CampaignId;
@@ -102,7 +103,7 @@ impl<R: Listed> React for SelectRows<R> {
             Move { key: row.key.clone(), was: terms(&row.was), is: terms(&row.is), made_at }
         };
         let moves: Vec<Move> = rows.iter().map(change).collect();
-        Ok(cx.table.follow::<R>(&moves, cx.now).await?)
+        Ok(follow::<R>(&cx.table, &moves, cx.now).await?)
     }
 }
 
@@ -141,7 +142,7 @@ impl<R: Owned> React for RemoveOrphans<R> {
     async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
         let made = records.iter().filter_map(|changed| changed.is.as_ref());
         let owners = made.flat_map(|record| record.owners(&cx.table.tenant)).collect();
-        let gone = cx.table.not_there(owners).await?;
+        let gone = cascade::not_there(&cx.table, owners).await?;
         remove_belongings(cx, gone.into_iter().filter_map(|owner| Some((owner.record, owner.proof?))).collect()).await
     }
 }
@@ -157,7 +158,7 @@ impl React for ContinueRemoval {
 
     async fn react(cx: &Reacting<'_>, removals: &[RowChange<Removal>]) -> Result<()> {
         for removal in removals.iter().filter_map(|changed| changed.is.as_ref()) {
-            cx.table.continue_cascade(removal, steps_of(&removal.removed), cx.now).await?;
+            cascade::resume(&cx.table, removal, steps_of(&removal.removed), cx.now).await?;
         }
         Ok(())
     }
@@ -165,7 +166,7 @@ impl React for ContinueRemoval {
 
 /// Begins to remove what belongs to these records.
 async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>) -> Result<()> {
-    let begin = |(name, id)| cx.table.begin_cascade(name, steps_of(name), id, cx.now);
+    let begin = |(name, id)| cascade::begin(&cx.table, name, steps_of(name), id, cx.now);
     let cascades: Vec<_> = records.into_iter().map(begin).collect();
     Ok(stream::iter(cascades).buffer_unordered(CASCADES).try_collect().await?)
 }
@@ -191,7 +192,7 @@ impl React for CountExpired {
             lists.entry(list).or_default().insert(ordinal);
         }
         for (list, expired) in lists {
-            cx.table.expire(list, expired).await?;
+            expiry::expire(&cx.table, list, expired).await?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ pub mod change;
 pub mod dates;
 pub mod declaration;
 pub mod error;
-mod expiry;
+pub mod expiry;
 pub mod expression;
 pub mod filters;
 mod holders;

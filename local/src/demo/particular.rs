@@ -11,7 +11,8 @@ use shared::records::delivery::{Delivery, NewDelivery};
 use shared::routes;
 use shared::table::Table;
 use shared::table::declaration::Declared as _;
-use shared::table::filters::Move;
+use shared::table::filters::{Move, follow};
+use shared::table::reservation::remove_tokens;
 use shared::values::id::{ConversationId, WebhookId};
 use shared::values::time::Timestamp;
 
@@ -34,7 +35,7 @@ impl Loader<'_> {
         for record in later.into_iter().skip(have - first) {
             self.ask(&routes::CREATE_CAMPAIGN, id_of(&record)?, &CreateRequest::of_all(&record)).await?;
         }
-        self.table.remove_tokens::<Campaign>(()).await.map_err(trouble)
+        remove_tokens::<Campaign>(&self.table, ()).await.map_err(trouble)
     }
 
     /// Opens the conversations, adds their messages, and closes those that are closed.
@@ -66,8 +67,8 @@ impl Loader<'_> {
             }
         }
         conversation::forget_threads(table, closed.iter()).await.map_err(trouble)?;
-        table.remove_tokens::<Conversation>(()).await.map_err(trouble)?;
-        table.follow::<Conversation>(&moves, time).await.map_err(trouble)
+        remove_tokens::<Conversation>(table, ()).await.map_err(trouble)?;
+        follow::<Conversation>(table, &moves, time).await.map_err(trouble)
     }
 }
 
@@ -114,7 +115,7 @@ pub(super) async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Tr
             let is = was.clone().decide(DeliveryOutcome::GivenUp { reason: error.clone() }, closed.created_at);
             table.replace((webhook_id.into(), id), &was, is).await.map_err(trouble)?;
         }
-        table.remove_tokens::<Delivery>(webhook_id.into()).await.map_err(trouble)?;
+        remove_tokens::<Delivery>(table, webhook_id.into()).await.map_err(trouble)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, ConversationStatus};
-use shared::table::filters::{Move, Term};
+use shared::table::filters::{Move, Term, follow};
 use shared::table::item::{Item, to_item};
 use shared::table::keys::{filter_block, filter_section, list_head, list_row};
 use shared::table::rows::NewRow;
@@ -267,7 +267,7 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     let follow = async |changes: &[Move]| {
         // Twice each, as a stream may tell it.
         for _ in 0..2 {
-            table.follow::<Conversation>(changes, Timestamp::from_unix_millis(NOW)).await.unwrap();
+            follow::<Conversation>(&table, changes, Timestamp::from_unix_millis(NOW)).await.unwrap();
         }
     };
     let new = None;

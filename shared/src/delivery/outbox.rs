@@ -23,6 +23,7 @@ use crate::request::context::Service;
 use crate::request::error::Result;
 use crate::request::event::{EventContext, Handled, Unhandled};
 use crate::table::Table;
+use crate::table::cascade;
 use crate::table::change::Change;
 use crate::values::id::{EndpointId, OrgId, WidgetId};
 use crate::values::time::Timestamp;
@@ -139,7 +140,7 @@ impl<'a> Outbox<'a> {
         let endpoint = Endpoint::of(table, id, any, self.now()).await.map_err(|error| Unhandled::at(first, error))?;
         // The cascade of the endpoint may be over. It runs once more, so that these deliveries are removed too.
         if let Some(record) = endpoint.deleted() {
-            let left = endpoint.table.leave_cascade(record, id.0).await;
+            let left = cascade::leave(&endpoint.table, record, id.0).await;
             left.map_err(|error| Unhandled::at(first, error))?;
         }
         let times = self.send_times(&endpoint, ready.len()).await.map_err(|error| Unhandled::at(first, error))?;

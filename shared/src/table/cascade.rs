@@ -69,7 +69,7 @@ type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
 /// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let list = R::list(owner.into());
-    Box::pin(async move { table.remove_first(table.first_of(list, R::SPREADS, pointers_of::<R>).await?).await })
+    Box::pin(async move { remove_first(table, first_of(table, list, R::SPREADS, pointers_of::<R>).await?).await })
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
@@ -78,7 +78,7 @@ pub fn links<R: Links<O>, O: 'static>(
     owner: Uuid,
     _: Timestamp,
 ) -> BoxFuture<'_, Result<bool, TableError>> {
-    Box::pin(table.remove_links(R::partition(owner), target::<R, O>, pointers_of::<R>))
+    Box::pin(remove_links(table, R::partition(owner), target::<R, O>, pointers_of::<R>))
 }
 
 fn pointers_of<R: Listed>(tenant: &Tenant, item: Item) -> Result<Vec<Key>, TableError> {
@@ -94,7 +94,7 @@ fn target<R: Links<O>, O>(tenant: &Tenant, sk: &str, id: Uuid) -> Option<(Key, S
 pub fn items<O: Partitions>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(async move {
         for partition in O::partitions(&table.tenant, owner) {
-            if !table.remove_items(&partition).await? {
+            if !remove_items(table, &partition).await? {
                 return Ok(false);
             }
         }
@@ -160,191 +160,190 @@ impl Table {
     pub async fn unlink<R: Links<O>, O>(&self, owner: impl Id, of: R::Of) -> Result<R, TableError> {
         self.remove_pointed(of, &R::pointer_of(&self.tenant, owner.into(), of)).await
     }
+}
 
-    /// Begins the cascade of the record `id` of the kind `removed`; what is left after a first step is left to a [`Removal`].
-    ///
-    /// # Errors
-    /// [`TableError`]: the next call continues.
-    pub async fn begin_cascade(
-        &self,
-        removed: &str,
-        steps: &[Step],
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        if self.step(steps, id, now).await? { Ok(()) } else { self.leave_cascade(removed, id).await }
-    }
+/// Begins the cascade of the record `id` of the kind `removed`; what is left after a first step is left to a [`Removal`].
+///
+/// # Errors
+/// [`TableError`]: the next call continues.
+pub async fn begin(table: &Table, removed: &str, steps: &[Step], id: Uuid, now: Timestamp) -> Result<(), TableError> {
+    if run_steps(table, steps, id, now).await? { Ok(()) } else { leave(table, removed, id).await }
+}
 
-    /// Leaves the cascade of the record `id` of the kind `removed` to the stream.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn leave_cascade(&self, removed: &str, id: Uuid) -> Result<(), TableError> {
-        // Where another one is under way, this one takes its place.
-        let next = Update::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
-        self.store.update(&self.key::<Removal>(id), &next.add("step", number(1)), None).await?;
-        Ok(())
-    }
+/// Leaves the cascade of the record `id` of the kind `removed` to the stream.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn leave(table: &Table, removed: &str, id: Uuid) -> Result<(), TableError> {
+    // Where another one is under way, this one takes its place.
+    let next = Update::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
+    table.store.update(&table.key::<Removal>(id), &next.add("step", number(1)), None).await?;
+    Ok(())
+}
 
-    /// Continues a cascade.
-    ///
-    /// # Errors
-    /// [`TableError`]: the next call continues.
-    pub async fn continue_cascade(
-        &self,
-        Removal { id, step, .. }: &Removal,
-        steps: &[Step],
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let (key, over) = (self.key::<Removal>(*id), self.step(steps, *id, now).await?);
-        let as_seen = Condition::of("step = :seen", [(":seen", number(step))]);
-        let written = if over {
-            self.store.transact(&[Write::delete(key).when(as_seen)]).await
-        } else {
-            self.store.update(&key, &Update::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
-        };
-        // Or another one has continued it.
-        was_done(written).map(drop)
-    }
+/// Continues a cascade.
+///
+/// # Errors
+/// [`TableError`]: the next call continues.
+pub async fn resume(
+    table: &Table,
+    Removal { id, step, .. }: &Removal,
+    steps: &[Step],
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let (key, over) = (table.key::<Removal>(*id), run_steps(table, steps, *id, now).await?);
+    let as_seen = Condition::of("step = :seen", [(":seen", number(step))]);
+    let written = if over {
+        table.store.transact(&[Write::delete(key).when(as_seen)]).await
+    } else {
+        table.store.update(&key, &Update::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
+    };
+    // Or another one has continued it.
+    was_done(written).map(drop)
+}
 
-    async fn step(&self, steps: &[Step], id: Uuid, now: Timestamp) -> Result<bool, TableError> {
-        for step in steps {
-            if !step(self, id, now).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Those of these records that are not there.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn not_there(&self, records: Vec<Reference>) -> Result<Vec<Reference>, TableError> {
-        let owners: HashMap<(Key, Option<Uuid>), Reference> =
-            records.into_iter().map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
-        let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
-        let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
-        let there = |owner: &Reference| found.get(&owner.key).is_some_and(|item| has_id(item, owner.proof));
-        Ok(owners.into_values().filter(|owner| !there(owner)).collect())
-    }
-
-    /// The first rows of a list, as many as one step looks at.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn first_rows<R: Listed>(&self, of: R::Of) -> Result<FirstRows, TableError> {
-        self.first_of(R::list(of), R::SPREADS, pointers_of::<R>).await
-    }
-
-    /// The first rows of a list. The shards are read whatever its head says: a row may be written after the head was removed.
-    async fn first_of(&self, list: String, spreads: bool, pointers_of: PointersOf) -> Result<FirstRows, TableError> {
-        let (mut items, mut more) = self.store.some_of(&list_rows(&self.tenant, &list), None, AT_ONCE).await?;
-        for shard in list_shards(&self.tenant, &list).filter(|_| spreads) {
-            if more {
-                break;
-            }
-            // Where there is no room left one is asked for, to know whether there are more.
-            let (found, further) = self.store.some_of(&shard, None, (AT_ONCE - items.len()).max(1)).await?;
-            let fits = AT_ONCE - items.len();
-            more |= further || found.len() > fits;
-            items.extend(found.into_iter().take(fits));
-        }
-        Ok(FirstRows { list, items, more, pointers_of })
-    }
-
-    /// Removes these rows with what leads to them, and the list with the last of them. Says whether nothing is left.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn remove_first(&self, rows: FirstRows) -> Result<bool, TableError> {
-        let FirstRows { list, items, more, pointers_of } = rows;
-        let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
-        // A row that cannot be read goes too.
-        keys.extend(items.into_iter().flat_map(|item| pointers_of(&self.tenant, item).unwrap_or_default()));
-        self.store.delete_all(&keys).await?;
-        if more {
+async fn run_steps(table: &Table, steps: &[Step], id: Uuid, now: Timestamp) -> Result<bool, TableError> {
+    for step in steps {
+        if !step(table, id, now).await? {
             return Ok(false);
         }
-        let (head, holes) = (list_head(&self.tenant, &list), list_block(&self.tenant, &list, 0));
-        Ok(self.remove_items(&head.pk).await? && self.remove_items(&holes.pk).await?)
     }
+    Ok(true)
+}
 
-    /// Removes items of a partition. Says whether none is left.
-    async fn remove_items(&self, partition: &str) -> Result<bool, TableError> {
-        let (items, more) = self.store.some_of(partition, Some("pk, sk"), AT_ONCE).await?;
-        self.store.delete_all(&items.iter().filter_map(key_of).collect::<Vec<_>>()).await?;
-        Ok(!more)
-    }
+/// Those of these records that are not there.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn not_there(table: &Table, records: Vec<Reference>) -> Result<Vec<Reference>, TableError> {
+    let owners: HashMap<(Key, Option<Uuid>), Reference> =
+        records.into_iter().map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
+    let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
+    let found = table.store.get_attributes(&keys, "pk, sk, id").await?;
+    let there = |owner: &Reference| found.get(&owner.key).is_some_and(|item| has_id(item, owner.proof));
+    Ok(owners.into_values().filter(|owner| !there(owner)).collect())
+}
 
-    async fn remove_links(
-        &self,
-        partition: String,
-        target: Target,
-        pointers_of: PointersOf,
-    ) -> Result<bool, TableError> {
-        let partition = Key::of(&self.tenant, partition, "").pk;
-        let (pointers, more) = self.store.some_of(&partition, None, AT_ONCE).await?;
-        let target = |item: &Item| {
-            let (pointer, id) = (key_of(item)?, made_id(item).ok()?);
-            let (key, list) = target(&self.tenant, &pointer.sk, id)?;
-            Some(LinkedRow { id, key, list, pointers: vec![pointer] })
-        };
-        let targets: Vec<LinkedRow> = pointers.iter().filter_map(target).collect();
-        let keys: Vec<Key> = targets.iter().map(|row| row.key.clone()).collect();
-        let mut found: HashMap<Key, Item> = HashMap::new();
-        for item in self.store.get_all(&keys).await? {
-            found.extend(key_of(&item).map(|key| (key, item)));
-        }
-        let (mut rows, mut all) = (Vec::new(), true);
-        for row in targets {
-            match found.get(&row.key).filter(|item| has_id(item, Some(row.id))) {
-                // A row that cannot be read goes with the one pointer that is known.
-                Some(item) => rows.push(LinkedRow {
-                    pointers: pointers_of(&self.tenant, item.clone()).unwrap_or_else(|_| row.pointers.clone()),
-                    ..row
-                }),
-                // Another one has removed the row just now. A pointer that it left goes by itself.
-                None => all &= self.remove_pointers(row).await?,
-            }
-        }
-        // Neighbours share the items that count their holes.
-        rows.sort_by(|a, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
-        for transaction in self.removing(&rows) {
-            // Where another one has removed one of them, what is left is for the next step.
-            all &= was_done(transaction.commit().await)?;
-        }
-        Ok(all && !more)
-    }
+/// The first rows of a list, as many as one step looks at.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn first_rows<R: Listed>(table: &Table, of: R::Of) -> Result<FirstRows, TableError> {
+    first_of(table, R::list(of), R::SPREADS, pointers_of::<R>).await
+}
 
-    /// Removes the pointers to a row that is gone; false where one leads to another row by now.
-    async fn remove_pointers(&self, row: LinkedRow) -> Result<bool, TableError> {
-        let its_own = Condition::of("attribute_not_exists(pk) OR id = :id", [(":id", text(row.id))]);
-        let removal = |key| Write::delete(key).when(its_own.clone());
-        let removals: Vec<Write> = row.pointers.into_iter().map(removal).collect();
-        was_done(self.store.transact(&removals).await)
+/// The first rows of a list. The shards are read whatever its head says: a row may be written after the head was removed.
+async fn first_of(
+    table: &Table,
+    list: String,
+    spreads: bool,
+    pointers_of: PointersOf,
+) -> Result<FirstRows, TableError> {
+    let (mut items, mut more) = table.store.some_of(&list_rows(&table.tenant, &list), None, AT_ONCE).await?;
+    for shard in list_shards(&table.tenant, &list).filter(|_| spreads) {
+        if more {
+            break;
+        }
+        // Where there is no room left one is asked for, to know whether there are more.
+        let (found, further) = table.store.some_of(&shard, None, (AT_ONCE - items.len()).max(1)).await?;
+        let fits = AT_ONCE - items.len();
+        more |= further || found.len() > fits;
+        items.extend(found.into_iter().take(fits));
     }
+    Ok(FirstRows { list, items, more, pointers_of })
+}
 
-    /// The transactions that remove these rows, with what leads to them, as many as fit into each.
-    fn removing(&self, rows: &[LinkedRow]) -> Vec<Transaction<'_>> {
-        let mut transactions = Vec::new();
-        let (mut transaction, mut holes) = (Transaction::new(self), BTreeMap::<String, BTreeSet<u64>>::new());
-        for LinkedRow { id, key, list, pointers } in rows {
-            // At most one block and one section more.
-            if transaction.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
-                transactions.push(std::mem::replace(&mut transaction, Transaction::new(self)).with_holes(&holes));
-                holes.clear();
-            }
-            let same = Condition::of("id = :id", [(":id", text(id))]);
-            transaction.write(Write::delete(key.clone()).when(same));
-            transaction.write_all(pointers.iter().cloned().map(Write::delete));
-            holes.entry(list.clone()).or_default().insert(ordinal(*id));
-        }
-        if !holes.is_empty() {
-            transactions.push(transaction.with_holes(&holes));
-        }
-        transactions
+/// Removes these rows with what leads to them, and the list with the last of them. Says whether nothing is left.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn remove_first(table: &Table, rows: FirstRows) -> Result<bool, TableError> {
+    let FirstRows { list, items, more, pointers_of } = rows;
+    let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
+    // A row that cannot be read goes too.
+    keys.extend(items.into_iter().flat_map(|item| pointers_of(&table.tenant, item).unwrap_or_default()));
+    table.store.delete_all(&keys).await?;
+    if more {
+        return Ok(false);
     }
+    let (head, holes) = (list_head(&table.tenant, &list), list_block(&table.tenant, &list, 0));
+    Ok(remove_items(table, &head.pk).await? && remove_items(table, &holes.pk).await?)
+}
+
+/// Removes items of a partition. Says whether none is left.
+async fn remove_items(table: &Table, partition: &str) -> Result<bool, TableError> {
+    let (items, more) = table.store.some_of(partition, Some("pk, sk"), AT_ONCE).await?;
+    table.store.delete_all(&items.iter().filter_map(key_of).collect::<Vec<_>>()).await?;
+    Ok(!more)
+}
+
+async fn remove_links(
+    table: &Table,
+    partition: String,
+    target: Target,
+    pointers_of: PointersOf,
+) -> Result<bool, TableError> {
+    let partition = Key::of(&table.tenant, partition, "").pk;
+    let (pointers, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
+    let target = |item: &Item| {
+        let (pointer, id) = (key_of(item)?, made_id(item).ok()?);
+        let (key, list) = target(&table.tenant, &pointer.sk, id)?;
+        Some(LinkedRow { id, key, list, pointers: vec![pointer] })
+    };
+    let targets: Vec<LinkedRow> = pointers.iter().filter_map(target).collect();
+    let keys: Vec<Key> = targets.iter().map(|row| row.key.clone()).collect();
+    let mut found: HashMap<Key, Item> = HashMap::new();
+    for item in table.store.get_all(&keys).await? {
+        found.extend(key_of(&item).map(|key| (key, item)));
+    }
+    let (mut rows, mut all) = (Vec::new(), true);
+    for row in targets {
+        match found.get(&row.key).filter(|item| has_id(item, Some(row.id))) {
+            // A row that cannot be read goes with the one pointer that is known.
+            Some(item) => rows.push(LinkedRow {
+                pointers: pointers_of(&table.tenant, item.clone()).unwrap_or_else(|_| row.pointers.clone()),
+                ..row
+            }),
+            // Another one has removed the row just now. A pointer that it left goes by itself.
+            None => all &= remove_pointers(table, row).await?,
+        }
+    }
+    // Neighbours share the items that count their holes.
+    rows.sort_by(|a, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
+    for transaction in removals(table, &rows) {
+        // Where another one has removed one of them, what is left is for the next step.
+        all &= was_done(transaction.commit().await)?;
+    }
+    Ok(all && !more)
+}
+
+/// Removes the pointers to a row that is gone; false where one leads to another row by now.
+async fn remove_pointers(table: &Table, row: LinkedRow) -> Result<bool, TableError> {
+    let its_own = Condition::of("attribute_not_exists(pk) OR id = :id", [(":id", text(row.id))]);
+    let removal = |key| Write::delete(key).when(its_own.clone());
+    let removals: Vec<Write> = row.pointers.into_iter().map(removal).collect();
+    was_done(table.store.transact(&removals).await)
+}
+
+/// The transactions that remove these rows, with what leads to them, as many as fit into each.
+fn removals<'a>(table: &'a Table, rows: &[LinkedRow]) -> Vec<Transaction<'a>> {
+    let mut transactions = Vec::new();
+    let (mut transaction, mut holes) = (Transaction::new(table), BTreeMap::<String, BTreeSet<u64>>::new());
+    for LinkedRow { id, key, list, pointers } in rows {
+        // At most one block and one section more.
+        if transaction.len() + counters(&holes) + pointers.len() + 3 > TRANSACTION_LIMIT {
+            transactions.push(std::mem::replace(&mut transaction, Transaction::new(table)).with_holes(&holes));
+            holes.clear();
+        }
+        let same = Condition::of("id = :id", [(":id", text(id))]);
+        transaction.write(Write::delete(key.clone()).when(same));
+        transaction.write_all(pointers.iter().cloned().map(Write::delete));
+        holes.entry(list.clone()).or_default().insert(ordinal(*id));
+    }
+    if !holes.is_empty() {
+        transactions.push(transaction.with_holes(&holes));
+    }
+    transactions
 }
 
 impl Transaction<'_> {

@@ -15,100 +15,97 @@ use crate::table::keys::{Key, SECTION_KEY, list_block, list_head, list_section};
 use crate::table::list::{holes_of, index_of};
 use crate::table::ordinals::{BLOCK, CUT, NEXT, Ordinals, SECTION, first_ordinal};
 use crate::table::part::Table;
+use crate::table::reservation::make_holes;
 
 /// The most ordinals that become holes in one transaction: its condition has room for a hundred.
 const AT_ONCE: usize = 100;
 
-impl Table {
-    /// Turns `expired` ordinals, whose rows DynamoDB has removed, into holes of `list`.
-    ///
-    /// # Errors
-    /// [`TableError`]: some may be holes already. To try it again does no harm.
-    pub async fn expire(&self, list: &str, mut expired: BTreeSet<u64>) -> Result<(), TableError> {
-        let head = list_head(&self.tenant, list);
-        let Some(ordinals) = self.store.get(&head).await?.map(|head| Ordinals::of(Some(&head))) else { return Ok(()) };
-        expired.retain(|ordinal| ordinals.place(*ordinal) >= ordinals.cut);
-        let blocks: BTreeSet<u64> = expired.iter().map(|ordinal| ordinal / BLOCK).collect();
-        let is_emptied = self.make_holes_once(list, ordinals, expired).await?;
-        if self.store.get(&head).await?.is_none() {
-            let counters =
-                |block| [list_block(&self.tenant, list, block), list_section(&self.tenant, list, block / SECTION)];
-            // Two keys may be the same, which a batch must not have.
-            let counters: HashSet<Key> = blocks.into_iter().flat_map(counters).collect();
-            return self.store.delete_all(&counters.into_iter().collect::<Vec<_>>()).await;
-        }
-        if is_emptied { self.cut(list).await } else { Ok(()) }
+/// Turns `expired` ordinals, whose rows DynamoDB has removed, into holes of `list`.
+///
+/// # Errors
+/// [`TableError`]: some may be holes already. To try it again does no harm.
+pub async fn expire(table: &Table, list: &str, mut expired: BTreeSet<u64>) -> Result<(), TableError> {
+    let head = list_head(&table.tenant, list);
+    let Some(ordinals) = table.store.get(&head).await?.map(|head| Ordinals::of(Some(&head))) else { return Ok(()) };
+    expired.retain(|ordinal| ordinals.place(*ordinal) >= ordinals.cut);
+    let blocks: BTreeSet<u64> = expired.iter().map(|ordinal| ordinal / BLOCK).collect();
+    let is_emptied = make_holes_once(table, list, ordinals, expired).await?;
+    if table.store.get(&head).await?.is_none() {
+        let counters =
+            |block| [list_block(&table.tenant, list, block), list_section(&table.tenant, list, block / SECTION)];
+        // Two keys may be the same, which a batch must not have.
+        let counters: HashSet<Key> = blocks.into_iter().flat_map(counters).collect();
+        return table.store.delete_all(&counters.into_iter().collect::<Vec<_>>()).await;
     }
+    if is_emptied { cut(table, list).await } else { Ok(()) }
+}
 
-    /// Turns these ordinals into holes, except those that are holes already. Returns whether a block has lost its last row.
-    async fn make_holes_once(
-        &self,
-        list: &str,
-        ordinals: Ordinals,
-        mut left: BTreeSet<u64>,
-    ) -> Result<bool, TableError> {
-        let (mut round, mut is_emptied) = (self.store.backoff(), false);
-        let mut holes = self.holes_beside(list, &left).await?;
-        loop {
-            let is_hole =
-                |ordinal: &u64| holes.get(&(ordinal / BLOCK)).is_some_and(|set| set.contains(&(ordinal % BLOCK)));
-            left.retain(|ordinal| !is_hole(ordinal));
-            let next: Vec<u64> = left.iter().copied().take(AT_ONCE).collect();
-            if next.is_empty() {
-                return Ok(is_emptied);
+/// Turns these ordinals into holes, except those that are holes already. Returns whether a block has lost its last row.
+async fn make_holes_once(
+    table: &Table,
+    list: &str,
+    ordinals: Ordinals,
+    mut left: BTreeSet<u64>,
+) -> Result<bool, TableError> {
+    let (mut round, mut is_emptied) = (table.store.backoff(), false);
+    let mut holes = holes_beside(table, list, &left).await?;
+    loop {
+        let is_hole = |ordinal: &u64| holes.get(&(ordinal / BLOCK)).is_some_and(|set| set.contains(&(ordinal % BLOCK)));
+        left.retain(|ordinal| !is_hole(ordinal));
+        let next: Vec<u64> = left.iter().copied().take(AT_ONCE).collect();
+        if next.is_empty() {
+            return Ok(is_emptied);
+        }
+        if make_holes(table, list, next.iter().copied()).await? {
+            for ordinal in next {
+                let of_block = holes.entry(ordinal / BLOCK).or_default();
+                of_block.insert(ordinal % BLOCK);
+                is_emptied |= of_block.len() as u64 == ordinals.of_block(ordinal / BLOCK);
             }
-            if self.make_holes(list, next.iter().copied()).await? {
-                for ordinal in next {
-                    let of_block = holes.entry(ordinal / BLOCK).or_default();
-                    of_block.insert(ordinal % BLOCK);
-                    is_emptied |= of_block.len() as u64 == ordinals.of_block(ordinal / BLOCK);
-                }
-                continue;
-            }
-            // Another process does the same.
-            round.again("the holes").await?;
-            holes = self.holes_beside(list, &left).await?;
+            continue;
         }
+        // Another process does the same.
+        round.again("the holes").await?;
+        holes = holes_beside(table, list, &left).await?;
     }
+}
 
-    /// The holes of the blocks in which these ordinals lie.
-    async fn holes_beside(
-        &self,
-        list: &str,
-        ordinals: &BTreeSet<u64>,
-    ) -> Result<BTreeMap<u64, BTreeSet<u64>>, TableError> {
-        let blocks: BTreeSet<u64> = ordinals.iter().map(|ordinal| ordinal / BLOCK).collect();
-        let key = |block: &u64| list_block(&self.tenant, list, *block);
-        let found = self.store.get_attributes(&blocks.iter().map(key).collect::<Vec<_>>(), "pk, sk, holes").await?;
-        let holes = |block: u64| Some((block, holes_of(found.get(&key(&block))?)));
-        Ok(blocks.into_iter().filter_map(holes).collect())
-    }
+/// The holes of the blocks in which these ordinals lie.
+async fn holes_beside(
+    table: &Table,
+    list: &str,
+    ordinals: &BTreeSet<u64>,
+) -> Result<BTreeMap<u64, BTreeSet<u64>>, TableError> {
+    let blocks: BTreeSet<u64> = ordinals.iter().map(|ordinal| ordinal / BLOCK).collect();
+    let key = |block: &u64| list_block(&table.tenant, list, *block);
+    let found = table.store.get_attributes(&blocks.iter().map(key).collect::<Vec<_>>(), "pk, sk, holes").await?;
+    let holes = |block: u64| Some((block, holes_of(found.get(&key(&block))?)));
+    Ok(blocks.into_iter().filter_map(holes).collect())
+}
 
-    /// Removes the items of sections that are cut off, and cuts off those that have no rows any more.
-    async fn cut(&self, list: &str) -> Result<(), TableError> {
-        let head = list_head(&self.tenant, list);
-        let items = self.store.query(&head.pk, &head.sk, None).await?;
-        let index = index_of(&items);
-        self.store.delete_all(&self.cut_off(list, index.ordinals, &items)).await?;
-        let cut = index.emptied();
-        if cut == index.ordinals.cut {
-            return Ok(());
-        }
-        // The list may be gone, or another process may have cut off as much.
-        let less = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :cut)");
-        let less = Condition::new(less, values([(":cut", number(cut))]));
-        was_done(self.store.update(&head, &Update::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
+/// Removes the items of sections that are cut off, and cuts off those that have no rows any more.
+async fn cut(table: &Table, list: &str) -> Result<(), TableError> {
+    let head = list_head(&table.tenant, list);
+    let items = table.store.query(&head.pk, &head.sk, None).await?;
+    let index = index_of(&items);
+    table.store.delete_all(&cut_off(table, list, index.ordinals, &items)).await?;
+    let cut = index.emptied();
+    if cut == index.ordinals.cut {
+        return Ok(());
     }
+    // The list may be gone, or another process may have cut off as much.
+    let less = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :cut)");
+    let less = Condition::new(less, values([(":cut", number(cut))]));
+    was_done(table.store.update(&head, &Update::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
+}
 
-    /// The keys of the sections in `items` that are cut off, with those of their blocks.
-    fn cut_off(&self, list: &str, ordinals: Ordinals, items: &[Item]) -> Vec<Key> {
-        let of_section = |section: u64| {
-            let blocks =
-                (section * SECTION..(section + 1) * SECTION).map(|block| list_block(&self.tenant, list, block));
-            blocks.chain([list_section(&self.tenant, list, section)]).collect::<Vec<_>>()
-        };
-        let is_cut = |section: &u64| ordinals.place(first_ordinal(section * SECTION)) < ordinals.cut;
-        let section = |item: &Item| key_of(item)?.sk.strip_prefix(SECTION_KEY)?.parse().ok();
-        items.iter().filter_map(section).filter(is_cut).flat_map(of_section).collect()
-    }
+/// The keys of the sections in `items` that are cut off, with those of their blocks.
+fn cut_off(table: &Table, list: &str, ordinals: Ordinals, items: &[Item]) -> Vec<Key> {
+    let of_section = |section: u64| {
+        let blocks = (section * SECTION..(section + 1) * SECTION).map(|block| list_block(&table.tenant, list, block));
+        blocks.chain([list_section(&table.tenant, list, section)]).collect::<Vec<_>>()
+    };
+    let is_cut = |section: &u64| ordinals.place(first_ordinal(section * SECTION)) < ordinals.cut;
+    let section = |item: &Item| key_of(item)?.sk.strip_prefix(SECTION_KEY)?.parse().ok();
+    items.iter().filter_map(section).filter(is_cut).flat_map(of_section).collect()
 }

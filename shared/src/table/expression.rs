@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn an_update_has_one_clause_for_each_kind_of_change() {
-        let update = Update::new().remove("gone").set("status", number(1)).add("count", number(2)).add("all", number(3));
+        let update =
+            Update::new().remove("gone").set("status", number(1)).add("count", number(2)).add("all", number(3));
         let update = update.count_from("version", number(5)).copy("first", "next", number(0));
         let update = update.set_if_absent("since", number(4)).remove_all(["a", "b"]);
         assert_eq!(

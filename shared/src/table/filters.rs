@@ -25,7 +25,7 @@ use crate::input::schema::{Member, Schema};
 use crate::input::{Issues, Parse, Source, member};
 use crate::values::id::Id;
 
-pub use follow::Move;
+pub use follow::{Move, follow};
 
 /// A field with a value: what a list is filtered by, or what a row has.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,14 +31,11 @@ use futures_util::future::{BoxFuture, try_join_all};
 use crate::table::error::TableError;
 use crate::table::item::Item;
 use crate::table::keys::{SECTION_KEY, SK, list_block, list_head, list_row, list_rows_between};
-use crate::table::ordinals::BLOCK;
-use crate::table::ordinals::Ordinals;
-use crate::table::ordinals::SECTION;
-use crate::table::ordinals::first_ordinal;
+use crate::table::ordinals::{BLOCK, Ordinals, SECTION, first_ordinal};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::part::Table;
 use crate::table::query::Found;
-use crate::table::reservation::Token;
+use crate::table::reservation::{Token, missing};
 use crate::table::stored::Listed;
 use crate::values::id::{SPREAD, ordinal};
 
@@ -270,7 +267,7 @@ impl Table {
                 return Ok(index);
             }
             let has_holes = |block| index.holes.contains_key(&block);
-            let missing = self.missing(list, &index.tokens, &there, has_holes).await?;
+            let missing = missing(self, list, &index.tokens, &there, has_holes).await?;
             Ok(index.without(missing))
         })
     }

@@ -34,6 +34,8 @@ use crate::table::retry::LostAnswer;
 use crate::table::stored::Listed;
 use crate::table::transaction::Transaction;
 use crate::values::id::SPREAD;
+pub use tidy::remove_tokens;
+pub(super) use tidy::{make_holes, missing};
 pub(crate) use token::Token;
 
 /// For how long after its reservation a row is written: somewhat longer than a group of a campaign's contacts waits for its turn. The
@@ -90,14 +92,14 @@ impl<M> Transaction<'_, M> {
         }
         let tidy =
             join_all(reserved.iter().map(async |Reservation { head, list, others, is_to_be_spread, .. }| {
-                table.tidy(head, list, others).await;
+                tidy::tidy(table, head, list, others).await;
                 if *is_to_be_spread {
-                    table.spread(head).await;
+                    spread(table, head).await;
                 }
             }));
         let (written, _) = futures_util::join!(self.commit_noting(&lost), tidy);
         // Where an answer was lost, it may be done, or may yet be.
-        if written.is_ok() || (lost.happened() && table.are_written(&reserved).await) {
+        if written.is_ok() || (lost.happened() && are_written(table, &reserved).await) {
             for Reservation { head, token, .. } in &reserved {
                 table.store.recent.settle(head, [token.name.clone()]);
             }
@@ -136,52 +138,52 @@ impl Table {
         Ok(Reservation { head, list, token, others, begun, is_to_be_spread })
     }
 
-    /// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
-    async fn spread(&self, head: &Key) {
-        let spreading = Update::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
-        let is_shorter = Condition::new(format!("{NEXT} < :spread"), values([(":spread", number(SPREAD))]));
-        if let Err(error) = was_done(self.store.update(head, &spreading, Some(&is_shorter)).await) {
-            tracing::warn!(%error, "a list is not spread yet");
-        }
-    }
-
-    /// Whether the rows of these reservations are seen to be there. One transaction writes all of them.
-    async fn are_written(&self, reserved: &[Reservation]) -> bool {
-        let Some(Reservation { list, token, .. }) = reserved.first() else { return false };
-        let missing = self.missing(list, std::slice::from_ref(token), &BTreeSet::new(), |_| false).await;
-        missing.is_ok_and(|missing| missing.is_empty())
-    }
-
     /// Gives ordinals back for which no row was written: to the list, or where others came behind, as holes. A failure is only logged: the token
     /// stays then, and readers look.
     pub async fn give_back(&self, reserved: impl IntoIterator<Item = Reservation> + Send) {
         let reserved: Vec<Reservation> = reserved.into_iter().collect();
-        for given in join_all(reserved.iter().map(|reservation| self.give_one_back(reservation))).await {
+        for given in join_all(reserved.iter().map(|reservation| give_one_back(self, reservation))).await {
             if let Err(error) = given {
                 tracing::warn!(%error, "ordinals were not given back");
             }
         }
     }
+}
 
-    async fn give_one_back(&self, reservation: &Reservation) -> Result<(), TableError> {
-        let Reservation { head, list, token, begun, .. } = reservation;
-        if begun.elapsed() > GIVEN_BACK {
-            return Ok(());
-        }
-        let (ordinals, lost) = (token.ordinals(), LostAnswer::default());
-        let values = values([(":first", number(ordinals.start)), (":end", number(ordinals.end))]);
-        let at_the_end = Condition::new(format!("{NEXT} = :end AND #{} = :first", token.name), values);
-        let returning = Update::new().set(NEXT, number(ordinals.start)).remove(&token.name);
-        match self.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
-            Err(Cancelled::Condition((), stands))
-                if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
-            // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.
-            Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),
-            Err(cancelled) => return Err(cancelled.into()),
-        }
-        if self.make_holes(list, ordinals).await? {
-            self.store.recent.settle(head, [token.name.clone()]);
-        }
-        Ok(())
+/// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
+async fn spread(table: &Table, head: &Key) {
+    let spreading = Update::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
+    let is_shorter = Condition::new(format!("{NEXT} < :spread"), values([(":spread", number(SPREAD))]));
+    if let Err(error) = was_done(table.store.update(head, &spreading, Some(&is_shorter)).await) {
+        tracing::warn!(%error, "a list is not spread yet");
     }
+}
+
+/// Whether the rows of these reservations are seen to be there. One transaction writes all of them.
+async fn are_written(table: &Table, reserved: &[Reservation]) -> bool {
+    let Some(Reservation { list, token, .. }) = reserved.first() else { return false };
+    let missing = missing(table, list, std::slice::from_ref(token), &BTreeSet::new(), |_| false).await;
+    missing.is_ok_and(|missing| missing.is_empty())
+}
+
+async fn give_one_back(table: &Table, reservation: &Reservation) -> Result<(), TableError> {
+    let Reservation { head, list, token, begun, .. } = reservation;
+    if begun.elapsed() > GIVEN_BACK {
+        return Ok(());
+    }
+    let (ordinals, lost) = (token.ordinals(), LostAnswer::default());
+    let values = values([(":first", number(ordinals.start)), (":end", number(ordinals.end))]);
+    let at_the_end = Condition::new(format!("{NEXT} = :end AND #{} = :first", token.name), values);
+    let returning = Update::new().set(NEXT, number(ordinals.start)).remove(&token.name);
+    match table.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
+        Err(Cancelled::Condition((), stands))
+            if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
+        // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.
+        Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),
+        Err(cancelled) => return Err(cancelled.into()),
+    }
+    if make_holes(table, list, ordinals).await? {
+        table.store.recent.settle(head, [token.name.clone()]);
+    }
+    Ok(())
 }

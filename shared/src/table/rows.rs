@@ -343,8 +343,7 @@ impl<M> Transaction<'_, M> {
             self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }
         for (section, counts) in sections {
-            let count =
-                |update: Update, (block, holes): (u64, usize)| update.add(&format!("b{block}"), number(holes));
+            let count = |update: Update, (block, holes): (u64, usize)| update.add(&format!("b{block}"), number(holes));
             let counting = counts.into_iter().fold(Update::new(), count);
             self.write(Write::update(list_section(self.tenant(), list, section), counting));
         }

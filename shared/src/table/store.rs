@@ -34,7 +34,6 @@ pub const BATCH_GET_LIMIT: usize = 100;
 /// The most items of a batch write.
 pub const BATCH_WRITE_LIMIT: usize = 25;
 
-
 /// The table. Clones share the connection; each request has one with a meter of its own.
 #[derive(Debug, Clone)]
 pub struct Store {

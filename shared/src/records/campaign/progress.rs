@@ -8,6 +8,7 @@ use super::storage::{SENT, as_read, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
+use crate::table::cascade;
 use crate::table::error::{Cancelled, was_done};
 use crate::table::expression::{Condition, Update};
 use crate::table::item::{attribute, null, number, text};
@@ -75,7 +76,7 @@ pub enum Dispatched {
 pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let endpoint = EndpointId(widget);
     Box::pin(async move {
-        let rows = table.first_rows::<Delivery>(endpoint).await?;
+        let rows = cascade::first_rows::<Delivery>(table, endpoint).await?;
         let deliveries = rows.records::<Delivery>();
         let open = deliveries.iter().filter(|was| matches!(was.state, DeliveryState::Ready | DeliveryState::Waiting));
         let ends: Vec<_> = open
@@ -87,7 +88,7 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
             .collect();
         let ended: Vec<bool> = stream::iter(ends).buffer_unordered(ENDED_TOGETHER).try_collect().await?;
         // What has changed since it was read is for the next step.
-        Ok(ended.into_iter().all(|ended| ended) && table.remove_first(rows).await?)
+        Ok(ended.into_iter().all(|ended| ended) && cascade::remove_first(table, rows).await?)
     })
 }
 

@@ -48,7 +48,8 @@ pub(super) fn as_read(contact: &CampaignContact) -> Condition {
         (":conversation", contact.conversation_id.map_or_else(null, text)),
         (":round", number(contact.round)),
     ];
-    let same = "#status = :status AND conversation_id = :conversation AND (attribute_not_exists(#round) OR #round = :round)";
+    let same =
+        "#status = :status AND conversation_id = :conversation AND (attribute_not_exists(#round) OR #round = :round)";
     Condition::of(same, values)
 }
 

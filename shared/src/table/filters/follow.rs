@@ -88,182 +88,180 @@ fn sum(counts: &Item) -> u64 {
     (0..SECTION).filter_map(count).sum()
 }
 
-impl Table {
-    /// Has the sets follow the rows of `R` that `changes` tell of. To follow the same changes again, or an older one later, makes no
-    /// difference.
-    ///
-    /// # Errors
-    /// [`TableError`]: some sets may have followed.
-    pub async fn follow<R: Listed>(&self, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
-        self.follow_rows(changes, |item| readable::<R>([item]).pop().map(|row| row.terms()), now).await
-    }
+/// Has the sets follow the rows of `R` that `changes` tell of. To follow the same changes again, or an older one later, makes no
+/// difference.
+///
+/// # Errors
+/// [`TableError`]: some sets may have followed.
+pub async fn follow<R: Listed>(table: &Table, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
+    follow_rows(table, changes, |item| readable::<R>([item]).pop().map(|row| row.terms()), now).await
+}
 
-    async fn follow_rows(&self, changes: &[Move], terms_of: TermsOf, now: Timestamp) -> Result<(), TableError> {
-        let mut moved: HashMap<Key, Moved> = HashMap::new();
-        for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
-            let Some((_, list, ordinal)) = row_of(key) else { continue };
-            let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, had: Vec::new() };
-            moved.entry(key.clone()).or_insert(row).had.extend([was, is].into_iter().flatten().cloned());
-        }
-        let keys: Vec<Key> = moved.keys().cloned().collect();
-        let (mut present, mut round) = (self.present(&keys, terms_of).await?, self.store.backoff());
-        loop {
-            self.follow_present(&moved, &present, now).await?;
-            // The change that a row had meanwhile may have been followed before these sets were written.
-            let later = self.present(&keys, terms_of).await?;
-            if later == present {
-                return Ok(());
-            }
-            for (key, terms) in std::mem::replace(&mut present, later) {
-                moved.entry(key).and_modify(|row| row.had.push(terms));
-            }
-            round.again("a row").await?;
-        }
+async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Timestamp) -> Result<(), TableError> {
+    let mut moved: HashMap<Key, Moved> = HashMap::new();
+    for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
+        let Some((_, list, ordinal)) = row_of(key) else { continue };
+        let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, had: Vec::new() };
+        moved.entry(key.clone()).or_insert(row).had.extend([was, is].into_iter().flatten().cloned());
     }
-
-    /// The terms of the rows of `keys`.
-    async fn present(&self, keys: &[Key], terms_of: TermsOf) -> Result<Present, TableError> {
-        let items = self.store.get_all(keys).await?;
-        Ok(items.into_iter().filter_map(|item| Some((key_of(&item)?, terms_of(item)?))).collect())
-    }
-
-    /// Has each row stand in the sets of its present terms, and in no other of those that it had.
-    async fn follow_present(
-        &self,
-        moved: &HashMap<Key, Moved>,
-        present: &Present,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let mut blocks: BTreeMap<(String, u64), BlockChange> = BTreeMap::new();
-        for (key, Moved { list, ordinal, made_at, had }) in moved {
-            let had = had.iter().map(|terms| (terms, false));
-            for (terms, there) in had.chain(present.get(key).map(|terms| (terms, true))) {
-                for set in sets(list, terms, made_at.is_some()) {
-                    let change = blocks.entry((set, ordinal / BLOCK)).or_default();
-                    change.bits.insert(ordinal % BLOCK, there);
-                    if there {
-                        change.span = Span::around(change.span, made_at.map(Span::of));
-                    }
-                }
-            }
-        }
-        // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
-        let follow: Vec<_> =
-            blocks.iter().map(|((set, block), change)| self.follow_block(set, *block, change, now)).collect();
-        // All are tried, also after a failure: a repeat then has less to do.
-        let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
-        followed.into_iter().collect()
-    }
-
-    /// Sets and clears bits of a block, and has its section count them, and the volume of the section.
-    async fn follow_block(
-        &self,
-        set: &str,
-        block: u64,
-        change: &BlockChange,
-        now: Timestamp,
-    ) -> Result<(), TableError> {
-        let of_section = block / SECTION;
-        let mut keys = vec![filter_block(&self.tenant, set, block), filter_section(&self.tenant, set, of_section)];
-        if has_volume(of_section) {
-            keys.push(filter_section_of_volume(&self.tenant, set, of_section));
-            keys.push(filter_volume(&self.tenant, set, of_section / SECTION));
-        }
-        let mut round = self.store.backoff();
-        loop {
-            let items = self.store.get_all(&keys).await?;
-            let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
-            let [block_key, first, further @ ..] = &keys[..] else { return Ok(()) };
-            let (section, volume) = match further {
-                // A section that is older than volumes stays where it is, and no volume counts it.
-                [section, volume] if stands(first).is_none() => (section, Some(volume)),
-                _ => (first, None),
-            };
-            let was = stands(block_key).map(Block::read).unwrap_or_default();
-            let is = was.changed(change);
-            // A block that has expired goes on counting where its section has seen it last: an older version tells the section nothing.
-            let place = block % SECTION;
-            let seen = stands(block_key).map_or_else(|| last_seen(stands(section), place), version);
-            let (current, written) = if is == was {
-                (seen, Ok(()))
-            } else {
-                let unchanged = Condition::of(UNCHANGED, [(":version", number(seen))]);
-                (seen + 1, self.store.put_if(&is.item(block_key, seen + 1, now), &unchanged).await)
-            };
-            match written {
-                Ok(()) => {
-                    // So does a section that has expired.
-                    let of_volume = volume.map(|volume| last_seen(stands(volume), of_section % SECTION));
-                    let told = Told { place, version: current, count: is.count(), span: is.span };
-                    let Some(counts) = self.tell(section, stands(section), &told, of_volume).await? else {
-                        return Ok(());
-                    };
-                    if let Some(volume) = volume {
-                        let told = Told::of_section(&counts, of_section % SECTION);
-                        if let Some(counts) = self.tell(volume, stands(volume), &told, None).await? {
-                            self.expire_if_empty(volume, &counts, now).await?;
-                        }
-                    }
-                    return self.expire_if_empty(section, &counts, now).await;
-                }
-                // The same change is being followed elsewhere, because it came twice.
-                Err(Cancelled::Condition(..)) => round.again("a filter").await?,
-                Err(cancelled) => return Err(cancelled.into()),
-            }
-        }
-    }
-
-    /// Has a section repeat what it was `told` of a block, or a volume what it was told of a section. Returns the item as it is then; `None` where it knows of a
-    /// newer version. A section that has a volume counts its own versions, from the one on that the volume has seen last.
-    async fn tell(
-        &self,
-        key: &Key,
-        stands: Option<&Item>,
-        told: &Told,
-        of_volume: Option<u64>,
-    ) -> Result<Option<Item>, TableError> {
-        let (place, attributes) = (told.place, told.attributes());
-        let counts = stands.cloned().unwrap_or_default();
-        // A count that is not there is none. One of an older version may be followed by others, also where it is the same.
-        let is_known = last_seen(stands, place) >= told.version
-            && attributes.iter().all(|(name, value)| counts.get(name).unwrap_or(&number(0)) == value);
-        if is_known {
-            return Ok(Some(counts));
-        }
-        let of_block = format!("v{place}");
-        let update = Update::new().set(&of_block, number(told.version)).remove(TTL);
-        let update = attributes.into_iter().fold(update, |update, (name, value)| update.set(&name, value));
-        let update = match of_volume {
-            Some(seen) => update.count_from("version", number(seen)),
-            None => update,
-        };
-        let newer = format!("attribute_not_exists({of_block}) OR {of_block} <= :version");
-        let newer = Condition::new(newer, values([(":version", number(told.version))]));
-        match self.store.update(key, &update, Some(&newer)).await {
-            Ok(item) => Ok(Some(item)),
-            Err(Cancelled::Condition(..)) => Ok(None),
-            Err(cancelled) => Err(cancelled.into()),
-        }
-    }
-
-    /// Has a section expire in which no block has an ordinal any more, or a volume, unless one has got some since `counts` was read: a set of what is
-    /// gone is not to stay for ever.
-    async fn expire_if_empty(&self, section: &Key, counts: &Item, now: Timestamp) -> Result<(), TableError> {
-        if counts.contains_key(TTL) || sum(counts) > 0 {
+    let keys: Vec<Key> = moved.keys().cloned().collect();
+    let (mut present, mut round) = (terms_at(table, &keys, terms_of).await?, table.store.backoff());
+    loop {
+        follow_present(table, &moved, &present, now).await?;
+        // The change that a row had meanwhile may have been followed before these sets were written.
+        let later = terms_at(table, &keys, terms_of).await?;
+        if later == present {
             return Ok(());
         }
-        let mut values = Item::new();
-        let unchanged = (0..SECTION).map(|block| match counts.get(&format!("v{block}")) {
-            Some(version) => {
-                values.insert(format!(":v{block}"), version.clone());
-                format!("v{block} = :v{block}")
-            }
-            None => format!("attribute_not_exists(v{block})"),
-        });
-        let unchanged = unchanged.collect::<Vec<_>>().join(" AND ");
-        let expiring = Update::new().set(TTL, number(now.plus_seconds(EMPTY).unix_seconds()));
-        was_done(self.store.update(section, &expiring, Some(&Condition::new(unchanged, values))).await).map(drop)
+        for (key, terms) in std::mem::replace(&mut present, later) {
+            moved.entry(key).and_modify(|row| row.had.push(terms));
+        }
+        round.again("a row").await?;
     }
+}
+
+/// The terms of the rows of `keys`.
+async fn terms_at(table: &Table, keys: &[Key], terms_of: TermsOf) -> Result<Present, TableError> {
+    let items = table.store.get_all(keys).await?;
+    Ok(items.into_iter().filter_map(|item| Some((key_of(&item)?, terms_of(item)?))).collect())
+}
+
+/// Has each row stand in the sets of its present terms, and in no other of those that it had.
+async fn follow_present(
+    table: &Table,
+    moved: &HashMap<Key, Moved>,
+    present: &Present,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let mut blocks: BTreeMap<(String, u64), BlockChange> = BTreeMap::new();
+    for (key, Moved { list, ordinal, made_at, had }) in moved {
+        let had = had.iter().map(|terms| (terms, false));
+        for (terms, there) in had.chain(present.get(key).map(|terms| (terms, true))) {
+            for set in sets(list, terms, made_at.is_some()) {
+                let change = blocks.entry((set, ordinal / BLOCK)).or_default();
+                change.bits.insert(ordinal % BLOCK, there);
+                if there {
+                    change.span = Span::around(change.span, made_at.map(Span::of));
+                }
+            }
+        }
+    }
+    // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
+    let follow: Vec<_> =
+        blocks.iter().map(|((set, block), change)| follow_block(table, set, *block, change, now)).collect();
+    // All are tried, also after a failure: a repeat then has less to do.
+    let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
+    followed.into_iter().collect()
+}
+
+/// Sets and clears bits of a block, and has its section count them, and the volume of the section.
+async fn follow_block(
+    table: &Table,
+    set: &str,
+    block: u64,
+    change: &BlockChange,
+    now: Timestamp,
+) -> Result<(), TableError> {
+    let of_section = block / SECTION;
+    let mut keys = vec![filter_block(&table.tenant, set, block), filter_section(&table.tenant, set, of_section)];
+    if has_volume(of_section) {
+        keys.push(filter_section_of_volume(&table.tenant, set, of_section));
+        keys.push(filter_volume(&table.tenant, set, of_section / SECTION));
+    }
+    let mut round = table.store.backoff();
+    loop {
+        let items = table.store.get_all(&keys).await?;
+        let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
+        let [block_key, first, further @ ..] = &keys[..] else { return Ok(()) };
+        let (section, volume) = match further {
+            // A section that is older than volumes stays where it is, and no volume counts it.
+            [section, volume] if stands(first).is_none() => (section, Some(volume)),
+            _ => (first, None),
+        };
+        let was = stands(block_key).map(Block::read).unwrap_or_default();
+        let is = was.changed(change);
+        // A block that has expired goes on counting where its section has seen it last: an older version tells the section nothing.
+        let place = block % SECTION;
+        let seen = stands(block_key).map_or_else(|| last_seen(stands(section), place), version);
+        let (current, written) = if is == was {
+            (seen, Ok(()))
+        } else {
+            let unchanged = Condition::of(UNCHANGED, [(":version", number(seen))]);
+            (seen + 1, table.store.put_if(&is.item(block_key, seen + 1, now), &unchanged).await)
+        };
+        match written {
+            Ok(()) => {
+                // So does a section that has expired.
+                let of_volume = volume.map(|volume| last_seen(stands(volume), of_section % SECTION));
+                let told = Told { place, version: current, count: is.count(), span: is.span };
+                let Some(counts) = tell(table, section, stands(section), &told, of_volume).await? else {
+                    return Ok(());
+                };
+                if let Some(volume) = volume {
+                    let told = Told::of_section(&counts, of_section % SECTION);
+                    if let Some(counts) = tell(table, volume, stands(volume), &told, None).await? {
+                        expire_if_empty(table, volume, &counts, now).await?;
+                    }
+                }
+                return expire_if_empty(table, section, &counts, now).await;
+            }
+            // The same change is being followed elsewhere, because it came twice.
+            Err(Cancelled::Condition(..)) => round.again("a filter").await?,
+            Err(cancelled) => return Err(cancelled.into()),
+        }
+    }
+}
+
+/// Has a section repeat what it was `told` of a block, or a volume what it was told of a section. Returns the item as it is then; `None` where it knows of a
+/// newer version. A section that has a volume counts its own versions, from the one on that the volume has seen last.
+async fn tell(
+    table: &Table,
+    key: &Key,
+    stands: Option<&Item>,
+    told: &Told,
+    of_volume: Option<u64>,
+) -> Result<Option<Item>, TableError> {
+    let (place, attributes) = (told.place, told.attributes());
+    let counts = stands.cloned().unwrap_or_default();
+    // A count that is not there is none. One of an older version may be followed by others, also where it is the same.
+    let is_known = last_seen(stands, place) >= told.version
+        && attributes.iter().all(|(name, value)| counts.get(name).unwrap_or(&number(0)) == value);
+    if is_known {
+        return Ok(Some(counts));
+    }
+    let of_block = format!("v{place}");
+    let update = Update::new().set(&of_block, number(told.version)).remove(TTL);
+    let update = attributes.into_iter().fold(update, |update, (name, value)| update.set(&name, value));
+    let update = match of_volume {
+        Some(seen) => update.count_from("version", number(seen)),
+        None => update,
+    };
+    let newer = format!("attribute_not_exists({of_block}) OR {of_block} <= :version");
+    let newer = Condition::new(newer, values([(":version", number(told.version))]));
+    match table.store.update(key, &update, Some(&newer)).await {
+        Ok(item) => Ok(Some(item)),
+        Err(Cancelled::Condition(..)) => Ok(None),
+        Err(cancelled) => Err(cancelled.into()),
+    }
+}
+
+/// Has a section expire in which no block has an ordinal any more, or a volume, unless one has got some since `counts` was read: a set of what is
+/// gone is not to stay for ever.
+async fn expire_if_empty(table: &Table, section: &Key, counts: &Item, now: Timestamp) -> Result<(), TableError> {
+    if counts.contains_key(TTL) || sum(counts) > 0 {
+        return Ok(());
+    }
+    let mut values = Item::new();
+    let unchanged = (0..SECTION).map(|block| match counts.get(&format!("v{block}")) {
+        Some(version) => {
+            values.insert(format!(":v{block}"), version.clone());
+            format!("v{block} = :v{block}")
+        }
+        None => format!("attribute_not_exists(v{block})"),
+    });
+    let unchanged = unchanged.collect::<Vec<_>>().join(" AND ");
+    let expiring = Update::new().set(TTL, number(now.plus_seconds(EMPTY).unix_seconds()));
+    was_done(table.store.update(section, &expiring, Some(&Condition::new(unchanged, values))).await).map(drop)
 }
 
 /// The version of the block at `place` that its section has seen last, or of the section that its volume has.

@@ -39,127 +39,124 @@ fn worth_a_look(tokens: &[Token], oldest: usize) -> Vec<Token> {
     tokens.iter().enumerate().filter(worth).map(each_alone).take_while(few).collect()
 }
 
-impl Table {
-    /// The ordinals of `tokens` that have no row and are no hole: those whose rows are still to come, or never will. The caller has seen
-    /// the rows at the ordinals `there`, and knows which blocks `may_have_holes`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn missing(
-        &self,
-        list: &str,
-        tokens: &[Token],
-        there: &BTreeSet<u64>,
-        may_have_holes: impl Fn(u64) -> bool,
-    ) -> Result<BTreeSet<u64>, TableError> {
-        let head = &list_head(&self.tenant, list);
-        let settled = self.store.recent.settled(head);
-        let unknown: Vec<&Token> = tokens.iter().filter(|token| !settled.contains(&token.name)).collect();
-        let mut absent: BTreeSet<u64> = unknown.iter().flat_map(|token| token.telling()).collect();
-        absent.retain(|ordinal| !there.contains(ordinal));
-        if !absent.is_empty() {
-            let row = |ordinal: u64| list_row(&self.tenant, list, ordinal);
-            // A row that was written and removed since is a hole by now, and counted as one.
-            let blocks: BTreeSet<u64> = absent.iter().map(|ordinal| ordinal / BLOCK).collect();
-            let blocks = blocks.into_iter().filter(|block| may_have_holes(*block));
-            let blocks: BTreeMap<u64, Key> =
-                blocks.map(|block| (block, list_block(&self.tenant, list, block))).collect();
-            let keys: Vec<Key> = absent.iter().map(|ordinal| row(*ordinal)).chain(blocks.values().cloned()).collect();
-            let found = self.store.get_attributes(&keys, "pk, sk, holes").await?;
-            absent.retain(|ordinal| !found.contains_key(&row(*ordinal)));
-            for (block, key) in blocks {
-                let holes = found.get(&key).map(holes_of).unwrap_or_default();
-                absent.retain(|ordinal| ordinal / BLOCK != block || !holes.contains(&(ordinal % BLOCK)));
-            }
-        }
-        let (missing, seen): (Vec<&Token>, Vec<&Token>) =
-            unknown.into_iter().partition(|token| token.missing(&absent).next().is_some());
-        self.store.recent.settle(head, seen.into_iter().map(|token| token.name.clone()));
-        Ok(missing.into_iter().flat_map(|token| token.missing(&absent)).collect())
-    }
-
-    /// Tidies up a head on which others have left these tokens, which are in order. Nothing depends on it, so a failure is only logged.
-    pub(super) async fn tidy(&self, head: &Key, list: &str, others: &[Token]) {
-        let oldest = if others.len() > CROWD { others.len() - YOUNGEST } else { 0 };
-        let looked = worth_a_look(others, oldest);
-        let looked_at = self.look_at(head, list, &looked).await;
-        let settled = self.store.recent.settled(head);
-        let (gone, left): (Vec<&Token>, Vec<&Token>) = others.iter().partition(|token| settled.contains(&token.name));
-        let removed = if gone.iter().map(|token| token.telling().count()).sum::<usize>() >= WORTH_AN_UPDATE {
-            self.remove_settled(head, gone.iter().map(|token| token.name.clone()).collect()).await
-        } else {
-            Ok(())
-        };
-        let merged = if left.len() > CROWD { self.merge(head, &left[..left.len() - YOUNGEST]).await } else { Ok(()) };
-        for error in [looked_at, removed, merged].into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "tokens of a list");
+/// The ordinals of `tokens` that have no row and are no hole: those whose rows are still to come, or never will. The caller has seen
+/// the rows at the ordinals `there`, and knows which blocks `may_have_holes`.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn missing(
+    table: &Table,
+    list: &str,
+    tokens: &[Token],
+    there: &BTreeSet<u64>,
+    may_have_holes: impl Fn(u64) -> bool,
+) -> Result<BTreeSet<u64>, TableError> {
+    let head = &list_head(&table.tenant, list);
+    let settled = table.store.recent.settled(head);
+    let unknown: Vec<&Token> = tokens.iter().filter(|token| !settled.contains(&token.name)).collect();
+    let mut absent: BTreeSet<u64> = unknown.iter().flat_map(|token| token.telling()).collect();
+    absent.retain(|ordinal| !there.contains(ordinal));
+    if !absent.is_empty() {
+        let row = |ordinal: u64| list_row(&table.tenant, list, ordinal);
+        // A row that was written and removed since is a hole by now, and counted as one.
+        let blocks: BTreeSet<u64> = absent.iter().map(|ordinal| ordinal / BLOCK).collect();
+        let blocks = blocks.into_iter().filter(|block| may_have_holes(*block));
+        let blocks: BTreeMap<u64, Key> = blocks.map(|block| (block, list_block(&table.tenant, list, block))).collect();
+        let keys: Vec<Key> = absent.iter().map(|ordinal| row(*ordinal)).chain(blocks.values().cloned()).collect();
+        let found = table.store.get_attributes(&keys, "pk, sk, holes").await?;
+        absent.retain(|ordinal| !found.contains_key(&row(*ordinal)));
+        for (block, key) in blocks {
+            let holes = found.get(&key).map(holes_of).unwrap_or_default();
+            absent.retain(|ordinal| ordinal / BLOCK != block || !holes.contains(&(ordinal % BLOCK)));
         }
     }
+    let (missing, seen): (Vec<&Token>, Vec<&Token>) =
+        unknown.into_iter().partition(|token| token.missing(&absent).next().is_some());
+    table.store.recent.settle(head, seen.into_iter().map(|token| token.name.clone()));
+    Ok(missing.into_iter().flat_map(|token| token.missing(&absent)).collect())
+}
 
-    /// Looks whether the rows of these tokens are there. Where nobody writes a missing one any more, it becomes a hole.
-    async fn look_at(&self, head: &Key, list: &str, tokens: &[Token]) -> Result<(), TableError> {
-        let missing = self.missing(list, tokens, &BTreeSet::new(), |_| true).await?;
-        let (mut holes, mut dead) = (Vec::new(), Vec::new());
-        for token in tokens.iter().filter(|token| token.is_expired()) {
-            let of_token: Vec<u64> = token.ordinals().filter(|ordinal| missing.contains(ordinal)).collect();
-            if !of_token.is_empty() && (holes.is_empty() || (holes.len() + of_token.len()) as u64 <= AT_ONCE) {
-                holes.extend(of_token);
-                dead.push(token.name.clone());
-            }
-        }
-        if !holes.is_empty() && self.make_holes(list, holes).await? {
-            self.store.recent.settle(head, dead);
-        }
+/// Tidies up a head on which others have left these tokens, which are in order. Nothing depends on it, so a failure is only logged.
+pub(super) async fn tidy(table: &Table, head: &Key, list: &str, others: &[Token]) {
+    let oldest = if others.len() > CROWD { others.len() - YOUNGEST } else { 0 };
+    let looked = worth_a_look(others, oldest);
+    let looked_at = look_at(table, head, list, &looked).await;
+    let settled = table.store.recent.settled(head);
+    let (gone, left): (Vec<&Token>, Vec<&Token>) = others.iter().partition(|token| settled.contains(&token.name));
+    let removed = if gone.iter().map(|token| token.telling().count()).sum::<usize>() >= WORTH_AN_UPDATE {
+        remove_settled(table, head, gone.iter().map(|token| token.name.clone()).collect()).await
+    } else {
         Ok(())
+    };
+    let merged = if left.len() > CROWD { merge(table, head, &left[..left.len() - YOUNGEST]).await } else { Ok(()) };
+    for error in [looked_at, removed, merged].into_iter().filter_map(Result::err) {
+        tracing::warn!(%error, "tokens of a list");
     }
+}
 
-    /// Turns ordinals into holes, which have no row and never get one. Returns false where one of them is a hole already: another process
-    /// tidies up as well.
-    pub(crate) async fn make_holes(
-        &self,
-        list: &str,
-        ordinals: impl IntoIterator<Item = u64> + Send,
-    ) -> Result<bool, TableError> {
-        let mut transaction = Transaction::new(self);
-        transaction.new_holes(list, ordinals);
-        was_done(transaction.commit().await)
-    }
-
-    async fn remove_settled(&self, head: &Key, tokens: Vec<String>) -> Result<(), TableError> {
-        self.store.update(head, &Update::new().remove_all(&tokens), None).await?;
-        self.store.recent.forget(head, &tokens);
-        Ok(())
-    }
-
-    /// Has one token stand for several that are close to each other, as long as all of them are there: then each ordinal between them is
-    /// one of theirs, has its row or is a hole.
-    async fn merge(&self, head: &Key, tokens: &[&Token]) -> Result<(), TableError> {
-        let mut groups: Vec<Vec<&Token>> = Vec::new();
-        for &token in tokens {
-            match groups.last_mut() {
-                Some(group) if token.ordinals().end - group[0].first <= AT_ONCE => group.push(token),
-                _ => groups.push(vec![token]),
-            }
+/// Looks whether the rows of these tokens are there. Where nobody writes a missing one any more, it becomes a hole.
+async fn look_at(table: &Table, head: &Key, list: &str, tokens: &[Token]) -> Result<(), TableError> {
+    let missing = missing(table, list, tokens, &BTreeSet::new(), |_| true).await?;
+    let (mut holes, mut dead) = (Vec::new(), Vec::new());
+    for token in tokens.iter().filter(|token| token.is_expired()) {
+        let of_token: Vec<u64> = token.ordinals().filter(|ordinal| missing.contains(ordinal)).collect();
+        if !of_token.is_empty() && (holes.is_empty() || (holes.len() + of_token.len()) as u64 <= AT_ONCE) {
+            holes.extend(of_token);
+            dead.push(token.name.clone());
         }
-        for group in groups.iter().filter(|group| group.len() > 1) {
-            let Some(merged) = Token::merged(group) else { continue };
-            let gone = group.iter().map(|token| &token.name).filter(|name| **name != merged.name);
-            let merging = Update::new().set(&merged.name, number(merged.first)).remove_all(gone);
-            let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
-            // Where one is gone, the next append looks again.
-            let there = Condition::new(there.join(" AND "), Item::new());
-            was_done(self.store.update(head, &merging, Some(&there)).await)?;
-        }
-        Ok(())
     }
+    if !holes.is_empty() && make_holes(table, list, holes).await? {
+        table.store.recent.settle(head, dead);
+    }
+    Ok(())
+}
 
-    /// Removes the tokens of this process from `R`'s list, as its next reservation would: for who loads many rows, and then ends.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn remove_tokens<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
-        let head = list_head(&self.tenant, &R::list(of));
-        let settled: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
-        if settled.is_empty() { Ok(()) } else { self.remove_settled(&head, settled).await }
+/// Turns ordinals into holes, which have no row and never get one. Returns false where one of them is a hole already: another process
+/// tidies up as well.
+pub(crate) async fn make_holes(
+    table: &Table,
+    list: &str,
+    ordinals: impl IntoIterator<Item = u64> + Send,
+) -> Result<bool, TableError> {
+    let mut transaction = Transaction::new(table);
+    transaction.new_holes(list, ordinals);
+    was_done(transaction.commit().await)
+}
+
+async fn remove_settled(table: &Table, head: &Key, tokens: Vec<String>) -> Result<(), TableError> {
+    table.store.update(head, &Update::new().remove_all(&tokens), None).await?;
+    table.store.recent.forget(head, &tokens);
+    Ok(())
+}
+
+/// Has one token stand for several that are close to each other, as long as all of them are there: then each ordinal between them is
+/// one of theirs, has its row or is a hole.
+async fn merge(table: &Table, head: &Key, tokens: &[&Token]) -> Result<(), TableError> {
+    let mut groups: Vec<Vec<&Token>> = Vec::new();
+    for &token in tokens {
+        match groups.last_mut() {
+            Some(group) if token.ordinals().end - group[0].first <= AT_ONCE => group.push(token),
+            _ => groups.push(vec![token]),
+        }
     }
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        let Some(merged) = Token::merged(group) else { continue };
+        let gone = group.iter().map(|token| &token.name).filter(|name| **name != merged.name);
+        let merging = Update::new().set(&merged.name, number(merged.first)).remove_all(gone);
+        let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
+        // Where one is gone, the next append looks again.
+        let there = Condition::new(there.join(" AND "), Item::new());
+        was_done(table.store.update(head, &merging, Some(&there)).await)?;
+    }
+    Ok(())
+}
+
+/// Removes the tokens of this process from `R`'s list, as its next reservation would: for who loads many rows, and then ends.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn remove_tokens<R: Listed>(table: &Table, of: R::Of) -> Result<(), TableError> {
+    let head = list_head(&table.tenant, &R::list(of));
+    let settled: Vec<String> = table.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
+    if settled.is_empty() { Ok(()) } else { remove_settled(table, &head, settled).await }
 }
