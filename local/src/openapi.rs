@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::input::Issue;
-use shared::input::schema::{ABOUT, Member, Schema as _, capitalised, described, object, titled};
+use shared::input::schema::{ABOUT, MOST, Member, Schema as _, capitalised, described, object, titled};
 use shared::request::idempotency;
 use shared::request::limit::headers;
 use shared::request::pipeline::Description;
@@ -103,6 +103,7 @@ impl Components {
         match &mut schema {
             Value::Array(items) => items.iter_mut().for_each(|item| *item = self.hoist(item.take())),
             Value::Object(members) => {
+                members.remove(MOST);
                 // A member may be called `title` or `default`: what has the members is no schema itself.
                 for property in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
                     *property.1 = self.hoist(property.1.take());

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::input::schema::{Member, Schema, Value, described, nullable, object};
+use crate::input::schema::{MOST, Member, Schema, Value, described, nullable, object};
 
 pub use issue::{Issue, Issues, Location};
-pub use parse::{Between, Count, Parse, Raw, bounded_list, longest_text, one_of, reject};
+pub use parse::{Between, Count, Parse, Raw, LONGEST, bounded_list, one_of, reject, text_of};
 use parse::{Kind, string};
 
 /// What some editors and programs write before a text in UTF-8.
@@ -251,7 +251,7 @@ pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, de
 
 /// A member of the schema of an input, whose texts have a limit. One that has a default may also be null, which means the default.
 pub fn input_member(member: Member) -> Member {
-    let mut schema = limited(member.schema, member.name);
+    let mut schema = limited(member.schema);
     if !member.required && schema["additionalProperties"] == true && schema.get("default").is_none() {
         schema["description"] = null_means(&schema, "{}");
     }
@@ -264,15 +264,16 @@ pub fn null_means(schema: &Value, default: &str) -> Value {
     format!("{says} Null means the default, `{default}`.").trim().into()
 }
 
-/// `schema` with the most characters of a text `name`, where it is the schema of a text.
-pub fn limited(mut schema: Value, name: &str) -> Value {
+/// `schema` with the most characters of a text, where it is the schema of a text.
+pub fn limited(mut schema: Value) -> Value {
     let of_text = |schema: &mut Value| {
         if schema["type"] == "string"
             && ["enum", "format", "pattern", "contentMediaType", "maxLength"]
                 .iter()
                 .all(|word| schema.get(word).is_none())
         {
-            schema["maxLength"] = longest_text(name).into();
+            let most = schema.as_object_mut().and_then(|schema| schema.remove(MOST));
+            schema["maxLength"] = most.unwrap_or_else(|| LONGEST.into());
         }
     };
     if let Some(choices) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {

@@ -1,4 +1,4 @@
-//! The values that records and requests are made of: identifiers, points in time, local time, free-form JSON, secrets, organisations, limits.
+//! The values that records and requests are made of: identifiers, points in time, local time, texts, free-form JSON, secrets, organisations, limits.
 
 pub mod bytes;
 pub mod calendar;
@@ -9,4 +9,5 @@ pub mod limits;
 pub mod provider;
 pub mod secret;
 pub mod tenant;
+pub mod text;
 pub mod time;

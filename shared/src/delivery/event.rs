@@ -180,7 +180,7 @@ impl<'a> ConversationData<'a> {
             contact_id: conversation.contact_id,
             device_type: conversation.device_type.as_deref(),
             chat_count: conversation.chat_count,
-            first_message: transcript.first().map(|message| message.text.as_str()),
+            first_message: transcript.first().map(|message| &*message.text),
             attributes: &conversation.attributes,
             transcript: transcript.iter().map(TranscriptItem::of).collect(),
         }
@@ -233,7 +233,7 @@ impl<'a> RequestedData<'a> {
             contact_id: contact.id,
             to: to.clone(),
             message_id: message.map(|message| message.id),
-            message: message.map(|message| message.text.as_str()),
+            message: message.map(|message| &*message.text),
             prompt_dynamic_variables: conversation.prompt_dynamic_variables.as_ref().filter(|_| message.is_none()),
             contact: Contact { phone_number: to, ..contact },
         }

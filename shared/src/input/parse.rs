@@ -117,36 +117,24 @@ pub fn reject<T>(issues: &mut Issues, at: &Location, (kind, msg): words::Words) 
     None
 }
 
+/// The most characters of a text whose type has no limit of its own.
+pub const LONGEST: usize = 8192;
+
 impl Parse for String {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = raw.text(at, issues)?;
-        let most = at.field().map_or(OTHER_TEXTS, longest_text);
-        // A text has no more characters than bytes.
-        if text.len() > most && text.chars().count() > most {
-            issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {most} characters")));
-            return None;
-        }
-        Some(text.into_owned())
+        text_of(LONGEST, raw, at, issues)
     }
 }
 
-/// The most characters of the texts with these names.
-const TEXTS: [(&str, usize); 6] = [
-    ("name", 256),
-    ("description", 4096),
-    ("text", MESSAGE),
-    ("message", MESSAGE),
-    ("opening_message", MESSAGE),
-    ("user_opening_messages", MESSAGE),
-];
-/// The most characters of a message.
-const MESSAGE: usize = 32_768;
-/// The most characters of all other texts.
-const OTHER_TEXTS: usize = 8192;
-
-/// The most characters of a text with this name.
-pub fn longest_text(name: &str) -> usize {
-    TEXTS.iter().find(|(named, _)| *named == name).map_or(OTHER_TEXTS, |(_, most)| *most)
+/// A text of at most `most` characters, or `None` after an issue at `at` was added.
+pub fn text_of(most: usize, raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<String> {
+    let text = raw.text(at, issues)?;
+    // A text has no more characters than bytes.
+    if text.len() > most && text.chars().count() > most {
+        issues.push(at.issue(words::TEXT_TOO_LONG, format!("String should have at most {most} characters")));
+        return None;
+    }
+    Some(text.into_owned())
 }
 
 impl Parse for bool {

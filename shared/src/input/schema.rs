@@ -49,6 +49,9 @@ pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
 /// Where the schema of a component says what it is: where it is used, `description` says what it is for.
 pub const ABOUT: &str = "$comment";
 
+/// How many characters of a text are read from callers: a limit of what is sent, and none of what is answered.
+pub const MOST: &str = "$most";
+
 /// `text` with a capital letter.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();

@@ -8,6 +8,7 @@ use crate::values::id::{AgencyId, BillingPlanId, OrgId};
 use crate::values::json::{JsonObject, is_masked};
 use crate::values::secret::Secret;
 use crate::values::tenant::Tenant;
+use crate::values::text::{Description, Name};
 
 crate::record! {
     /// An agency.
@@ -46,9 +47,9 @@ crate::record! {
     /// A billing plan of an agency.
     pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency) {
         /// Name of the plan, shown to customers.
-        input name: String,
+        input name: Name,
         /// What the plan offers, shown to customers.
-        input description: String,
+        input description: Description,
         /// Quota: how many bots a customer of this plan may have.
         input bots_count: Count,
         /// Quota: how many queries a customer of this plan may make.

@@ -7,6 +7,7 @@ use crate::input::{Issues, Location, Parse, Raw, words};
 use crate::records::webhook::Webhook;
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
+use crate::values::text::{Description, Name};
 
 crate::choice! {
     /// What kind of assistant it is.
@@ -76,9 +77,9 @@ crate::record! {
     /// An assistant.
     pub struct Assistant(AssistantId): listed("ASSISTANT") {
         /// Name of the assistant, for those who manage it.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// What the assistant is for.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// System prompt that the language model gets.

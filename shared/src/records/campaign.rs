@@ -52,6 +52,7 @@ use crate::values::id::{
 };
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::{MessageText, Name};
 use crate::values::time::Timestamp;
 
 /// The most contacts of one request.
@@ -176,7 +177,7 @@ crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
         /// Name of the campaign, for those who manage it.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// What its contacts get.
         input r#type: Option<CampaignType> = None,
         /// Widget through which the campaign is sent. A campaign without one cannot be enabled.
@@ -184,7 +185,7 @@ crate::record! {
         /// Assistant of the widget, which answers the contacts.
         own assistant_id: Option<AssistantId> = None,
         /// Text that each contact gets; null for calls.
-        input message: Option<String> = None,
+        input message: Option<MessageText> = None,
         /// True to begin a new conversation with each contact; false to continue an open one, if there is one.
         input start_new_conversation: bool = false,
         /// The status.

@@ -28,6 +28,7 @@ use crate::table::version::Version;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, WidgetId, with_ordinal};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -195,7 +196,7 @@ crate::input! {
         /// Medium of the message.
         pub message_type: MessageType = MessageType::Text,
         /// Text of the message.
-        pub text: String,
+        pub text: MessageText,
     }
 }
 
@@ -211,7 +212,7 @@ crate::object! {
         /// Medium of the message.
         pub message_type: MessageType,
         /// Text of the message.
-        pub text: String,
+        pub text: MessageText,
         /// Its length in characters.
         pub char_count: u64,
         /// Time at which the message was said.

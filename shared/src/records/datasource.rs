@@ -9,6 +9,7 @@ use crate::table::version::Version;
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -40,9 +41,9 @@ crate::record! {
     /// A data source.
     pub struct Datasource(DatasourceId): listed("DATASOURCE") {
         /// Name of the data source, for those who manage it.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// What the content is about.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Type of the content.
         input(filter) ds_type: DatasourceType,
         /// State of the import. The program that imports the content sets it by `update-datasource`.
@@ -64,9 +65,9 @@ crate::record! {
         /// The data source.
         parent datasource_id: DatasourceId,
         /// Name of the file.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// What the content is about.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Type of the content.
         input ds_type: DatasourceType = DatasourceType::Doc,
         /// Size in bytes.

@@ -3,6 +3,7 @@
 use crate::records::webhook::Webhook;
 use crate::values::id::{FormId, OrgId, WebhookId};
 use crate::values::json::{JsonArray, JsonObject};
+use crate::values::text::Name;
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -17,7 +18,7 @@ crate::record! {
     /// A form.
     pub struct Form(FormId): listed("FORM") {
         /// Name of the form.
-        input name: String,
+        input name: Name,
         /// When the assistant is to offer the form, in words.
         input trigger_instructions: Option<String> = None,
         /// How the form is filled in.

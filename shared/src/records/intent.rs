@@ -7,6 +7,7 @@ use crate::table::version::Version;
 use crate::values::id::{AssistantId, IntentId, IntentLinkId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -14,9 +15,9 @@ crate::record! {
     /// An intent.
     pub struct Intent(IntentId): listed("INTENT") {
         /// Name of the intent.
-        input name: String,
+        input name: Name,
         /// What a user says or wants when the intent applies.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// True if assistants look for the intent.

@@ -10,17 +10,18 @@ use crate::table::keys::Key;
 use crate::values::id::{LinkId, TagId, UserId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
 
 crate::record! {
     /// A label for other records.
     pub struct Tag(TagId): listed("TAG") {
         /// Name of the tag.
-        input name: String,
+        input name: Name,
         /// Colour of the tag, in CSS notation.
         input color_code: Option<String> = None,
         /// What the tag stands for.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// When it was made.

@@ -8,6 +8,7 @@ use crate::request::error::{Error, Result};
 use crate::table::declaration::Declared;
 use crate::values::id::WebhookId;
 use crate::values::secret::Secret;
+use crate::values::text::Name;
 use crate::values::time::Timestamp;
 
 /// Seconds for which a replaced secret still signs beside the new one.
@@ -31,7 +32,7 @@ crate::record! {
         /// HTTPS address of the server that gets the events.
         input(address) endpoint: String,
         /// Name of the webhook, for those who manage it.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// True to send events. Setting it clears `disabled_reason`.
         input enabled: bool = true,
         /// Why the service disabled the webhook; null if it did not.

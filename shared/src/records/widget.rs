@@ -5,6 +5,7 @@ use crate::records::assistant::Assistant;
 use crate::request::error::{Error, Result};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
+use crate::values::text::{Description, MessageText, Name};
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -57,9 +58,9 @@ crate::record! {
     /// A widget.
     pub struct Widget(WidgetId): listed("WIDGET") {
         /// Name of the widget, for those who manage it.
-        input name: Option<String> = None,
+        input name: Option<Name> = None,
         /// What the widget is for.
-        input description: Option<String> = None,
+        input description: Option<Description> = None,
         /// Name that is shown to those who use the widget.
         input display_name: Option<String> = None,
         /// Assistant that answers through the widget; null for none.
@@ -69,9 +70,9 @@ crate::record! {
         /// Text that is shown before a chat begins.
         input intro_message: Option<String> = None,
         /// First message of a conversation, if the campaign has no message of its own.
-        input opening_message: Option<String> = None,
+        input opening_message: Option<MessageText> = None,
         /// Opening messages. The first one is sent if `opening_message` is null.
-        input user_opening_messages: Vec<String> = Vec::new(),
+        input user_opening_messages: Vec<MessageText> = Vec::new(),
         /// Buttons of the widget, in their order. The service stores them and does not read them.
         input action_buttons: JsonObjects = JsonObjects::default(),
         /// How the widget looks. The service stores it and does not read it.
@@ -98,7 +99,7 @@ impl Widget {
     }
 
     /// The first message of a chat, if a campaign has no message.
-    pub fn first_message(&self) -> Option<&String> {
+    pub fn first_message(&self) -> Option<&MessageText> {
         self.opening_message.as_ref().or_else(|| self.user_opening_messages.first())
     }
 }

@@ -18,6 +18,7 @@ use crate::values::limits::Burst;
 use crate::values::limits::Limits;
 use crate::values::limits::RequestsPerSecond;
 use crate::values::secret::Secret;
+use crate::values::text::Name;
 use crate::values::time::Timestamp;
 
 /// The prefix of every key.
@@ -103,7 +104,7 @@ crate::object! {
         /// The part of the key that may be shown.
         pub prefix: String,
         /// What people read.
-        pub name: String,
+        pub name: Name,
         /// What it may do.
         pub role: Role,
         /// When it was made.
@@ -125,7 +126,7 @@ crate::input! {
         /// The organisation of the key; a new one if none is named.
         pub org_id: Option<OrgId> = None,
         /// What people read.
-        pub name: String,
+        pub name: Name,
         /// What it may do.
         pub role: Role = Role::Full,
         /// When it expires; null where it does not.

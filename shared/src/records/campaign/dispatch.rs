@@ -24,6 +24,7 @@ use crate::request::event::EventContext;
 use crate::table::keys::Key;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, ContactId, MessageId, WidgetId};
+use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 use futures_util::future::{join_all, try_join_all};
 
@@ -350,7 +351,7 @@ fn prepare_one(
     (widget, assistant): (&Widget, AssistantId),
 ) -> Dispatch {
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
-    let says = |text: &String| NewMessage {
+    let says = |text: &MessageText| NewMessage {
         sender_type: SenderType::Bot,
         message_type: MessageType::Text,
         text: text.clone(),

@@ -7,6 +7,7 @@ use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::values::id::WidgetId;
+use crate::values::text::MessageText;
 
 crate::input! {
     /// The input of run-campaign.
@@ -14,7 +15,7 @@ crate::input! {
         /// Contacts that get the message or the call. A contact that is named twice gets it once.
         pub contact_ids: ContactIds,
         /// Text that each contact gets. Without one, the opening message of the widget is sent. Calls ignore it.
-        pub message: Option<String> = None,
+        pub message: Option<MessageText> = None,
         /// True to begin a new conversation with each contact; false to continue an open one, if there is one. A call always begins a new one.
         pub start_new_conversation: bool = false,
     }

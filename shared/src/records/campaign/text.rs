@@ -21,6 +21,7 @@ use crate::table::transaction::Write;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, CampaignId, ConversationId};
 use crate::values::tenant::Tenant;
+use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
 /// Messages that get their texts at the same time.
@@ -60,7 +61,7 @@ pub struct CampaignText {
     #[serde(default, rename = "text_version")]
     pub version: u32,
     /// The message; none of a call.
-    pub text: Option<String>,
+    pub text: Option<MessageText>,
     /// The assistant that its events name. It is stored with what was said before; now it is that of the campaign.
     pub assistant_id: Option<AssistantId>,
 }
@@ -136,7 +137,7 @@ pub async fn stage_message(table: &Table, campaign: &Campaign) -> Result<(), Tab
 pub(super) fn changing_text(
     table: &Table,
     (was, items): (&Campaign, &[Item]),
-    (version, message): (u32, Option<&String>),
+    (version, message): (u32, Option<&MessageText>),
 ) -> Vec<Write> {
     let before = CampaignText::among(items).unwrap_or_default();
     let present = present_text(&table.tenant, was.id.run());
@@ -156,7 +157,7 @@ pub(super) fn changing_text(
 ///
 /// # Errors
 /// [`TableError`].
-pub(crate) async fn texts(table: &Table, wanted: &BTreeSet<TextOf>) -> Result<BTreeMap<TextOf, String>, TableError> {
+pub(crate) async fn texts(table: &Table, wanted: &BTreeSet<TextOf>) -> Result<BTreeMap<TextOf, MessageText>, TableError> {
     let mut texts = texts_at(table, wanted.iter().map(|of| present_text(&table.tenant, of.run))).await?;
     let is_replaced = |of: &&TextOf| {
         let present = texts.get(&present_text(&table.tenant, of.run));
@@ -180,7 +181,7 @@ async fn texts_at(
         .collect()
 }
 
-fn text_among(table: &Table, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<String> {
+fn text_among(table: &Table, texts: &HashMap<Key, CampaignText>, of: TextOf) -> Option<MessageText> {
     let present = || texts.get(&present_text(&table.tenant, of.run)).filter(|present| present.version == of.version);
     texts.get(&earlier_text(&table.tenant, of)).or_else(present)?.text.clone()
 }

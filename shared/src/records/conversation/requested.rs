@@ -3,7 +3,6 @@
 
 use super::storage;
 use crate::records::delivery;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::{Conversation, MessageType, NewMessage, SenderType};
@@ -28,22 +27,25 @@ use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
 };
 use crate::values::json::JsonObject;
+use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
-/// The text of a message: one character at least, and as many at most as every message.
+/// The text of a message that has one character at least.
 #[derive(Debug)]
-pub struct MessageText(String);
+pub struct SomeText(MessageText);
 
-impl Parse for MessageText {
+impl Parse for SomeText {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = String::parse(raw, at, issues)?;
+        let text = MessageText::parse(raw, at, issues)?;
         if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
     }
 }
 
-impl Schema for MessageText {
+impl Schema for SomeText {
     fn schema() -> Value {
-        json!({"type": "string", "minLength": 1})
+        let mut schema = MessageText::schema();
+        schema["minLength"] = 1.into();
+        schema
     }
 }
 
@@ -53,7 +55,7 @@ crate::input! {
         /// The telephone number, with its country code.
         pub to: PhoneNumber,
         /// What the message says.
-        pub message: MessageText,
+        pub message: SomeText,
     }
 }
 

@@ -22,6 +22,7 @@ use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, ConversationId, MessageId, WidgetId, ordinal};
 use crate::values::tenant::Tenant;
+use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
 /// The most closed conversations that are passed over where the newest open one is looked for: the stream soon removes what leads to them.
@@ -58,7 +59,7 @@ struct StoredMessage {
     sender_type: SenderType,
     message_type: MessageType,
     #[serde(default)]
-    text: String,
+    text: MessageText,
     char_count: u64,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -75,7 +76,7 @@ impl StoredMessage {
     }
 
     /// The message, whose text is among `texts` where it is a campaign's.
-    fn message(self, texts: &BTreeMap<TextOf, String>) -> Message {
+    fn message(self, texts: &BTreeMap<TextOf, MessageText>) -> Message {
         let text = self.text_of().and_then(|of| texts.get(&of).cloned()).unwrap_or(self.text);
         Message {
             id: self.id,
@@ -304,7 +305,7 @@ pub(crate) async fn keep_text(
     table: &Table,
     at: (ConversationId, u64),
     run: RunId,
-    said: String,
+    said: MessageText,
 ) -> Result<(), TableError> {
     let keeping = Update::new().set("text", text(said)).remove_all(["text_of", "text_version"]);
     let names_it = Condition::of("text_of = :run", [(":run", text(run))]);

@@ -17,6 +17,7 @@ use crate::table::version::Version;
 use crate::values::id::OrgId;
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
+use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
 
 /// The most bytes of a file.
@@ -34,13 +35,13 @@ crate::input! {
     /// The body of create-datasource-file.
     pub struct NewFile {
         /// Name of the file.
-        pub name: String,
+        pub name: Name,
         /// Exact size in bytes. The address for the upload takes no other.
         pub size_bytes: Between<1, { LARGEST_FILE }>,
         /// Media type of the file. The address for the upload takes no other.
         pub content_type: ContentType = ContentType::default(),
         /// What the content is about.
-        pub description: Option<String> = None,
+        pub description: Option<Description> = None,
         /// Type of the content.
         pub ds_type: DatasourceType = DatasourceType::Doc,
         /// Any JSON object of your own. The service stores it and does not read it.
@@ -64,9 +65,9 @@ crate::input! {
         /// Type of the content.
         pub ds_type: DatasourceType = DatasourceType::TextBlob,
         /// Name of the file.
-        pub name: Option<String> = None,
+        pub name: Option<Name> = None,
         /// What the content is about.
-        pub description: Option<String> = None,
+        pub description: Option<Description> = None,
         /// The organisation of the API key. It may be left out.
         pub org_id: Option<OrgId> = None,
     }
