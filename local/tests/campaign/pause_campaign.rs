@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: what is paused is not sent, and is sent once after it is resumed.
+//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: a paused campaign waits, and is sent once after it is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::support::sweep::crashes_everywhere;
 
 const DAY: i64 = 86_400;
 
-/// A campaign of three contacts in a state.
+/// A campaign of three contacts in this state.
 async fn campaign_that_is(state: &str) -> (Sender, String) {
     let sender = Sender::new(true, 3).await;
     let behaviour = match state {
@@ -33,7 +33,7 @@ async fn campaign_that_is(state: &str) -> (Sender, String) {
 }
 
 #[tokio::test]
-async fn what_can_be_done_follows_from_the_state() {
+async fn each_state_allows_or_refuses_each_control() {
     let (over, cancelled, under_way) = ("campaign_completed", "campaign_cancelled", "campaign_in_progress");
     for (state, wanted) in [
         ("queued", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
@@ -53,7 +53,7 @@ async fn what_can_be_done_follows_from_the_state() {
                 assert_eq!(sender.campaign(&id).await.0, before, "{what}");
                 continue;
             }
-            // The answer is the campaign as it is read, and what is done again has the same answer, or is over.
+            // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
             assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
             assert_eq!(sender.campaign(&id).await.0, told, "{what}");
             sender.setup.pass(1);
@@ -70,8 +70,8 @@ async fn what_can_be_done_follows_from_the_state() {
 }
 
 #[tokio::test]
-async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
-    // How far it is: not dispatched, dispatched and about to be handed over, or tried in vain.
+async fn a_resumed_campaign_is_sent_once() {
+    // The pause comes before the dispatch, after it, or after a failed attempt.
     for moment in ["queued", "ready", "waiting"] {
         for connected in [true, false] {
             let sender = Sender::new(connected, 5).await;
@@ -92,7 +92,7 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
             }
             assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
             assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "nothing is looked at in vain: {what}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "a paused campaign is due: {what}");
             assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{what}");
             sender.until_the_end(&id).await;
             assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
@@ -107,7 +107,7 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn others_of_the_same_connector_are_not_held_up() {
+async fn a_paused_campaign_does_not_delay_others_of_its_connector() {
     let sender = Sender::new(true, 30).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let paused = sender.run(json!({"message": "Paused"})).await;
@@ -126,7 +126,7 @@ async fn others_of_the_same_connector_are_not_held_up() {
 }
 
 #[tokio::test]
-async fn what_is_paused_while_it_is_sent_stops_there() {
+async fn a_pause_during_sending_stops_the_campaign() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 40).await;
         let (setup, id) = (&sender.setup, sender.run(json!({})).await);
@@ -145,7 +145,7 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
+async fn a_paused_campaign_is_sent_once_despite_a_crash() {
     // The connector fails first, so that something waits when the campaign is paused.
     let waiting = async || {
         let (sender, id) = campaign_that_is("waiting").await;
@@ -169,7 +169,7 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
     };
     let once = async |(sender, id): &(Sender, String), what: String| {
         sender.setup.settle().await;
-        // Where it is over already, this is refused.
+        // A finished campaign refuses this.
         sender.control(id, "resume").await;
         sender.until_the_end(id).await;
         assert_eq!(sender.outcome(id).await, all("sent", 3), "{what}");
