@@ -336,7 +336,11 @@ async fn the_operations_page_lists_the_alarms_of_each_failure() {
     }
     let of_stream =
         |id: &String| if id.ends_with("IteratorAgeAlarm") { "<Function>IteratorAgeAlarm".into() } else { id.clone() };
-    assert_eq!(named, alarms().keys().map(of_stream).collect(), "an alarm without a failure, or a failure without an alarm");
+    assert_eq!(
+        named,
+        alarms().keys().map(of_stream).collect(),
+        "an alarm without a failure, or a failure without an alarm"
+    );
     generated_between("docs/OPERATIONS.md", ("<!-- failures -->\n", "\n<!-- /failures -->"), &table);
 }
 

@@ -1,7 +1,7 @@
-//! `cargo generate` writes everything that follows from the declarations, from the tables of routes and reactions, and from what the tests call.
+//! `cargo generate` writes every file that follows from the declarations, the tables of routes and reactions, and the calls of the tests.
 //!
-//! The tests make what is generated and compare it with the files. Only here they write it: `GENERATE` names the file in which they list what they
-//! have written. One file may follow from another one, so they run until nothing is left to write.
+//! The tests make the wanted text and compare it with the files. Only under this program they write it: `GENERATE` names the file in which they
+//! list the written files. One file may follow from another, so they run until no file changes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,7 +12,7 @@ use local::Trouble;
 /// The tests that write.
 const WRITERS: &[&str] = &[
     "agency::receive_payment_event",
-    "alarms::the_page",
+    "alarms::the_operations_page",
     "contract::",
     "cost::the_table",
     "events::every_event",
@@ -25,7 +25,7 @@ const WRITERS: &[&str] = &[
     "stored::",
     "template::",
 ];
-/// The test that takes out of the roles what no test calls. It needs a run of all tests before.
+/// The test that removes unused permissions from the roles. It needs a run of all tests before.
 const ROLES: [&str; 2] = ["--ignored", "roles_allow"];
 /// The most rounds: a new record takes three.
 const ROUNDS: usize = 6;
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a run of tests did.
+/// The result of a run of tests.
 struct Run {
     passed: bool,
     /// The files that it has written.
@@ -111,13 +111,13 @@ impl Generator {
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
         let mut command = Command::new("cargo");
-        // What the cargo of this program has set is of another package. Build scripts look at it: all that depends on them would be compiled once more.
+        // The variables of this program's cargo are of another package. With them, build scripts and their dependents compile again.
         let of_cargo = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);
         }
         command.args(["test", "--package", "local", "--test", "stack", "--"]).args(tests).current_dir(&self.root);
-        // All cases: what a function calls in any of them, its role allows.
+        // The tests take all cases, because a role allows the calls of every case.
         let passed = command.env("GENERATE", &list).env("SWEEP", "all").status().map_err(failed)?.success();
         let mut written: Vec<String> =
             std::fs::read_to_string(&list).map_err(failed)?.lines().map(str::to_owned).collect();

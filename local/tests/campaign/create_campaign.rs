@@ -251,7 +251,11 @@ async fn a_delivery_retry_waits_for_the_window() {
     let tries = sender.received().len();
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.setup.minutes(30).await;
-    assert_eq!((sender.received().len(), sender.outcome(id).await), (tries, all("queued", 2)), "a delivery was tried outside the window");
+    assert_eq!(
+        (sender.received().len(), sender.outcome(id).await),
+        (tries, all("queued", 2)),
+        "a delivery was tried outside the window"
+    );
     sender.setup.clock.set(time("2026-11-28T08:59:00Z"));
     for _ in 0..4 {
         sender.minute(&[id]).await;
