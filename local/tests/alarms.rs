@@ -1,4 +1,4 @@
-//! Runs log lines of Lambda and of the functions through the template's filters and alarms: each failure raises its alarms.
+//! Runs log lines of Lambda and the functions through the template's filters: each failure raises its alarms.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

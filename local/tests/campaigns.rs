@@ -209,8 +209,8 @@ async fn each_contact_names_the_missing_record() {
             Box::pin(async move { drop(sender.org.table.change(id, Uuid::max(), silent).await.unwrap()) })
         }),
         (true, "the widget's assistant has no webhook, whose secret would sign", |sender| {
-            let path = format!("/api/v1/outbound_webhook/{}", id_of(&sender.webhook));
-            Box::pin(async move { drop(data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await)) })
+            let path = format!("outbound_webhook/{}", id_of(&sender.webhook));
+            Box::pin(async move { drop(sender.delete(&path).await) })
         }),
         (true, "the contact is gone", |sender| {
             Box::pin(async {
@@ -331,8 +331,7 @@ async fn a_cancelled_or_deleted_contact_is_not_sent() {
             } else {
                 let (_, contacts) = sender.campaign(&id).await;
                 for contact in &contacts[1..] {
-                    let path = format!("/api/v1/campaign_contact/{}", id_of(contact));
-                    data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+                    sender.delete(&format!("campaign_contact/{}", id_of(contact))).await;
                 }
             }
             sender.until_the_end(&id).await;
@@ -354,8 +353,7 @@ async fn a_campaign_with_deleted_contacts_is_sent_at_a_high_rate() {
         let sender = Sender::of(Setup::with(change).await, WidgetType::Chat, connected, 80).await;
         let id = sender.run(json!({})).await;
         for contact in sender.campaign(&id).await.1.iter().filter(|contact| id_of(contact).ends_with(['2', '4', '8'])) {
-            let path = format!("/api/v1/campaign_contact/{}", id_of(contact));
-            data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            sender.delete(&format!("campaign_contact/{}", id_of(contact))).await;
         }
         sender.until_the_end(&id).await;
         assert_eq!(sender.outcome(&id).await, all("sent", 65));

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::event_source::StreamFaults;
 use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::records::delivery;
@@ -26,7 +25,7 @@ use crate::support::owners::{
 };
 use crate::support::records::{conflict, detail};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::cases;
+use crate::support::sweep::{cases, unreliable_stream};
 
 /// The number of owned records: more than one step deletes, or fewer.
 const MANY: u32 = 260;
@@ -74,16 +73,7 @@ async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
     for Owned { path, .. } in &owners {
         data(&stack.answer(&call("DELETE", path, ACME)).await);
     }
-    let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-    stack.stream.set_faults(&StreamFaults {
-        redelivered: 0.3,
-        split: 0.3,
-        delayed: 0.3,
-        delay,
-        killed: 0.1,
-        random,
-        ..StreamFaults::default()
-    });
+    stack.stream.set_faults(&unreliable_stream(seed as u64, 0.3, 0.1));
     faults.plan(move |_, number| match (number + seed) % 40 {
         0 => Fault::Throttle,
         1 => Fault::Conflict,

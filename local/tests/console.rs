@@ -1,4 +1,4 @@
-//! Asks the console of `cargo local` over HTTP: it shows all input as text, its forms work, and other hosts are refused.
+//! Asks the console of `cargo local` over HTTP: input is text, the forms work, and other hosts are refused.
 
 use std::sync::Arc;
 

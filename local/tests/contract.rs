@@ -1,4 +1,4 @@
-//! Compares every repetition of the route table with it, and checks rules of the workspace. `cargo generate` writes the repetitions.
+//! Compares the files that repeat the route table with it, and checks rules of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -127,7 +127,7 @@ fn each_package_of_functions_is_generated() {
     }
 }
 
-/// REST APIs of the gateway allow one variable at a position of a path, so `/agency/{agency_id}` and `/agency/{id}` cannot both exist.
+/// REST APIs of the gateway allow one variable at a position of a path: `/a/{id}` and `/a/{a_id}` cannot both exist.
 #[test]
 fn each_position_of_a_path_has_one_variable() {
     let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -251,7 +251,7 @@ flowchart LR
     generated_between("README.md", ("<!-- flow -->", "<!-- /flow -->"), &flow);
 }
 
-/// The tests of an operation are in the folder of its record. A plain operation needs no tests of its own: the matrices cover it.
+/// The tests of an operation are in the folder of its record. The matrices cover a plain operation.
 #[test]
 fn tests_mirror_the_functions() {
     let folders = names_in("local/tests").into_iter().filter(|name| root().join("local/tests").join(name).is_dir());

@@ -1,5 +1,5 @@
-//! Follows the steps of `CONTRIBUTING.md`: a copy of the workspace gets a record with five plain operations, builds, and passes its tests. The
-//! copy compiles the functions again, so CI runs this test by itself: `cargo test --package local --test contributing -- --ignored`.
+//! Adds a record with five plain operations to a copy of the workspace by the steps of `CONTRIBUTING.md`, and tests it.
+//! CI runs this slow test by itself: `cargo test --package local --test contributing -- --ignored`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -63,8 +63,8 @@ const OPERATIONS: [(&str, &str, &str, &str); 5] = [
 /// A copy of the workspace, with the files that git knows.
 struct Copy(PathBuf);
 
-/// The copy builds in the workspace's own target folder, so that the dependencies are not compiled again. The copy's packages have another
-/// version, because cargo distinguishes packages of two workspaces only by name, version and place in the workspace.
+/// The copy builds in the workspace's target folder, so that it shares the dependencies. Its packages have another
+/// version, because cargo distinguishes packages of two workspaces only by name, version and path.
 fn compiled() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
 }
@@ -119,12 +119,12 @@ impl Copy {
     fn cargo(&self, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(&self.0).args(arguments);
-        // The variables of this test's cargo are of another package. With them, build scripts and their dependents compile again.
+        // The variables of this test's cargo would make build scripts and their dependents compile again.
         let of_cargo = |name: &str| name.starts_with("CARGO_") && name != "CARGO_HOME";
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);
         }
-        // The binaries run once, and nobody debugs them.
+        // The binaries run once, without a debugger.
         command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
         let output = command.output().unwrap();

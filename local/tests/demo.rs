@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::support::fixture::{as_stored, demo_id, fields, get, json, path, settings};
 use crate::support::sending::{Setup, id_of};
 
-/// The operations that make and list each record, after the records that it names. Links are left out: they name entities without records.
+/// The operations that make and list each record, after the records that it names. Links name no records.
 const RECORDS: [(&Route, &Route); 13] = [
     (&routes::CREATE_WEBHOOK, &routes::LIST_WEBHOOKS),
     (&routes::CREATE_ASSISTANT, &routes::LIST_ASSISTANTS),

@@ -213,8 +213,7 @@ async fn waiting_contacts_get_one_last_execution() {
 #[tokio::test]
 async fn a_deleted_widget_prevents_only_the_enabling() {
     let (sender, id) = sent_once(1440).await;
-    let path = format!("/api/v1/widget/{}", sender.widget.id);
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("widget/{}", sender.widget.id)).await;
     assert_eq!(sender.update(&id, &json!({"name": "Renamed"})).await.1["name"], "Renamed");
     assert_eq!(sender.update(&id, &json!({"enabled": false})).await.1["status"], "not_started");
     assert_eq!(sender.update(&id, &json!({"enabled": true})).await, (422, json!(["widget_id", "not_found"])));

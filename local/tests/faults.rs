@@ -1,4 +1,4 @@
-//! Calls operations during faults of the database: throttling, lost requests and answers, conflicts, unprocessed items, and crashes.
+//! Calls operations during faults of the database and crashes of the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! `cargo generate` writes every file that follows from the declarations, the tables of routes and reactions, and the calls of the tests.
+//! `cargo generate` writes every file that follows from declarations, tables of routes or reactions, or calls of tests.
 //!
-//! The tests make the wanted text and compare it with the files. Only under this program they write it: `GENERATE` names the file in which they
-//! list the written files. One file may follow from another, so they run until no file changes.
+//! The tests compare the wanted text with the files. Under this program they also write it, and list the written files
+//! in the file `GENERATE`. One file may follow from another, so they run until no file changes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -111,7 +111,7 @@ impl Generator {
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
         let mut command = Command::new("cargo");
-        // The variables of this program's cargo are of another package. With them, build scripts and their dependents compile again.
+        // The variables of this program's cargo would make build scripts and their dependents compile again.
         let of_cargo = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);

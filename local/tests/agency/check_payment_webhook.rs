@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: asks the payment provider for the state of an agency's webhook.
+//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: reads an agency's webhook at the provider.
 
 use local::Stack;
 use local::http::Answer;

@@ -1,4 +1,4 @@
-//! `POST /api/v1/agency/webhook/payment/{agency_id}`: counts an event of the payment provider once, in any order of arrival.
+//! `POST /api/v1/agency/webhook/payment/{agency_id}`: counts each payment event once, in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: registers a webhook of an agency at the payment provider.
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: registers an agency's webhook.
 
 use local::Stack;
 use local::http::Answer;

@@ -11,7 +11,7 @@ use shared::values::id::ContactId;
 use crate::support::fixture::everything;
 use crate::support::records::NOBODYS;
 use crate::support::sender::{Sender, all, created, empty, texts};
-use crate::support::sending::events;
+use crate::support::sending::{events, id_of};
 use crate::support::sweep::{cases, crashes_everywhere};
 
 const HOUR: i64 = 3600;
@@ -32,8 +32,7 @@ async fn each_contact_is_added_once_in_any_batch_size() {
     }
     // A removed contact can be added again.
     let (_, rows) = sender.campaign(&id).await;
-    let path = format!("/api/v1/campaign_contact/{}", rows[7]["id"].as_str().unwrap());
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("campaign_contact/{}", id_of(&rows[7]))).await;
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await.last(), Some(&contacts[7].to_string()));
     sender.setup.pass(HOUR);
@@ -88,15 +87,13 @@ async fn contacts_of_a_new_campaign_are_spread_over_partitions() {
         assert_eq!((sender.members(&id).await, partitions().await), (texts(&contacts), wanted));
         let (_, rows) = sender.campaign(&id).await;
         for place in [3, CONTACTS - 3] {
-            let path = format!("/api/v1/campaign_contact/{}", rows[place]["id"].as_str().unwrap());
-            assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+            sender.delete(&format!("campaign_contact/{}", id_of(&rows[place]))).await;
         }
         assert_eq!(sender.members(&id).await.len(), CONTACTS - 2);
         sender.setup.pass(HOUR);
         sender.setup.minutes(2).await;
         assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS - 2));
-        let path = format!("/api/v1/campaign/{id}");
-        assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+        sender.delete(&format!("campaign/{id}")).await;
         sender.setup.stack.settle().await.unwrap();
         assert_eq!(partitions().await, 0);
     }
@@ -116,8 +113,7 @@ async fn a_campaign_stored_without_pointers_adds_each_contact_once() {
     }
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await, texts(&contacts));
-    let path = format!("/api/v1/campaign_contact/{}", sender.campaign(&id).await.1[7]["id"].as_str().unwrap());
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("campaign_contact/{}", id_of(&sender.campaign(&id).await.1[7]))).await;
     assert_eq!(sender.members(&id).await.len(), 39);
 }
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/create`: creates a campaign that is sent at its time, once or at an interval, inside its window.
+//! `POST /api/v1/campaign/create`: creates a campaign that is sent once or at an interval, inside its window.
 
 use local::receiver::Behaviour;
 use serde_json::{Value, json};

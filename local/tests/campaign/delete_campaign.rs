@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Settings;
-use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use shared::records::widget::WidgetType;
 use crate::support::fixture::everything;
 use crate::support::sender::{Sender, Transcripts};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::{cases, crashes_everywhere};
+use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
 
 impl Sender {
     /// The sizes of the items in the partitions whose keys contain `part`.
@@ -171,17 +170,7 @@ async fn transcripts_keep_the_texts_despite_faults() {
     for (seed, connected, contacts) in cases([(0, false, MANY), (1, true, 6)]) {
         let (sender, id, said) = said_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
-        let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-        let stream = &sender.setup.stack.stream;
-        stream.set_faults(&StreamFaults {
-            redelivered: 0.3,
-            split: 0.3,
-            delayed: 0.3,
-            delay,
-            killed: 0.2,
-            random,
-            ..StreamFaults::default()
-        });
+        sender.setup.stack.stream.set_faults(&unreliable_stream(seed as u64, 0.3, 0.2));
         sender.setup.faults.plan(move |_, number| match (number + seed) % 40 {
             0 => Fault::Throttle,
             1 => Fault::Conflict,

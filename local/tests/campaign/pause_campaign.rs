@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: a paused campaign waits, and is sent once after it is resumed.
+//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: a paused campaign waits until it is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

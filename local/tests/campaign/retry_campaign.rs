@@ -7,7 +7,6 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::support::fixture::data;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::{Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
@@ -87,8 +86,7 @@ async fn each_retry_sends_the_contacts_that_failed_again() {
         if round == 2 {
             let contacts = sender.campaign(&id).await.1;
             let last = contacts.iter().find(|contact| contact["status"] == "queued").unwrap();
-            let path = format!("/api/v1/campaign_contact/{}", id_of(last));
-            let deleted = data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            let deleted = sender.delete(&format!("campaign_contact/{}", id_of(last))).await;
             assert_eq!(deleted["status"], "queued");
         }
         sender.until_the_end(&id).await;
@@ -103,7 +101,7 @@ async fn each_retry_sends_the_contacts_that_failed_again() {
 async fn a_contact_that_fails_before_sending_has_its_reason() {
     let (sender, id) = failed(2, json!({})).await;
     sender.control(&id, "retry").await;
-    data(&sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
+    sender.delete(&format!("widget/{}", sender.widget.id)).await;
     sender.until_the_end(&id).await;
     let (_, contacts) = sender.campaign(&id).await;
     assert_eq!(sender.outcome(&id).await, all("failed", 2));

@@ -51,10 +51,6 @@ async fn said(sender: &Sender, conversation: &Value) -> Vec<String> {
     sender.transcript(conversation).await.into_iter().map(|message| message.text).collect()
 }
 
-async fn delete(sender: &Sender, path: &str) {
-    data(&sender.setup.ask(&sender.org, "DELETE", path, &Value::Null).await);
-}
-
 /// The deliveries to the connector.
 async fn outbox(sender: &Sender) -> Vec<Delivery> {
     sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await
@@ -239,14 +235,14 @@ async fn a_delivery_names_the_record_that_was_deleted_before_it() {
     let cases: [(&str, Take); 5] = [
         ("the contact is gone", |sender, sent| {
             Box::pin(async move {
-                delete(sender, &format!("/api/v1/contact/{}", sent["contact_id"].as_str().unwrap())).await;
+                sender.delete(&format!("contact/{}", sent["contact_id"].as_str().unwrap())).await;
             })
         }),
         ("the conversation is gone", |sender, sent| {
             Box::pin(async move {
                 let conversation = json!({"id": sent["conversation_id"]});
                 sender.setup.close(&sender.org, &conversation).await;
-                delete(sender, &format!("/api/v1/conversation/{}", id_of(&conversation))).await;
+                sender.delete(&format!("conversation/{}", id_of(&conversation))).await;
             })
         }),
         ("the widget has no connector", |sender, _| {
@@ -256,7 +252,7 @@ async fn a_delivery_names_the_record_that_was_deleted_before_it() {
             )
         }),
         ("the widget's assistant has no webhook, whose secret would sign", |sender, _| {
-            Box::pin(async move { delete(sender, &format!("/api/v1/assistant/{}", id_of(&sender.assistant))).await })
+            Box::pin(async move { drop(sender.delete(&format!("assistant/{}", id_of(&sender.assistant))).await) })
         }),
         ("the widget is gone", |sender, _| {
             // Removes the row only: the stream adds no removal.

@@ -1,6 +1,5 @@
-//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: deletes a file of a data source and, later, its bytes.
+//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: deletes a file and, later, its bytes.
 
-use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::http::Call;
 use local::{Settings, Stack};
@@ -11,7 +10,7 @@ use uuid::Uuid;
 
 use crate::support::fixture::{ACME, acme, call, data, get, id, kind, send, stack_of_today, streaming, valid_call};
 use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
-use crate::support::sweep::cases;
+use crate::support::sweep::{cases, unreliable_stream};
 
 /// The seconds after which a file cannot get bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;
@@ -129,17 +128,7 @@ async fn a_failed_delete_of_bytes_is_retried_until_it_succeeds() {
 async fn bytes_are_deleted_despite_faults_of_the_stream() {
     for seed in cases(0..3) {
         let (stack, clock) = stack_of_today(streaming()).await;
-        let random = fastrand::Rng::with_seed(seed);
-        let delay = std::time::Duration::from_millis(5);
-        stack.stream.set_faults(&StreamFaults {
-            redelivered: 0.5,
-            split: 0.5,
-            delayed: 0.5,
-            delay,
-            killed: 0.2,
-            random,
-            ..StreamFaults::default()
-        });
+        stack.stream.set_faults(&unreliable_stream(seed, 0.5, 0.2));
         let mut ids: Vec<DatasourceFileId> = Vec::new();
         for _ in 0..5 {
             let (path, ..) = uploaded(&stack).await;

@@ -460,8 +460,7 @@ pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     }
 }
 
-/// Every item of the table, in order, without the tokens of reservations: they have random names and no meaning once the
-/// row exists.
+/// Every item of the table, in order, without the tokens of reservations, whose names are random.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let mut items = as_stored(stack);
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();

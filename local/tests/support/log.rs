@@ -26,7 +26,7 @@ impl Log {
 
 /// Sends the log of this thread to `subscriber` until the returned guard is dropped.
 pub fn listening<S: Subscriber + Send + Sync + 'static>(subscriber: impl Fn() -> S) -> (DefaultGuard, Dispatch) {
-    // With a single subscriber, `tracing` caches for all threads whether the first thread wants a line. Two prevent this.
+    // With one subscriber, `tracing` caches the interest of the first thread for all threads. Two prevent this.
     let second = Dispatch::new(subscriber());
     (SubscriberInitExt::set_default(subscriber()), second)
 }

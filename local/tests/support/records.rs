@@ -163,8 +163,8 @@ pub async fn deletes(path: &str, record: Value, list: &str, ordinal: u32, parame
     deletes_with(path, record, &[row(list, ordinal)], hole(list, ordinal), parameter).await;
 }
 
-/// Asserts that a delete at `path` answers `record`, removes or changes the `gone` items, makes the `new` ones, and gives
-/// 404 the second time.
+/// Asserts that a delete at `path` answers `record`, removes or changes the `gone` items, makes the `new` ones, and
+/// gives 404 the second time.
 pub async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, parameter: &str) {
     let stack = stack().await;
     let before = items(&stack).await;

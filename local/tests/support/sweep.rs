@@ -2,7 +2,10 @@
 //!
 //! The variable `SWEEP` selects them: `all` takes all cases, as CI does, and a seed repeats the tenth of a failed test.
 
+use std::time::Duration;
+
 use fastrand::Rng;
+use local::event_source::StreamFaults;
 
 use crate::support::sending::Setup;
 
@@ -48,6 +51,13 @@ pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
         println!("SWEEP={seed}: {} of {count} cases", taken.len());
     }
     taken
+}
+
+/// Faults of the stream: batches are repeated, split and delayed, each with this probability, and functions are killed.
+pub fn unreliable_stream(seed: u64, probability: f64, killed: f64) -> StreamFaults {
+    let (redelivered, split, delayed) = (probability, probability, probability);
+    let (random, delay) = (Rng::with_seed(seed), Duration::from_millis(5));
+    StreamFaults { redelivered, split, delayed, delay, killed, random, ..StreamFaults::default() }
 }
 
 /// Crashes the process at every write of `work`, before the write takes effect and after it, each time in its own

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: replaces the secret of a webhook; the old one signs for one more day.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: replaces a secret, which signs for one more day.
 
 use local::Stack;
 use shared::records::webhook::Webhook;
