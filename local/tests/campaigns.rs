@@ -335,13 +335,13 @@ async fn a_cancelled_or_deleted_contact_is_not_sent() {
                 }
             }
             sender.until_the_end(&id).await;
-            let what = format!("{moment}, cancels: {cancels}");
+            let case = format!("{moment}, cancels: {cancels}");
             let wanted = if cancels { all("cancelled", 5) } else { all("sent", 1) };
-            assert_eq!(sender.outcome(&id).await, wanted, "{what}");
-            assert_eq!(sender.received().len(), usize::from(!cancels), "{what}");
+            assert_eq!(sender.outcome(&id).await, wanted, "{case}");
+            assert_eq!(sender.received().len(), usize::from(!cancels), "{case}");
             let campaign = sender.campaign(&id).await.0;
-            assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "{what}");
+            assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "{case}");
         }
     }
 }
@@ -394,19 +394,19 @@ async fn each_contact_gets_one_message_despite_a_crash() {
         let minute = async |(sender, _): &(Sender, String)| {
             sender.setup.minute().await;
         };
-        let once = async |(sender, id): &(Sender, String), what: String| {
+        let once = async |(sender, id): &(Sender, String), case: String| {
             sender.setup.settle().await;
             sender.until_the_end(id).await;
-            assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
+            assert_eq!(sender.outcome(id).await, all("sent", 2), "{case}");
             let conversations = sender.conversations().await;
-            assert!(conversations.len() == 2 && conversations.iter().all(|one| one["chat_count"] == 1), "{what}");
+            assert!(conversations.len() == 2 && conversations.iter().all(|one| one["chat_count"] == 1), "{case}");
             for conversation in &conversations {
-                assert_eq!(sender.transcript(&conversation["id"]).await.len(), 1, "{what}");
+                assert_eq!(sender.transcript(&conversation["id"]).await.len(), 1, "{case}");
             }
             let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
-            assert_eq!(with.len(), 2, "{what}");
-            assert_eq!(events(&sender.received()).len(), if connected { 2 } else { 0 }, "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "{what}");
+            assert_eq!(with.len(), 2, "{case}");
+            assert_eq!(events(&sender.received()).len(), if connected { 2 } else { 0 }, "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "{case}");
         };
         crashes_everywhere(queued, |(sender, _)| &sender.setup, minute, once).await;
     }

@@ -115,13 +115,13 @@ impl Whole {
         let mut whole = Self { sender, partitions, rows: String::new() };
         let with_event = whole.sender.assistant.clone();
         let without = whole.sender.setup.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
-        for (what, assistant) in [("", &without), (", its event delivered", &with_event)] {
+        for (case, assistant) in [("", &without), (", its event delivered", &with_event)] {
             // The first conversation also makes the heads of lists.
             whole.converse(assistant, 1).await;
             for count in [1, MANY] {
                 whole.begin().await;
                 whole.converse(assistant, count).await;
-                whole.end(&format!("a conversation with a contact, opened and closed{what}"), count, 2 * count);
+                whole.end(&format!("a conversation with a contact, opened and closed{case}"), count, 2 * count);
             }
         }
         let received = whole.sender.setup.receiver.received("/webhook");
@@ -161,7 +161,7 @@ impl Whole {
     }
 
     /// Adds a row with the counts since [`Whole::begin`], divided by `count`.
-    fn end(&mut self, what: &str, count: u32, requests: u32) {
+    fn end(&mut self, case: &str, count: u32, requests: u32) {
         let each = |total: f64, parts: f64| (total / f64::from(count) * parts).round() / parts + 0.0;
         let heat = self.partitions.heat();
         // Concurrent last deliveries of a campaign read it again a random number of times, so units are rounded.
@@ -173,7 +173,7 @@ impl Whole {
         let invocations = each(f64::from(self.sender.setup.stack.gateway.invocations.load(Ordering::Relaxed)), 100.0);
         let (requests, each) =
             (each(f64::from(requests), 100.0), if count == 1 { String::new() } else { format!(", each of {count}") });
-        self.rows += &format!("| {what}{each} | {requests} | {invocations} | {read} | {written} |\n");
+        self.rows += &format!("| {case}{each} | {requests} | {invocations} | {read} | {written} |\n");
     }
 
     async fn converse(&self, assistant: &Value, count: u32) {

@@ -87,7 +87,7 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
             Fault::InProgress { meets: 6, commits: false },
         ];
         for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.befalls(action))) {
-            let what = format!("{} {fault:?}", route.name);
+            let case = format!("{} {fault:?}", route.name);
             let (disturbed, faults) = stack().await;
             let mut struck = BTreeSet::new();
             faults.plan(move |action, _| {
@@ -97,9 +97,9 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
             let answer = disturbed.answer(&call).await;
             faults.end();
             // A repeated transaction is recognised by its token, and a repeated change by the request in the record.
-            assert_eq!(answer.status, route.success, "{what} {}", answer.body);
-            assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{what}");
-            assert_eq!(everything(&disturbed).await, wanted, "{what}");
+            assert_eq!(answer.status, route.success, "{case} {}", answer.body);
+            assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{case}");
+            assert_eq!(everything(&disturbed).await, wanted, "{case}");
         }
     }
 }
@@ -140,19 +140,19 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
 async fn a_repeat_after_a_crash_queues_each_contact_once() {
     const CONTACTS: u32 = 60;
     for writes in 0.. {
-        let what = format!("crash after {writes} writes");
+        let case = format!("crash after {writes} writes");
         let (stack, faults) = with_faults(few()).await;
         add_contacts(&stack, CONTACTS).await;
         faults.die_after_writes(writes);
         let died = faults.kill(stack.answer(&campaign(CONTACTS))).await;
         let before = sendable(&stack).await;
-        assert!(before.is_empty() || before.len() == CONTACTS as usize, "{what}: half a run can be sent");
+        assert!(before.is_empty() || before.len() == CONTACTS as usize, "{case}: half a run can be sent");
         faults.end();
         let again = stack.answer(&campaign(CONTACTS)).await;
         assert_eq!(data(&again)["contacts"], CONTACTS, "{}", again.body);
         let sent = sendable(&stack).await;
-        assert_eq!(sent.len(), CONTACTS as usize, "{what}");
-        assert!(sent.values().all(|times| *times == 1), "{what}: {sent:?}");
+        assert_eq!(sent.len(), CONTACTS as usize, "{case}");
+        assert!(sent.values().all(|times| *times == 1), "{case}: {sent:?}");
         if !died {
             assert!(writes > 3, "no write was interrupted");
             break;

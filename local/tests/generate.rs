@@ -34,10 +34,10 @@ const ROUNDS: usize = 6;
 #[derive(Debug, Parser)]
 #[command(name = "cargo generate", bin_name = "cargo generate")]
 struct Arguments {
-    /// Run the tests that write, and no others: the roles get what these call, and nothing is taken out of them
+    /// Run only the tests that write: the roles get the calls of these tests, and lose no permission
     #[arg(long)]
     quick: bool,
-    /// Of the tests that write, run those with these names only
+    /// Run only the writing tests with these names
     #[arg(requires = "quick")]
     tests: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl Generator {
         if all.passed && roles.passed {
             Ok(())
         } else {
-            Err(Trouble("a test fails, and nothing is left to write".into()))
+            Err(Trouble("a test fails, and no file is left to write".into()))
         }
     }
 
@@ -93,7 +93,7 @@ impl Generator {
             if written.is_empty() {
                 if !passed {
                     println!(
-                        "nothing is left to write; what a test still misses has to be written by hand, or measured"
+                        "no file is left to write; a test that still fails needs a change by hand, or a measurement"
                     );
                 }
                 return Ok(());
@@ -102,7 +102,7 @@ impl Generator {
                 println!("wrote {file}");
             }
         }
-        Err(Trouble(format!("after {ROUNDS} rounds there is still something to write")))
+        Err(Trouble(format!("after {ROUNDS} rounds a file still changes")))
     }
 
     /// Runs these tests, which write.

@@ -198,9 +198,9 @@ async fn contacts_added_during_a_tick_are_each_sent_once() {
         }
     }
     for (interval, staged, committed, dies) in cases(moments) {
-        let what =
+        let case =
             format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick crashes: {dies}");
-        println!("{what}");
+        println!("{case}");
         let (sender, id) = about_to_be_sent(interval).await;
         add_beside_a_tick(&sender, &id, staged, committed, dies).await;
         if dies {
@@ -215,9 +215,9 @@ async fn contacts_added_during_a_tick_are_each_sent_once() {
             sender.minute(&[&id]).await;
         }
         let all_sent = all("sent", 1 + STAGED);
-        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{what}");
+        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{case}");
         let wanted = if interval.is_some() { "to_be_run" } else { "completed" };
-        assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{what}");
+        assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{case}");
     }
 }
 
@@ -302,23 +302,23 @@ async fn a_repeat_completes_an_addition_that_crashed() {
             sender.add(id, &sender.contacts()[..1]).await;
             sender.add(id, &sender.contacts()).await;
         };
-        let look = async |(sender, id): &(Sender, String), what: String| {
+        let look = async |(sender, id): &(Sender, String), case: String| {
             // Contacts without a commit are invisible.
             let members = sender.members(id).await.len();
-            assert!([0, 1, contacts].contains(&members), "{members} {what}");
+            assert!([0, 1, contacts].contains(&members), "{members} {case}");
             // The marker of the crashed request expires.
             sender.setup.pass(40);
-            assert_eq!(sender.add(id, &sender.contacts()).await.0, 200, "{what}");
-            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
+            assert_eq!(sender.add(id, &sender.contacts()).await.0, 200, "{case}");
+            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{case}");
             sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
             }
-            assert_eq!(sender.outcome(id).await, BTreeMap::from([("sent".to_owned(), contacts)]), "{what}");
+            assert_eq!(sender.outcome(id).await, BTreeMap::from([("sent".to_owned(), contacts)]), "{case}");
             assert_eq!(
                 (events(&sender.received()).len(), sender.conversations().await.len()),
                 (contacts, contacts),
-                "{what}"
+                "{case}"
             );
         };
         crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;

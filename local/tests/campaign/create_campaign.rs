@@ -274,11 +274,11 @@ async fn each_contact_is_sent_once_despite_a_crash() {
     let work = async |(sender, _): &(Sender, String)| {
         sender.setup.minute().await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         sender.while_due_within(HOUR / 2, id).await;
         let (campaign, _) = sender.campaign(id).await;
-        assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{what}");
-        assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{what}");
+        assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{case}");
+        assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{case}");
     };
     crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }

@@ -213,15 +213,15 @@ async fn transcripts_survive_a_crashed_delete_of_a_contact() {
         let contact = id_of(&sender.campaign(id).await.1[0]).to_owned();
         sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
-    let look = async |setup: &(Sender, String, Transcripts), what: String| {
+    let look = async |setup: &(Sender, String, Transcripts), case: String| {
         let (sender, id, said) = setup;
-        assert_eq!(&sender.transcripts().await, said, "{what}");
+        assert_eq!(&sender.transcripts().await, said, "{case}");
         if !sender.campaign(id).await.1.is_empty() {
             delete(setup).await;
         }
         sender.delete(&format!("campaign/{id}")).await;
         sender.setup.settle().await;
-        assert_eq!(&sender.transcripts().await, said, "{what}");
+        assert_eq!(&sender.transcripts().await, said, "{case}");
     };
     crashes_everywhere(prepare, |(sender, ..)| &sender.setup, delete, look).await;
 }

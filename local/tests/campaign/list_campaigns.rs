@@ -115,10 +115,10 @@ async fn a_crashed_delete_of_the_last_contact_keeps_the_lists_right() {
     let work = async |(sender, _, contact): &(Sender, String, String)| {
         sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
-    let look = async |(sender, id, _): &(Sender, String, String), what: String| {
+    let look = async |(sender, id, _): &(Sender, String, String), case: String| {
         let left = sender.campaign(id).await.1.len();
         let wanted = if left == 0 { "completed" } else { "in_progress" };
-        assert_eq!(status_and_list(sender, id).await, wanted, "{what}");
+        assert_eq!(status_and_list(sender, id).await, wanted, "{case}");
     };
     crashes_everywhere(waiting, |(sender, ..)| &sender.setup, work, look).await;
 }

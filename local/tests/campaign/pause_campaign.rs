@@ -47,15 +47,15 @@ async fn each_state_allows_or_refuses_each_control() {
             let (sender, id) = campaign_that_is(state).await;
             let before = sender.campaign(&id).await.0;
             let (status, told) = sender.control(&id, verb).await;
-            let what = format!("{state} {verb}: {told}");
+            let case = format!("{state} {verb}: {told}");
             if status == 409 {
-                assert_eq!(told, wanted, "{what}");
-                assert_eq!(sender.campaign(&id).await.0, before, "{what}");
+                assert_eq!(told, wanted, "{case}");
+                assert_eq!(sender.campaign(&id).await.0, before, "{case}");
                 continue;
             }
             // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
-            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{case}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
             sender.setup.pass(1);
             let again = sender.control(&id, verb).await;
             let wanted = match verb {
@@ -63,8 +63,8 @@ async fn each_state_allows_or_refuses_each_control() {
                 "retry" if state == "failed" => (409, json!(under_way)),
                 _ => (200, told.clone()),
             };
-            assert_eq!(again, wanted, "{what}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+            assert_eq!(again, wanted, "{case}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
         }
     }
 }
@@ -84,24 +84,24 @@ async fn a_resumed_campaign_is_sent_once() {
                 sender.setup.settle().await;
             }
             sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
-            let (what, tries) = (format!("{moment}, {connected}"), sender.received().len());
-            assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{what}");
+            let (case, tries) = (format!("{moment}, {connected}"), sender.received().len());
+            assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{case}");
             for _ in 0..3 {
                 sender.minute(&[&id]).await;
                 sender.setup.pass(DAY);
             }
-            assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
-            assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "a paused campaign is due: {what}");
-            assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{what}");
+            assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{case}");
+            assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "a paused campaign is due: {case}");
+            assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{case}");
             sender.until_the_end(&id).await;
-            assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
+            assert_eq!(sender.outcome(&id).await, all("sent", 5), "{case}");
             let sent = if connected { 5 } else { 0 };
-            assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{what}");
-            assert_eq!(sender.conversations().await.len(), 5, "{what}");
+            assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{case}");
+            assert_eq!(sender.conversations().await.len(), 5, "{case}");
             let outbox = sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await;
             let wanted = if moment == "waiting" { 2 } else { 1 };
-            assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{what}: {outbox:?}");
+            assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{case}: {outbox:?}");
         }
     }
 }
@@ -167,16 +167,16 @@ async fn a_paused_campaign_is_sent_once_despite_a_crash() {
         sender.control(id, "resume").await;
         minutes(sender).await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         sender.setup.settle().await;
         // A finished campaign refuses this.
         sender.control(id, "resume").await;
         sender.until_the_end(id).await;
-        assert_eq!(sender.outcome(id).await, all("sent", 3), "{what}");
-        assert_eq!(events(&sender.received()).len(), 3, "{what}");
+        assert_eq!(sender.outcome(id).await, all("sent", 3), "{case}");
+        assert_eq!(events(&sender.received()).len(), 3, "{case}");
         let conversations = sender.conversations().await;
         let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
-        assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
+        assert_eq!((with.len(), conversations.len()), (3, 3), "{case}");
     };
     crashes_everywhere(&waiting, |(sender, _)| &sender.setup, pause, once).await;
     let paused = async || {

@@ -135,18 +135,18 @@ async fn each_contact_is_sent_once_more_despite_a_crash() {
         sender.control(id, "retry").await;
         sender.setup.minute().await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         let outcome = sender.outcome(id).await;
-        assert_eq!(outcome.values().sum::<usize>(), 2, "{what}");
+        assert_eq!(outcome.values().sum::<usize>(), 2, "{case}");
         sender.setup.settle().await;
         // If the first request was lost, this one retries.
         if sender.outcome(id).await == all("failed", 2) {
-            assert_eq!(sender.control(id, "retry").await.0, 200, "{what}");
+            assert_eq!(sender.control(id, "retry").await.0, 200, "{case}");
         }
         sender.until_the_end(id).await;
-        assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
+        assert_eq!(sender.outcome(id).await, all("sent", 2), "{case}");
         let events = events(&sender.received()).len();
-        assert_eq!((events, sender.conversations().await.len()), (2, 4), "{what}");
+        assert_eq!((events, sender.conversations().await.len()), (2, 4), "{case}");
     };
     crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }

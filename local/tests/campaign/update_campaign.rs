@@ -298,13 +298,13 @@ async fn a_repeat_completes_an_update_that_crashed() {
         let work = async |(sender, id): &(Sender, String)| {
             sender.update(id, &body(sender)).await;
         };
-        let look = async |(sender, id): &(Sender, String), what: String| {
+        let look = async |(sender, id): &(Sender, String), case: String| {
             let members = sender.members(id).await.len();
-            assert!([0, contacts].contains(&members), "{members} {what}");
+            assert!([0, contacts].contains(&members), "{members} {case}");
             sender.setup.pass(40);
             let (status, told) = sender.update(id, &body(sender)).await;
-            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{what}");
-            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
+            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{case}");
+            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{case}");
             sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
@@ -312,7 +312,7 @@ async fn a_repeat_completes_an_update_that_crashed() {
             assert_eq!(
                 (events(&sender.received()).len(), sender.outcome(id).await),
                 (contacts, all("sent", contacts)),
-                "{what}"
+                "{case}"
             );
         };
         crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;

@@ -38,9 +38,9 @@ fn close(schema: &mut Value) {
 }
 
 /// Compares `value` with the schema that the document has at `pointer`.
-pub fn compare(pointer: &str, value: &Value, what: &str) {
+pub fn compare(pointer: &str, value: &Value, case: &str) {
     static VALIDATORS: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
-    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{what}: the document has no {pointer}"));
+    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{case}: the document has no {pointer}"));
     let make = || {
         let mut schema = schema.clone();
         schema["components"] = COMPONENTS.clone();
@@ -49,7 +49,7 @@ pub fn compare(pointer: &str, value: &Value, what: &str) {
     let validator = Arc::clone(VALIDATORS.lock().unwrap().entry(pointer.to_owned()).or_insert_with(make));
     let wrong: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "{what}: not as documented: {wrong:?}\n{value}");
+    assert!(wrong.is_empty(), "{case}: not as documented: {wrong:?}\n{value}");
 }
 
 /// `text` as a part of a JSON pointer.
