@@ -14,7 +14,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 }
 
 /// The agency that an empty body makes.
-fn unsaid() -> Value {
+fn defaults() -> Value {
     json!({"id": fresh(0, 3), "org_id": ACME_ORG, "branding": {}, "domain": {}, "billing_plan": {}, "user_auth": {}})
 }
 
@@ -23,7 +23,7 @@ async fn absent_and_null_fields_get_their_defaults() {
     let nulls = json!({"org_id": null, "branding": null, "domain": null, "billing_plan": null, "user_auth": null});
     for body in [json!({}), nulls, json!({"id": ACME_ORG, "unknown": 1})] {
         let answer = create(&stack().await, &body).await;
-        assert_eq!(data(&answer), unsaid(), "{body}");
+        assert_eq!(data(&answer), defaults(), "{body}");
     }
 }
 

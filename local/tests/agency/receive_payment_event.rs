@@ -37,18 +37,18 @@ fn event(kind: &str) -> NewPaymentEvent {
 }
 
 /// An event of `kind` about the customer and the subscription whose ids end with `ending`.
-fn about(kind: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
+fn event_about(kind: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
     let (customer_id, subscription_id) = (Some(format!("cus_{ending}")), Some(format!("sub_{ending}")));
     NewPaymentEvent { customer_id, subscription_id, seconds_ago, ..event(kind) }
 }
 
 fn checkout(user: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
-    NewPaymentEvent { user_id: Some(user.to_owned()), ..about("checkout.session.completed", ending, seconds_ago) }
+    NewPaymentEvent { user_id: Some(user.to_owned()), ..event_about("checkout.session.completed", ending, seconds_ago) }
 }
 
 fn subscription(status: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
     let (status, lookup_key) = (Some(status.to_owned()), Some("pro".to_owned()));
-    NewPaymentEvent { status, lookup_key, ..about("customer.subscription.updated", ending, seconds_ago) }
+    NewPaymentEvent { status, lookup_key, ..event_about("customer.subscription.updated", ending, seconds_ago) }
 }
 
 fn address(agency: &str) -> String {
@@ -67,14 +67,14 @@ fn sent(stack: &Stack, agency: &str, secret: &str, body: impl Into<Vec<u8>>) -> 
     Call { method: "POST".into(), path: address(agency), headers, body, ..Call::default() }
 }
 
-fn good(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
+fn signed_call(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
     let body = event.body(1, stack.gateway.service.clock.now().unix_seconds()).to_string();
     sent(stack, &agency(organisation), demo_payment_secret(organisation), body)
 }
 
 /// Sends the event and returns its outcome.
 async fn receive(stack: &Stack, event: &NewPaymentEvent) -> String {
-    outcome(&stack.answer(&good(stack, 'a', event)).await)
+    outcome(&stack.answer(&signed_call(stack, 'a', event)).await)
 }
 
 fn outcome(answer: &Answer) -> String {
@@ -124,7 +124,7 @@ async fn billing(stack: &Stack, user: &str) -> Value {
 }
 
 /// The billing fields of a user after events that set only `fields`.
-fn told(fields: &Value) -> Value {
+fn billing_with(fields: &Value) -> Value {
     let mut user = json!({
         "payment_customer_id": null, "payment_subscription_id": null, "payment_subscription_status": null, "is_trial": false,
         "used_trial": false, "is_paying": false, "active_billing_plan_id": null, "payment_last_payment_date": null,
@@ -162,7 +162,7 @@ async fn each_event_type_updates_the_user() {
     let stack = stack().await;
     let (user, plan) = (new_user(&stack).await, new_plan(&stack, "pro").await);
     assert_eq!(receive(&stack, &checkout(&user, "1", 900)).await, "applied");
-    let mut wanted = told(&json!({"payment_customer_id": "cus_1", "payment_subscription_id": "sub_1"}));
+    let mut wanted = billing_with(&json!({"payment_customer_id": "cus_1", "payment_subscription_id": "sub_1"}));
     assert_eq!(billing(&stack, &user).await, wanted);
     let mut seconds_ago = 800;
     for (event, changed) in [
@@ -170,28 +170,28 @@ async fn each_event_type_updates_the_user() {
             subscription("trialing", "1", 0),
             json!({"payment_subscription_status": "trialing", "is_trial": true, "used_trial": true, "active_billing_plan_id": plan}),
         ),
-        (about("customer.subscription.trial_will_end", "1", 0), json!({"active_billing_plan_id": null})),
+        (event_about("customer.subscription.trial_will_end", "1", 0), json!({"active_billing_plan_id": null})),
         (
             subscription("active", "1", 0),
             json!({"payment_subscription_status": "active", "is_trial": false, "is_paying": true, "active_billing_plan_id": plan}),
         ),
-        (about("invoice.payment_failed", "1", 0), json!({"is_paying": false})),
+        (event_about("invoice.payment_failed", "1", 0), json!({"is_paying": false})),
         (subscription("past_due", "1", 0), json!({"payment_subscription_status": "past_due"})),
-        (about("invoice.paid", "1", 0), json!({"is_paying": true, "payment_last_payment_date": ago(400)})),
+        (event_about("invoice.paid", "1", 0), json!({"is_paying": true, "payment_last_payment_date": ago(400)})),
         (
-            about("customer.subscription.paused", "1", 0),
+            event_about("customer.subscription.paused", "1", 0),
             json!({"payment_subscription_status": "paused", "is_paying": false, "active_billing_plan_id": null}),
         ),
         (
-            NewPaymentEvent { lookup_key: Some("pro".into()), ..about("customer.subscription.resumed", "1", 0) },
+            NewPaymentEvent { lookup_key: Some("pro".into()), ..event_about("customer.subscription.resumed", "1", 0) },
             json!({"payment_subscription_status": "active", "is_paying": true, "active_billing_plan_id": plan}),
         ),
         (
-            about("customer.subscription.deleted", "1", 0),
+            event_about("customer.subscription.deleted", "1", 0),
             json!({"payment_subscription_status": "canceled", "is_paying": false, "active_billing_plan_id": null}),
         ),
         // The last invoice of a subscription that has ended.
-        (about("invoice.paid", "1", 0), json!({"payment_last_payment_date": ago(80)})),
+        (event_about("invoice.paid", "1", 0), json!({"payment_last_payment_date": ago(80)})),
     ] {
         for old_version in [false, true] {
             let event_id = Some(format!("{}_{old_version}", event.event_id.clone().unwrap()));
@@ -250,8 +250,8 @@ async fn events_in_any_order_give_the_same_user() {
             first,
             // Of one second, as the provider often has them.
             subscription("active", &ending, 50),
-            about("invoice.paid", &ending, 50),
-            about("invoice.payment_failed", &ending, 20),
+            event_about("invoice.paid", &ending, 50),
+            event_about("invoice.payment_failed", &ending, 20),
         ];
         for place in &order {
             receive(&stack, &events[*place]).await;
@@ -260,7 +260,7 @@ async fn events_in_any_order_give_the_same_user() {
         let before = everything(&stack).await;
         assert_eq!(receive(&stack, &events[order[0]]).await, "repeated");
         assert_eq!(everything(&stack).await, before);
-        let wanted = told(&json!({
+        let wanted = billing_with(&json!({
             "payment_customer_id": format!("cus_{ending}"),
             "payment_subscription_id": format!("sub_{ending}"),
             "payment_subscription_status": "active",
@@ -280,9 +280,9 @@ async fn a_new_customer_replaces_the_billing_of_the_user() {
         let events = [
             checkout(&user, &former, 100),
             subscription("trialing", &former, 90),
-            about("invoice.paid", &former, 80),
+            event_about("invoice.paid", &former, 80),
             checkout(&user, &present, 50),
-            about("customer.subscription.deleted", &former, 20),
+            event_about("customer.subscription.deleted", &former, 20),
         ];
         for place in &order {
             match place {
@@ -294,7 +294,7 @@ async fn a_new_customer_replaces_the_billing_of_the_user() {
         // A trial stays on record if the user had the former customer when the trial was reported.
         let had_trial = is["used_trial"].take();
         assert!(had_trial == true || order != [0, 1, 2, 3, 4], "a trial is forgotten");
-        let mut wanted = told(&json!({"payment_customer_id": format!("cus_{present}")}));
+        let mut wanted = billing_with(&json!({"payment_customer_id": format!("cus_{present}")}));
         wanted["used_trial"] = Value::Null;
         assert_eq!(is, wanted, "{order:?}");
     }
@@ -459,17 +459,17 @@ async fn the_newest_live_subscription_determines_the_billing() {
     let wanted = billing(&stack, &user).await;
     assert_eq!((&wanted["payment_subscription_id"], &wanted["is_paying"]), (&json!("sub_new"), &json!(true)));
     // The old subscription ends with an unpaid invoice.
-    receive(&stack, &of(about("customer.subscription.deleted", "1", 500), "sub_old")).await;
-    receive(&stack, &of(about("invoice.payment_failed", "1", 400), "sub_old")).await;
+    receive(&stack, &of(event_about("customer.subscription.deleted", "1", 500), "sub_old")).await;
+    receive(&stack, &of(event_about("invoice.payment_failed", "1", 400), "sub_old")).await;
     assert_eq!(billing(&stack, &user).await, wanted);
     // After the new one ends, a third one replaces it without a checkout.
-    receive(&stack, &of(about("customer.subscription.deleted", "1", 300), "sub_new")).await;
+    receive(&stack, &of(event_about("customer.subscription.deleted", "1", 300), "sub_new")).await;
     assert_eq!(billing(&stack, &user).await["payment_subscription_status"], "canceled");
     receive(&stack, &of(subscription("active", "1", 200), "sub_third")).await;
     assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
     // The row keeps the latest twenty subscriptions.
     for number in 0..30 {
-        receive(&stack, &of(about("customer.subscription.deleted", "1", 100), &format!("sub_{number}"))).await;
+        receive(&stack, &of(event_about("customer.subscription.deleted", "1", 100), &format!("sub_{number}"))).await;
     }
     assert_eq!(customers(&stack).await[0]["subscriptions"].as_m().unwrap().len(), 20);
     assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
@@ -502,7 +502,7 @@ async fn an_event_counts_once_within_thirty_days() {
 async fn an_event_without_a_user_is_kept_for_thirty_days() {
     let (stack, set) = stack_with_clock().await;
     let user = new_user(&stack).await;
-    for event in [subscription("active", "1", 60), about("invoice.paid", "1", 50)] {
+    for event in [subscription("active", "1", 60), event_about("invoice.paid", "1", 50)] {
         assert_eq!(receive(&stack, &event).await, "kept");
     }
     let ttl = AttributeValue::N((NOW / 1000 + 30 * DAY).to_string());
@@ -512,7 +512,7 @@ async fn an_event_without_a_user_is_kept_for_thirty_days() {
     assert_eq!(billing(&stack, &user).await["payment_last_payment_date"], ago(50));
     assert!(!customers(&stack).await[0].contains_key("ttl"));
     // After thirty days the kept event is forgotten.
-    assert_eq!(receive(&stack, &about("invoice.paid", "2", 0)).await, "kept");
+    assert_eq!(receive(&stack, &event_about("invoice.paid", "2", 0)).await, "kept");
     set((60 * DAY) * 1000);
     let other = new_user(&stack).await;
     assert_eq!(receive(&stack, &checkout(&other, "2", 0)).await, "applied");
@@ -535,12 +535,12 @@ async fn the_newest_checkout_links_user_and_customer() {
         let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
         assert_eq!((names(&ada).await, names(&bob).await), (json!("cus_2"), json!("cus_1")), "{newest_first}");
         receive(&stack, &subscription("active", "1", 600)).await;
-        receive(&stack, &about("customer.subscription.deleted", "2", 600)).await;
+        receive(&stack, &event_about("customer.subscription.deleted", "2", 600)).await;
         let status = async |user: &str| billing(&stack, user).await["payment_subscription_status"].clone();
         assert_eq!((status(&ada).await, status(&bob).await), (json!("canceled"), json!("active")), "{newest_first}");
         // A newer checkout gives the customer back to Ada: Bob keeps nothing of it.
         receive(&stack, &checkout(&ada, "1", 500)).await;
-        let wanted = told(&json!({}));
+        let wanted = billing_with(&json!({}));
         assert_eq!(billing(&stack, &bob).await, wanted, "{newest_first}");
         assert_eq!((names(&ada).await, status(&ada).await), (json!("cus_1"), json!("active")));
         // An event of the customer that she had before changes no user.
@@ -558,7 +558,7 @@ fn visible(mut answer: Answer) -> (u16, BTreeMap<String, String>, String, Cost) 
 async fn every_bad_signature_gets_the_same_answer_at_the_same_cost() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let good = good(&stack, 'a', &event);
+    let good = signed_call(&stack, 'a', &event);
     let header = good.headers["stripe-signature"].clone();
     let with = |header: &str| Call { headers: [("stripe-signature".into(), header.to_owned())].into(), ..good.clone() };
     let to = |agency: &str| Call { path: address(agency), ..good.clone() };
@@ -607,7 +607,7 @@ async fn every_bad_signature_gets_the_same_answer_at_the_same_cost() {
 async fn one_good_signature_within_five_minutes_suffices() {
     let stack = stack().await;
     for (seconds, old) in [(-300, "whsec_old"), (0, "whsec_old"), (300, "")] {
-        let call = good(&stack, 'a', &event("charge.refunded"));
+        let call = signed_call(&stack, 'a', &event("charge.refunded"));
         let sign = |secret: &str| signature(secret, NOW / 1000 + seconds, &call.body);
         // During a change of the secret, the provider signs with both secrets.
         let (other, own) = (sign(old), sign(demo_payment_secret('a')));
@@ -730,7 +730,7 @@ async fn a_body_above_256_kib_and_a_get_are_refused() {
 #[tokio::test]
 async fn a_customer_id_in_two_organisations_names_two_customers() {
     let stack = stack().await;
-    let of_globex = |event: &NewPaymentEvent| good(&stack, 'b', event);
+    let of_globex = |event: &NewPaymentEvent| signed_call(&stack, 'b', event);
     let users = [id('a', kind::USER, 1), id('b', kind::USER, 1)];
     let event = checkout(&users[0], "1", 100);
     receive(&stack, &event).await;
@@ -756,8 +756,11 @@ async fn concurrent_deliveries_count_once_per_event() {
     new_plan(&stack, "pro").await;
     for number in 0..10 {
         let (user, ending) = (new_user(&stack).await, number.to_string());
-        let events =
-            [checkout(&user, &ending, 100), subscription("active", &ending, 50), about("invoice.paid", &ending, 40)];
+        let events = [
+            checkout(&user, &ending, 100),
+            subscription("active", &ending, 50),
+            event_about("invoice.paid", &ending, 40),
+        ];
         let rename = post(&format!("/api/v1/user/{user}"), ACME, json!({"last_name": "Byron"}).to_string());
         let rename = Call { method: "PUT".into(), ..rename };
         let outcomes = tokio::join!(
@@ -778,14 +781,14 @@ async fn concurrent_deliveries_count_once_per_event() {
 }
 
 /// The events of the tests about faults.
-fn story(user: &str) -> [NewPaymentEvent; 3] {
+fn fault_events(user: &str) -> [NewPaymentEvent; 3] {
     [subscription("active", "1", 50), checkout(user, "1", 100), checkout(user, "2", 10)]
 }
 
 #[tokio::test]
 async fn a_crash_leaves_no_partial_effect() {
     let user = id('a', kind::USER, 1);
-    let events = story(&user);
+    let events = fault_events(&user);
     let undisturbed = Stack::start(few()).await.unwrap();
     // The table before each event, and after the last one.
     let mut states = vec![without_notes(&undisturbed).await];
@@ -800,7 +803,7 @@ async fn a_crash_leaves_no_partial_effect() {
                 receive(&stack, event).await;
             }
             faults.die_after_writes(writes);
-            let died = faults.kill(stack.answer(&good(&stack, 'a', &events[place]))).await;
+            let died = faults.kill(stack.answer(&signed_call(&stack, 'a', &events[place]))).await;
             faults.end();
             // The crash came before the only write, or before the answer.
             let reached = if writes == 0 { place } else { place + 1 };
@@ -823,7 +826,7 @@ async fn a_crash_leaves_no_partial_effect() {
 #[tokio::test]
 async fn a_single_fault_is_retried_and_a_lasting_fault_gives_503() {
     let user = id('a', kind::USER, 1);
-    let event = story(&user)[1].clone();
+    let event = fault_events(&user)[1].clone();
     let undisturbed = Stack::start(few()).await.unwrap();
     receive(&undisturbed, &event).await;
     let wanted = without_notes(&undisturbed).await;
@@ -848,7 +851,7 @@ async fn a_single_fault_is_retried_and_a_lasting_fault_gives_503() {
         let (stack, faults) = with_faults(few()).await;
         let before = everything(&stack).await;
         faults.plan(move |_, _| fault);
-        let answer = stack.answer(&good(&stack, 'a', &event)).await;
+        let answer = stack.answer(&signed_call(&stack, 'a', &event)).await;
         assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]), "{fault:?}");
         assert_eq!(everything(&stack).await, before, "{fault:?}");
         faults.end();
@@ -885,9 +888,9 @@ async fn deleting_a_user_deletes_its_customer() {
 async fn a_deleted_agency_refuses_events_and_has_no_pointer() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..good(&stack, 'a', &event) }).await);
+    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
     data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{}", agency('a')), ACME)).await);
-    assert_eq!(visible(stack.answer(&good(&stack, 'a', &event)).await), nobody);
+    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), nobody);
     let pointers = items(&stack).await.into_keys().filter(|(pk, _)| pk.starts_with("PAYMENT_WEBHOOK#"));
     assert_eq!(pointers.map(|(pk, _)| pk).collect::<Vec<_>>(), [format!("PAYMENT_WEBHOOK#{}", agency('b'))]);
 }

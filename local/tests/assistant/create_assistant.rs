@@ -32,7 +32,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 }
 
 /// The assistant that an empty body makes.
-fn unsaid() -> Value {
+fn defaults() -> Value {
     json!({
         "id": fresh(0, NEXT),
         "name": null,
@@ -55,7 +55,7 @@ fn unsaid() -> Value {
 }
 
 /// A body with another value than the default in every field.
-fn all_said() -> Value {
+fn full_body() -> Value {
     json!({
         "name": "Reception",
         "description": "Greets and helps",
@@ -78,9 +78,9 @@ fn all_said() -> Value {
 
 #[tokio::test]
 async fn stores_every_field_and_defaults_absent_and_null_fields() {
-    let mut nulls = all_said();
+    let mut nulls = full_body();
     nulls.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
-    for (body, mut wanted) in [(json!({}), unsaid()), (nulls, unsaid()), (all_said(), all_said())] {
+    for (body, mut wanted) in [(json!({}), defaults()), (nulls, defaults()), (full_body(), full_body())] {
         let stack = stack().await;
         let before = items(&stack).await;
         wanted["id"] = fresh(0, NEXT).into();
@@ -96,7 +96,7 @@ async fn the_service_assigns_ids_in_the_order_of_creation() {
     let stack = stack().await;
     for number in 0..2 {
         let created = data(&create(&stack, &json!({"id": NOBODYS, "created_at": "1970", "unknown": {}})).await);
-        let mut wanted = unsaid();
+        let mut wanted = defaults();
         wanted["id"] = fresh(number as usize, NEXT + number).into();
         assert_eq!(created, wanted);
     }
@@ -154,7 +154,7 @@ async fn refuses_an_unknown_webhook_with_422() {
 async fn answers_ids_of_any_form_in_lower_case_with_hyphens() {
     let stack = stack().await;
     for field in ["org_id", "webhook_id", "conversation_flow_id"] {
-        let id = all_said()[field].as_str().unwrap().to_owned();
+        let id = full_body()[field].as_str().unwrap().to_owned();
         for form in [id.to_uppercase(), id.replace('-', ""), format!("{{{id}}}"), format!("urn:uuid:{id}")] {
             assert_eq!(data(&create(&stack, &json!({field: form})).await)[field], id, "{form}");
         }

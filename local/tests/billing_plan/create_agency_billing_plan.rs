@@ -45,7 +45,7 @@ fn with(mut body: Value, changes: &Value) -> Value {
 
 /// The plan that `body` makes.
 fn plan(body: &Value) -> Value {
-    let unsaid = json!({
+    let defaults = json!({
         "id": fresh(0, 2),
         "default_plan": false,
         "remove_branding": false,
@@ -57,7 +57,7 @@ fn plan(body: &Value) -> Value {
         "agency_id": agency(),
         "plan_lookup_key": null,
     });
-    with(unsaid, body)
+    with(defaults, body)
 }
 
 #[tokio::test]

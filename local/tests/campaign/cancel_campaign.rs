@@ -42,11 +42,11 @@ async fn statuses(stack: &Stack, id: &str) -> BTreeMap<String, String> {
     rows.iter().map(|row| (text(row, "id"), text(row, "status"))).collect()
 }
 
-fn already() -> (u16, Value) {
+fn already_cancelled() -> (u16, Value) {
     conflict("campaign_id", "campaign_cancelled", "The campaign is cancelled")
 }
 
-fn over() -> (u16, Value) {
+fn already_completed() -> (u16, Value) {
     conflict("campaign_id", "campaign_completed", "The campaign has nothing left to send")
 }
 
@@ -93,12 +93,12 @@ async fn refuses_a_cancelled_or_completed_campaign_with_409() {
     let campaign = id('a', kind::CAMPAIGN, 0);
     cancel(&stack, &campaign).await;
     let before = items(&stack).await;
-    assert_eq!(detail(&cancel(&stack, &campaign).await), already());
+    assert_eq!(detail(&cancel(&stack, &campaign).await), already_cancelled());
     let (empty, contacts) = campaign_to(&stack, 2).await;
     for contact in &contacts {
         delete(&stack, contact).await;
     }
-    assert_eq!(detail(&cancel(&stack, &empty).await), over());
+    assert_eq!(detail(&cancel(&stack, &empty).await), already_completed());
     assert_eq!(read(&stack, &empty).await["status"], "completed");
     let demo = |(pk, _): &(String, String)| pk.contains(&campaign);
     let (gone, _) = changes(&stack, &before).await;
@@ -112,7 +112,7 @@ async fn one_of_several_concurrent_requests_cancels() {
     let answers = futures_util::future::join_all((0..8).map(|_| cancel(&stack, &campaign))).await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((won.len(), lost.len()), (1, 7));
-    assert!(lost.iter().all(|answer| detail(answer) == already()));
+    assert!(lost.iter().all(|answer| detail(answer) == already_cancelled()));
 }
 
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ fn steps(contacts: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Asserts that the listed statuses are `wanted` and that the counts agree with them.
-async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>) {
+async fn assert_counts(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>) {
     let (read, listed) = (read(stack, campaign).await, statuses(stack, campaign).await);
     assert_eq!(&listed, wanted);
     let count = |status: &str| listed.values().filter(|listed| *listed == status).count();
@@ -279,7 +279,7 @@ async fn counts_equal_the_listed_statuses_after_random_steps() {
                     }
                 }
             }
-            add_up(&stack, &campaign, &plain.statuses).await;
+            assert_counts(&stack, &campaign, &plain.statuses).await;
         }
     }
 }
@@ -292,5 +292,5 @@ async fn counts_add_up_after_concurrent_deletes_and_a_cancellation() {
     let (gone, stopped) = tokio::join!(deletes, cancel(&stack, &campaign));
     assert!(gone.iter().chain([&stopped]).all(|answer| answer.status == 200));
     let left = contacts[8..].iter().map(|contact| (contact.clone(), "cancelled".to_owned()));
-    add_up(&stack, &campaign, &left.collect()).await;
+    assert_counts(&stack, &campaign, &left.collect()).await;
 }

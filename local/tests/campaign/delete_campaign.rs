@@ -56,7 +56,7 @@ async fn nothing_is_left(sender: &Sender) {
 }
 
 /// A campaign that has failed, got another text, and was sent again; with its transcripts.
-async fn said_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, String, Transcripts) {
+async fn sent_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, String, Transcripts) {
     let change = |settings| Settings { sends_per_second: 1000, ..settings };
     let sender = Sender::of(Setup::with(change).await, WidgetType::Whatsapp, connected, contacts).await;
     let id = sender.run(json!({"message": "First", "start_new_conversation": anew})).await;
@@ -78,7 +78,7 @@ async fn said_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, St
 #[tokio::test]
 async fn transcripts_and_events_keep_the_texts() {
     for anew in [false, true] {
-        let (sender, id, said) = said_twice(true, 4, anew).await;
+        let (sender, id, said) = sent_twice(true, 4, anew).await;
         let (first, second) = (("First".to_owned(), 5), ("The second".to_owned(), 10));
         let one_each = [vec![first.clone()], vec![second.clone()]];
         let mut wanted: Vec<_> =
@@ -105,7 +105,7 @@ async fn transcripts_and_events_keep_the_texts() {
 
 #[tokio::test]
 async fn contacts_without_message_ids_keep_their_texts() {
-    let (sender, id, said) = said_twice(false, 3, false).await;
+    let (sender, id, said) = sent_twice(false, 3, false).await;
     // Another campaign sends in the same conversations.
     let other = sender.run(json!({"message": "Another"})).await;
     sender.until_the_end(&other).await;
@@ -150,7 +150,7 @@ async fn a_retry_keeps_the_text_of_a_contact_without_message_ids() {
 
 #[tokio::test]
 async fn a_deleted_message_does_not_come_back() {
-    let (sender, id, mut said) = said_twice(false, 3, false).await;
+    let (sender, id, mut said) = sent_twice(false, 3, false).await;
     let conversations = sender.conversations().await;
     sender.setup.close(&sender.org, &conversations[1]).await;
     sender.delete(&format!("conversation/{}", id_of(&conversations[1]))).await;
@@ -168,7 +168,7 @@ const MANY: usize = 270;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transcripts_keep_the_texts_despite_faults() {
     for (seed, connected, contacts) in cases([(0, false, MANY), (1, true, 6)]) {
-        let (sender, id, said) = said_twice(connected, contacts, false).await;
+        let (sender, id, said) = sent_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
         sender.setup.stack.stream.set_faults(&unreliable_stream(seed as u64, 0.3, 0.2));
         sender.setup.faults.plan(move |_, number| match (number + seed) % 40 {
@@ -190,7 +190,7 @@ async fn transcripts_keep_the_texts_despite_faults() {
 
 #[tokio::test]
 async fn a_read_during_the_delete_shows_the_texts() {
-    let (sender, id, said) = said_twice(true, 5, false).await;
+    let (sender, id, said) = sent_twice(true, 5, false).await;
     sender.setup.faults.set_latency(Duration::from_millis(3));
     sender.delete(&format!("campaign/{id}")).await;
     let goes = async {
@@ -208,7 +208,7 @@ async fn a_read_during_the_delete_shows_the_texts() {
 
 #[tokio::test]
 async fn transcripts_survive_a_crashed_delete_of_a_contact() {
-    let prepare = async || said_twice(true, 1, false).await;
+    let prepare = async || sent_twice(true, 1, false).await;
     let delete = async |(sender, id, _): &(Sender, String, Transcripts)| {
         let contact = id_of(&sender.campaign(id).await.1[0]).to_owned();
         sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;

@@ -12,7 +12,7 @@ use crate::support::sweep::crashes_everywhere;
 const DAY: i64 = 86_400;
 
 /// A campaign of three contacts in this state.
-async fn campaign_that_is(state: &str) -> (Sender, String) {
+async fn campaign_in(state: &str) -> (Sender, String) {
     let sender = Sender::new(true, 3).await;
     let behaviour = match state {
         "failed" => Behaviour::Answer(410),
@@ -44,7 +44,7 @@ async fn each_state_allows_or_refuses_each_control() {
         ("cancelled", [("pause", cancelled), ("resume", cancelled), ("retry", cancelled), ("cancel", cancelled)]),
     ] {
         for (verb, wanted) in wanted {
-            let (sender, id) = campaign_that_is(state).await;
+            let (sender, id) = campaign_in(state).await;
             let before = sender.campaign(&id).await.0;
             let (status, told) = sender.control(&id, verb).await;
             let case = format!("{state} {verb}: {told}");
@@ -148,7 +148,7 @@ async fn a_pause_during_sending_stops_the_campaign() {
 async fn a_paused_campaign_is_sent_once_despite_a_crash() {
     // The connector fails first, so that something waits when the campaign is paused.
     let waiting = async || {
-        let (sender, id) = campaign_that_is("waiting").await;
+        let (sender, id) = campaign_in("waiting").await;
         sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
         sender.setup.receiver.forget();
         (sender, id)

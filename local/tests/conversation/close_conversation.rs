@@ -16,11 +16,11 @@ async fn close(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await
 }
 
-fn open_one() -> String {
+fn open_id() -> String {
     id('a', kind::CONVERSATION, OPEN)
 }
 
-fn already() -> (u16, Value) {
+fn already_closed() -> (u16, Value) {
     conflict("conversation_id", "conversation_closed", "The conversation is closed")
 }
 
@@ -31,7 +31,7 @@ async fn closes_the_conversation_and_changes_one_item() {
     let (assistant, contact) = (id('a', kind::ASSISTANT, 1), id('a', kind::CONTACT, 1));
     let widget = id('a', kind::WIDGET, 1);
     let closed = json!({
-        "id": open_one(),
+        "id": open_id(),
         "status": "closed",
         "chat_count": 1,
         "closed_at": TEST_TIME,
@@ -43,7 +43,7 @@ async fn closes_the_conversation_and_changes_one_item() {
         "device_type": "mobile",
         "attributes": {},
     });
-    let answer = close(&stack, &open_one()).await;
+    let answer = close(&stack, &open_id()).await;
     assert_eq!(data(&answer), closed);
 
     let row = row("CONVERSATION", OPEN);
@@ -60,9 +60,9 @@ async fn closes_the_conversation_and_changes_one_item() {
 async fn the_stream_deletes_the_pointer_to_a_closed_conversation() {
     let stack = Stack::start(streaming()).await.unwrap();
     let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
-    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
+    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_id());
     assert!(items(&stack).await.contains_key(&thread));
-    close(&stack, &open_one()).await;
+    close(&stack, &open_id()).await;
     stack.settle().await.unwrap();
     assert!(!items(&stack).await.contains_key(&thread));
 }
@@ -70,29 +70,29 @@ async fn the_stream_deletes_the_pointer_to_a_closed_conversation() {
 #[tokio::test]
 async fn one_of_several_requests_closes_and_the_others_get_409() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let id = open_one();
+    let id = open_id();
     let answers = futures_util::future::join_all((0..10).map(|_| close(&stack, &id))).await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((won.len(), lost.len()), (1, 9));
-    assert!(lost.iter().all(|answer| detail(answer) == already()));
+    assert!(lost.iter().all(|answer| detail(answer) == already_closed()));
     stack.settle().await.unwrap();
     assert_eq!(get(&stack, "/api/v1/conversation?status=closed").await["total"], 2);
     let before = items(&stack).await;
-    assert_eq!(detail(&close(&stack, &id).await), already());
+    assert_eq!(detail(&close(&stack, &id).await), already_closed());
     assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[tokio::test]
 async fn a_message_during_the_close_is_stored_or_refused() {
     let stack = stack().await;
-    let id = open_one();
+    let id = open_id();
     let path = format!("/api/v1/conversation/{id}/message");
     let says = post(&path, ACME, r#"{"sender_type":"user","text":"Wait!"}"#);
     let talk = futures_util::future::join_all((0..12).map(|_| stack.answer(&says)));
     let closing = futures_util::future::join_all((0..4).map(|_| close(&stack, &id)));
     let (said, closed) = tokio::join!(talk, closing);
     let heard = said.iter().filter(|answer| answer.status == 201).count();
-    assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already()));
+    assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already_closed()));
     let closed: Vec<_> = closed.iter().filter(|answer| answer.status == 200).map(data).collect();
     assert_eq!(closed.len(), 1);
     // The answer counts every stored message.

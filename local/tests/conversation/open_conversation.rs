@@ -23,7 +23,7 @@ fn first_id() -> String {
 }
 
 /// The conversation that a body with only an assistant makes.
-fn unsaid() -> Value {
+fn defaults() -> Value {
     json!({
         "id": first_id(),
         "status": "open",
@@ -40,7 +40,7 @@ fn unsaid() -> Value {
 }
 
 /// A body with every field.
-fn all_said() -> Value {
+fn full_body() -> Value {
     json!({
         "assistant_id": assistant(),
         "widget_id": id('a', kind::WIDGET, 3),
@@ -53,13 +53,13 @@ fn all_said() -> Value {
 #[tokio::test]
 async fn stores_every_field_and_pointer_and_defaults_null_fields() {
     let nulls = json!({"widget_id": null, "contact_id": null, "device_type": null, "attributes": null});
-    let mut said = unsaid();
-    said.as_object_mut().unwrap().extend(all_said().as_object().unwrap().clone());
+    let mut said = defaults();
+    said.as_object_mut().unwrap().extend(full_body().as_object().unwrap().clone());
     for (mut body, wanted) in [
-        (json!({}), unsaid()),
-        (nulls, unsaid()),
-        (json!({"id": NOBODYS, "status": "closed", "chat_count": 7}), unsaid()),
-        (all_said(), said),
+        (json!({}), defaults()),
+        (nulls, defaults()),
+        (json!({"id": NOBODYS, "status": "closed", "chat_count": 7}), defaults()),
+        (full_body(), said),
     ] {
         body["assistant_id"] = assistant().into();
         let stack = stack().await;
@@ -71,7 +71,7 @@ async fn stores_every_field_and_pointer_and_defaults_null_fields() {
         let mut item = stored(&wanted, &["attributes"], &row);
         item["text_bytes"] = 0.into();
         new.insert(row, item);
-        if wanted != unsaid() {
+        if wanted != defaults() {
             let (widget, contact) = (id('a', kind::WIDGET, 3), id('a', kind::CONTACT, 24));
             let thread = key(&format!("THREAD#{widget}#{contact}"), &first_id());
             new.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": first_id()}));
@@ -110,7 +110,7 @@ async fn refuses_an_unknown_assistant_widget_or_contact() {
     let before = items(&stack).await;
     for field in ["assistant_id", "widget_id", "contact_id"] {
         // This id belongs to a tag.
-        let mut body = all_said();
+        let mut body = full_body();
         body[field] = id('a', kind::TAG, 1).into();
         assert_eq!(detail(&open(&stack, &body).await), wrong(field, "not_found", "Not found"), "{body}");
     }

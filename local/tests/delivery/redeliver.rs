@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery once more, from the beginning of the schedule.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery again.
 
 use local::Stack;
 use local::http::{Answer, Call};

@@ -1,4 +1,4 @@
-//! Sweeps: tests of many cases, such as a crash at every write. `cargo test` takes a random tenth of the cases and prints its seed.
+//! Selects the cases of sweeps, which are tests of many cases: `cargo test` takes a random tenth and prints its seed.
 //!
 //! The variable `SWEEP` selects them: `all` takes all cases, as CI does, and a seed repeats the tenth of a failed test.
 

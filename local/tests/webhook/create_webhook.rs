@@ -22,7 +22,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 }
 
 /// The webhook that a body with only an endpoint makes.
-fn unsaid() -> Value {
+fn defaults() -> Value {
     json!({
         "id": ID,
         "endpoint": ENDPOINT,
@@ -50,7 +50,7 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         let stack = stack().await;
         let before = items(&stack).await;
         body["endpoint"] = ENDPOINT.into();
-        let mut webhook = unsaid();
+        let mut webhook = defaults();
         (webhook["name"], webhook["enabled"]) = (name, enabled.into());
         let answer = create(&stack, &body).await;
         assert_eq!(data(&answer), with_secret(webhook.clone()), "{body}");

@@ -12,7 +12,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
 }
 
 /// The widget that a body with only a channel makes.
-fn unsaid() -> Value {
+fn defaults() -> Value {
     json!({
         "id": fresh(0, 4),
         "name": null,
@@ -36,7 +36,7 @@ fn unsaid() -> Value {
 
 #[tokio::test]
 async fn stores_every_field_and_defaults_absent_and_null_fields() {
-    let mut nulls = unsaid();
+    let mut nulls = defaults();
     for (name, value) in nulls.as_object_mut().unwrap() {
         if !["id", "widget_type"].contains(&name.as_str()) {
             *value = Value::Null;
@@ -58,9 +58,9 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         "attributes": {"deep": [[{}]]},
         "org_id": ACME_ORG,
     });
-    let mut said = unsaid();
+    let mut said = defaults();
     said.as_object_mut().unwrap().extend(all.as_object().unwrap().clone());
-    for (body, widget) in [(json!({"widget_type": "chat"}), unsaid()), (nulls, unsaid()), (all, said)] {
+    for (body, widget) in [(json!({"widget_type": "chat"}), defaults()), (nulls, defaults()), (all, said)] {
         let stack = stack().await;
         let before = items(&stack).await;
         let answer = create(&stack, &body).await;
