@@ -1,4 +1,4 @@
-//! The addresses of endpoints, which webhooks and connectors have: wherever one is given, the same are refused.
+//! Every operation that takes the address of a webhook or a connector refuses the same addresses.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use shared::routes;
 use crate::support::fixture::{ACME, data, fields, post, settings, valid_body, valid_call};
 use crate::support::records::{changes, detail, items, nothing, wrong};
 
-/// Knows three names.
+/// A name service with three names.
 #[derive(Debug)]
 struct Names;
 
@@ -33,13 +33,13 @@ impl Lookup for Names {
     }
 }
 
-/// A stack from which events go as far as `reach` says.
+/// A stack whose events have this `reach`.
 async fn reaching(reach: Reach) -> Stack {
     let network = Network::new(reach, Arc::new(Names), Duration::from_secs(1));
     Stack::start(Settings { network, ..settings() }).await.unwrap()
 }
 
-/// Addresses that are refused wherever events go as they do when deployed, and the words for it.
+/// The addresses that a deployed service refuses, with the type and the message of each refusal.
 fn refused() -> Vec<(String, &'static str, &'static str)> {
     const TEXT: &str = "Input should be a valid URL, without white space, control characters and backslashes";
     const RELATIVE: &str = "Input should be a valid URL, relative URL without a base";
@@ -74,7 +74,7 @@ fn refused() -> Vec<(String, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn events_go_to_the_public_internet_over_tls_and_nowhere_else() {
+async fn every_operation_refuses_addresses_that_are_not_public_https() {
     let mut given = Vec::new();
     for route in routes::ALL.iter().filter(|route| describe(route.name).body.is_some()) {
         let names: Vec<String> = fields(route).into_iter().map(|(name, _)| name).collect();
@@ -104,7 +104,7 @@ async fn events_go_to_the_public_internet_over_tls_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn on_one_s_own_machine_they_go_to_that_as_well() {
+async fn loopback_reach_also_accepts_addresses_of_the_machine() {
     let stack = reaching(Reach::Loopback).await;
     let create = async |address: &str| {
         stack.answer(&post("/api/v1/outbound_webhook", ACME, json!({"endpoint": address}).to_string())).await

@@ -1,4 +1,4 @@
-//! Which failure raises which alarm: log lines as Lambda and the functions write them, through the template's own filters and alarms.
+//! Runs log lines of Lambda and the functions through the template's filters: each failure raises its alarms.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn alarms() -> Map<String, Value> {
     resources("AWS::CloudWatch::Alarm")
 }
 
-/// What one call leaves in the log: a line that Lambda writes at its end, and those before it.
+/// The log lines of one call: the ones in `before`, and the report of Lambda at the end.
 fn call(status: &str, error: Option<&str>, before: &[Value]) -> Vec<String> {
     let line = |kind: &str, record: Value| json!({"time": "2026-01-31T12:00:00.000Z", "type": kind, "record": record});
     let id = "8286a188-ba32-4475-8077-530cd35c09a9";
@@ -48,7 +48,7 @@ fn call(status: &str, error: Option<&str>, before: &[Value]) -> Vec<String> {
     lines.iter().map(Value::to_string).collect()
 }
 
-/// A start of a function that does not come to its end.
+/// The report of a function that fails to start.
 fn failed_start(phase: &str, status: &str) -> Value {
     let report = json!({
         "initializationType": "on-demand", "phase": phase, "status": status, "errorType": "Runtime.ExitError",
@@ -57,7 +57,7 @@ fn failed_start(phase: &str, status: &str) -> Value {
     json!({"time": "2026-01-31T12:00:00.000Z", "type": "platform.initReport", "record": report})
 }
 
-/// The lines that `write` has the functions' own subscriber write, at the log level `level`.
+/// The lines that the functions' own subscriber writes during `write`, at this log level.
 async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
     let log = Log::default();
     let guard = listening(|| json_lines(level, log.clone()));
@@ -66,7 +66,7 @@ async fn written(level: LevelFilter, write: impl AsyncFnOnce()) -> Vec<String> {
     log.text().lines().map(str::to_owned).collect()
 }
 
-/// The lines of a request that the table answers as `fault` says, or not at all where there is no table.
+/// The lines of a request with this `fault` of the table, or without a table.
 async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> Vec<String> {
     let (stack, faults) = with_faults(settings()).await;
     if !table {
@@ -79,7 +79,7 @@ async fn request(level: LevelFilter, table: bool, fault: Fault, wanted: u16) -> 
     lines
 }
 
-/// The lines of a run of `redrive` over what the stream gave up, which `seconds` have passed since.
+/// The lines of a run of `redrive`, `seconds` after the stream gave up two records.
 async fn redriven(seconds: i64) -> Vec<String> {
     let stack = Stack::start(streaming()).await.unwrap();
     stack.settle().await.unwrap();
@@ -95,7 +95,7 @@ async fn redriven(seconds: i64) -> Vec<String> {
     lines
 }
 
-/// A failure, what one call leaves in the log then, and what is counted of it.
+/// Each failure with the log lines of one call and the counts of these lines.
 async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
     let failed = Metrics { failed_calls: 1, ..Metrics::default() };
     let start = |status| [failed_start("init", status), failed_start("invoke", status)];
@@ -130,8 +130,8 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
     ]
 }
 
-/// Whether `pattern` matches a line of the log, by the rules of CloudWatch for JSON, as far as the template uses them: `&&` binds closer than `||`, and a
-/// comparison of a field that a line does not have is false, `!=` included.
+/// Whether `pattern` matches a line of the log, by the rules of CloudWatch for JSON that the template uses: `&&` binds
+/// closer than `||`, and every comparison with a missing field is false, `!=` included.
 fn matches(pattern: &str, line: &str) -> bool {
     let Ok(line) = serde_json::from_str::<Value>(line) else { return false };
     let holds = |comparison: &str| {
@@ -165,7 +165,7 @@ fn a_filter_matches_reports_and_answers_of_failures() {
         (r#"{"type":"platform.report","record":{"status":"timeout"}}"#, true),
         (r#"{"type":"platform.report","record":{"status":"success"}}"#, false),
         (r#"{"type":"platform.runtimeDone","record":{"status":"timeout"}}"#, false),
-        // A field that is not there is not different from a value.
+        // A comparison with a missing field is false.
         (r#"{"type":"platform.report","record":{}}"#, false),
         (r#"{"level":"ERROR","fields":{"status":500}}"#, true),
         (r#"{"level":"ERROR","fields":{"status":503}}"#, false),
@@ -188,7 +188,7 @@ fn a_filter_matches_reports_and_answers_of_failures() {
     }
 }
 
-/// What the metric filters count.
+/// The counts of the metric filters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Metrics {
     failed_calls: usize,
@@ -205,7 +205,7 @@ impl Metrics {
             assert_eq!(filter["LogGroupName"], json!({"!Ref": "LogGroup"}));
             let pattern = filter["FilterPattern"].as_str().unwrap();
             let value = filter["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
-            // A number, or a field of the line that is one.
+            // The value is a number or the name of a numeric field.
             let value = |line: &String| match value.strip_prefix("$.fields.") {
                 None => value.parse().unwrap(),
                 Some(field) => {
@@ -234,10 +234,10 @@ impl Metrics {
         }
     }
 
-    /// The alarms that go off when this is counted within a minute.
+    /// The alarms that these counts raise within a minute.
     fn raised(self) -> BTreeSet<String> {
         let raised = |(id, alarm): (String, Value)| {
-            // A metric of the stack's own comes from a filter.
+            // The metrics in the stack's namespace come from filters.
             let metric =
                 (alarm["Namespace"] == json!({"!Ref": "AWS::StackName"})).then(|| alarm["MetricName"].as_str())??;
             let (sum, threshold) = (self.named(metric), usize::try_from(alarm["Threshold"].as_u64()?).ok()?);
@@ -259,9 +259,9 @@ async fn each_failed_call_is_counted_once() {
     }
 }
 
-/// A table that cannot be asked lets a request pass, once in a second, and raises no alarm by that.
+/// If the table fails, a request passes without a check, and no alarm is raised. The next check follows after a second.
 #[tokio::test]
-async fn a_limit_that_is_not_checked_is_counted_at_any_log_level() {
+async fn an_unchecked_limit_is_counted_at_any_log_level() {
     for (fault, wanted) in [(Fault::None, 0), (Fault::Throttle, 1), (Fault::BreakRequest, 1)] {
         let key_limits = Limits::new(50, 99);
         let (stack, faults) = with_faults(Settings { key_limits, ..settings() }).await;
@@ -275,7 +275,7 @@ async fn a_limit_that_is_not_checked_is_counted_at_any_log_level() {
         let counted = Metrics::of(&written(LevelFilter::ERROR, ask).await);
         assert_eq!(counted, Metrics { unchecked_limits: wanted, ..Metrics::default() }, "{fault:?}");
         assert!(counted.raised().is_empty());
-        // Where it does not answer, it is asked once.
+        // A failing table gets one request.
         let tries = if fault == Fault::None { 2 } else { 1 };
         let asked = faults.requests().into_iter().filter(|action| action == "UpdateItem").count();
         assert_eq!(asked, tries, "{fault:?}");
@@ -283,8 +283,8 @@ async fn a_limit_that_is_not_checked_is_counted_at_any_log_level() {
 }
 
 #[tokio::test]
-async fn what_is_no_failure_is_not_counted() {
-    for (what, lines) in [
+async fn lines_without_a_failure_are_not_counted() {
+    for (case, lines) in [
         ("a success", call("success", None, &[])),
         ("an answer of a function", request(LevelFilter::TRACE, true, Fault::None, 200).await),
         (
@@ -302,12 +302,12 @@ async fn what_is_no_failure_is_not_counted() {
         ("the same words as a warning", written(LevelFilter::TRACE, async || tracing::warn!("unreadable item")).await),
         ("a line that is no JSON", vec!["status != success, 500, unreadable item".to_owned()]),
     ] {
-        assert!(!lines.is_empty(), "{what}");
-        assert_eq!(Metrics::of(&lines), Metrics::default(), "{what}: {lines:#?}");
+        assert!(!lines.is_empty(), "{case}");
+        assert_eq!(Metrics::of(&lines), Metrics::default(), "{case}: {lines:#?}");
     }
 }
 
-/// What the alarms see of their own accord, without a line in the log.
+/// The failures that raise an alarm without a line in the log.
 const WITHOUT_A_LINE: &[(&str, &str)] = &[
     ("Lambda has no room for a call", "ThrottlesAlarm"),
     ("More than 1 % of the requests are answered 5xx, 502 and 503 among them", "ServerErrorsAlarm"),
@@ -319,7 +319,7 @@ const WITHOUT_A_LINE: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn the_page_says_which_failure_raises_which_alarm() {
+async fn the_operations_page_lists_the_alarms_of_each_failure() {
     let mut table = "| Failure | Once | Three times in a minute |\n| --- | --- | --- |\n".to_owned();
     let list = |alarms: &BTreeSet<String>| alarms.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     let mut named = BTreeSet::new();
@@ -336,12 +336,16 @@ async fn the_page_says_which_failure_raises_which_alarm() {
     }
     let of_stream =
         |id: &String| if id.ends_with("IteratorAgeAlarm") { "<Function>IteratorAgeAlarm".into() } else { id.clone() };
-    assert_eq!(named, alarms().keys().map(of_stream).collect(), "an alarm that no failure raises, or the reverse");
+    assert_eq!(
+        named,
+        alarms().keys().map(of_stream).collect(),
+        "an alarm without a failure, or a failure without an alarm"
+    );
     generated_between("docs/OPERATIONS.md", ("<!-- failures -->\n", "\n<!-- /failures -->"), &table);
 }
 
 #[test]
-fn at_most_fifteen_alarms_all_of_them_told() {
+fn at_most_fifteen_alarms_exist_and_the_dashboard_shows_all() {
     let alarms = alarms();
     assert!(alarms.len() <= 15, "{} alarms", alarms.len());
     let dashboard = resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["!Sub"].to_string();
@@ -356,7 +360,7 @@ fn at_most_fifteen_alarms_all_of_them_told() {
     assert_eq!(alarms.keys().filter(|id| id.ends_with("IteratorAgeAlarm")).count(), of_stream);
 }
 
-/// The alarms that put a deployment back, as the output for CloudFormation names them.
+/// The alarms that roll a deployment back, as the output for CloudFormation names them.
 fn triggers() -> Vec<String> {
     let template = document(&read("template.yaml")).unwrap();
     let output = template["Outputs"]["RollbackConfiguration"]["Value"]["!Sub"].as_str().unwrap().to_owned();
@@ -371,9 +375,9 @@ fn triggers() -> Vec<String> {
     configuration["RollbackTriggers"].as_array().unwrap().iter().map(trigger).collect()
 }
 
-/// Successes are not in it at all: no rate, no average, no arithmetic over metrics.
+/// No such alarm depends on successes: it has no rate, no average and no arithmetic over metrics.
 #[test]
-fn what_puts_a_deployment_back_is_a_count() {
+fn each_rollback_alarm_counts_failures() {
     let (alarms, filters, triggers) = (alarms(), resources("AWS::Logs::MetricFilter"), triggers());
     assert!((1..=5).contains(&triggers.len()), "CloudFormation takes at most five");
     for id in &triggers {
@@ -388,7 +392,7 @@ fn what_puts_a_deployment_back_is_a_count() {
         for field in ["Metrics", "Dimensions", "ExtendedStatistic", "DatapointsToAlarm", "ThresholdMetricId", "Unit"] {
             assert_eq!(alarm[field], Value::Null, "{id}: {field}");
         }
-        // One for each line that the filter lets through, and nothing for the others.
+        // Each line that the filter matches counts one.
         let transformation = json!([{
             "MetricNamespace": {"!Ref": "AWS::StackName"}, "MetricName": alarm["MetricName"], "MetricValue": "1", "Unit": "Count",
         }]);
@@ -403,7 +407,7 @@ fn what_puts_a_deployment_back_is_a_count() {
     );
 }
 
-/// Three failed calls of one function are enough, whatever the others do meanwhile, and two are not.
+/// Three failed calls within a minute raise an alarm beside any number of successes, and two raise none.
 #[tokio::test]
 async fn successes_do_not_hide_three_failures() {
     let triggers = triggers();

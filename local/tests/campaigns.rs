@@ -1,4 +1,4 @@
-//! Campaigns being sent: every contact gets its conversation and its message once, at the rate of the widget, and its outcome is told.
+//! Sends campaigns: every contact gets one conversation, one message at the rate of the widget, and an outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use crate::support::sender::{Sender, all, event, within_the_rate};
 use crate::support::sending::{Setup, events, id_of, is_signed_with};
 use crate::support::sweep::crashes_everywhere;
 
-/// What a stack sends in a second where nothing else is said.
+/// The default rate of a stack, in events per second.
 const RATE: usize = 10;
 const DAY: i64 = 86_400;
 
 #[tokio::test]
-async fn through_a_widget_alone_each_contact_gets_a_conversation_and_what_is_said_in_it() {
+async fn a_widget_without_a_connector_gives_each_contact_a_conversation() {
     for kind in [WidgetType::Whatsapp, WidgetType::Phone] {
         let sender = Sender::of(Setup::start().await, kind, false, 12).await;
         let id = sender.run(json!({"message": "Sale!"})).await;
@@ -54,7 +54,7 @@ async fn through_a_widget_alone_each_contact_gets_a_conversation_and_what_is_sai
 }
 
 #[tokio::test]
-async fn a_connector_is_handed_what_each_contact_is_to_get() {
+async fn a_connector_gets_one_signed_event_per_contact() {
     for (kind, name) in [(WidgetType::Sms, "campaign.message"), (WidgetType::PlivoCall, "campaign.call")] {
         let sender = Sender::of(Setup::start().await, kind, true, 3).await;
         let id = sender.run(json!({"message": "Sale!"})).await;
@@ -86,13 +86,13 @@ async fn a_connector_is_handed_what_each_contact_is_to_get() {
             assert_eq!(String::from_utf8_lossy(&request.body), wanted);
             assert_eq!(said.len(), usize::from(!kind.calls()));
         }
-        assert_eq!(sender.setup.receiver.received("/webhook"), [], "the webhook is for events");
+        assert_eq!(sender.setup.receiver.received("/webhook"), [], "the webhook got an event of the connector");
         assert_eq!(sender.setup.due(), BTreeMap::new());
     }
 }
 
 #[tokio::test]
-async fn from_one_attempt_to_the_next_nothing_of_an_event_changes_but_its_contact() {
+async fn a_retried_event_changes_only_its_contact() {
     let sender = Sender::new(true, 1).await;
     let (setup, org) = (&sender.setup, &sender.org);
     setup.receiver.behave("/connector", Behaviour::Recovering { failures: 1, then: 200 });
@@ -114,7 +114,7 @@ async fn from_one_attempt_to_the_next_nothing_of_an_event_changes_but_its_contac
 }
 
 #[tokio::test]
-async fn an_open_conversation_goes_on_unless_a_new_one_is_asked_for() {
+async fn a_message_continues_the_open_conversation_by_default() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 2).await;
         let (setup, org) = (&sender.setup, &sender.org);
@@ -122,7 +122,7 @@ async fn an_open_conversation_goes_on_unless_a_new_one_is_asked_for() {
         sender.minute(&[&first]).await;
         let opened = sender.conversations().await;
         assert_eq!(opened.len(), 2);
-        // The second contact's is closed meanwhile.
+        // The second contact's conversation is closed before the next campaign.
         setup.close(org, &opened[1]).await;
         setup.settle().await;
         let goes_on = sender.run(json!({"message": "Still there?"})).await;
@@ -151,7 +151,7 @@ async fn an_open_conversation_goes_on_unless_a_new_one_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_never_arrives_has_failed_and_says_why() {
+async fn an_undelivered_contact_fails_with_its_reason() {
     for (behaviour, error) in [
         (Behaviour::Answer(500), "the connector answered 500"),
         (Behaviour::Answer(410), "the connector answered 410"),
@@ -168,17 +168,17 @@ async fn what_never_arrives_has_failed_and_says_why() {
         assert!(events(&sender.received()).values().eq([&tries, &tries]));
         let webhook =
             sender.setup.get(&sender.org, &format!("/api/v1/outbound_webhook/{}", id_of(&sender.webhook))).await;
-        assert_eq!(webhook["enabled"], true, "it is the connector that fails");
+        assert_eq!(webhook["enabled"], true, "a failing connector has disabled the webhook");
         if behaviour == Behaviour::Answer(500) {
-            // Nothing is left to send, and the circuit stays open.
+            // The circuit stays open after the last delivery.
             let health = delivery::health::of(&sender.org.table, sender.widget.id.into()).await.unwrap();
-            assert!(health.connector && health.circuit_is_open(), "what is known of it was forgotten: {health:?}");
+            assert!(health.connector && health.circuit_is_open(), "the health of the connector is lost: {health:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_recovers_gets_everything_and_nothing_twice() {
+async fn a_recovered_connector_gets_each_event_once() {
     let sender = Sender::new(true, 60).await;
     sender.setup.receiver.behave("/connector", Behaviour::Recovering { failures: 15, then: 200 });
     let id = sender.run(json!({})).await;
@@ -189,7 +189,7 @@ async fn what_recovers_gets_everything_and_nothing_twice() {
 }
 
 #[tokio::test]
-async fn whatever_is_missing_is_told_of_each_contact() {
+async fn each_contact_names_the_missing_record() {
     type Take = for<'a> fn(&'a Sender) -> futures_util::future::BoxFuture<'a, ()>;
     let cases: [(bool, &str, Take); 6] = [
         (false, "the widget is gone", |sender| {
@@ -209,8 +209,8 @@ async fn whatever_is_missing_is_told_of_each_contact() {
             Box::pin(async move { drop(sender.org.table.change(id, Uuid::max(), silent).await.unwrap()) })
         }),
         (true, "the widget's assistant has no webhook, whose secret would sign", |sender| {
-            let path = format!("/api/v1/outbound_webhook/{}", id_of(&sender.webhook));
-            Box::pin(async move { drop(data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await)) })
+            let path = format!("outbound_webhook/{}", id_of(&sender.webhook));
+            Box::pin(async move { drop(sender.delete(&path).await) })
         }),
         (true, "the contact is gone", |sender| {
             Box::pin(async {
@@ -237,14 +237,14 @@ async fn whatever_is_missing_is_told_of_each_contact() {
 }
 
 #[tokio::test]
-async fn however_many_are_at_work_a_widget_s_rate_is_kept() {
+async fn concurrent_ticks_keep_the_rate_of_a_widget() {
     const EACH: usize = 25;
     for connected in [false, true] {
         let sender = Sender::new(connected, EACH).await;
         let (setup, start) = (&sender.setup, sender.setup.clock.now());
         let (one, other) = (sender.run(json!({"message": "One"})).await, sender.run(json!({"message": "Other"})).await);
         for _ in 0..6 {
-            // Two ticks of each function, and the stream, side by side.
+            // Two ticks of each function and the stream run concurrently.
             let (first, second, ()) = tokio::join!(setup.stack.minute(), setup.stack.minute(), setup.settle());
             first.and(second).unwrap();
             setup.settle().await;
@@ -265,14 +265,14 @@ async fn however_many_are_at_work_a_widget_s_rate_is_kept() {
         let received = sender.received();
         assert_eq!(events(&received).len(), if connected { 2 * EACH } else { 0 });
         let seconds = received.iter().map(|request| request.headers["webhook-timestamp"].parse::<i64>().unwrap());
-        // A timestamp has whole seconds: what is sent within one is told as at its beginning.
+        // Timestamps are cut to whole seconds, so each is taken as the end of its second.
         within_the_rate(start.unix_millis(), seconds.map(|second| second * 1000 + 999), RATE);
     }
 }
 
-/// With the machine's clock, by which time goes on while others wait.
+/// The machine's clock goes on while a sender waits.
 #[tokio::test]
-async fn the_rate_is_kept_as_time_goes_by() {
+async fn the_machine_clock_keeps_the_rate() {
     const CONTACTS: usize = 40;
     const FAST: u32 = 20;
     let change = |settings| Settings { clock: Clock::System, sends_per_second: FAST, ..settings };
@@ -281,7 +281,7 @@ async fn the_rate_is_kept_as_time_goes_by() {
     let id = sender.run(json!({})).await;
     let background = sender.setup.stack.background();
     let received = sender.setup.receiver.wait_for("/connector", CONTACTS, Duration::from_mins(5)).await.unwrap();
-    // What was received last is noted a moment later, and must not be stopped before.
+    // The outcome of the last delivery is stored a moment after its receipt, before the background work may stop.
     let path = format!("/api/v1/campaign/get/{id}");
     while sender.setup.get(&sender.org, &path).await["status"] != "completed" {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -294,7 +294,7 @@ async fn the_rate_is_kept_as_time_goes_by() {
 }
 
 #[tokio::test]
-async fn what_one_tick_does_not_get_to_the_next_one_does() {
+async fn a_tick_resumes_unsent_contacts() {
     let change = |settings| Settings { sends_per_second: 1, ..settings };
     for connected in [false, true] {
         let sender = Sender::of(Setup::with(change).await, WidgetType::Chat, connected, 60).await;
@@ -303,7 +303,7 @@ async fn what_one_tick_does_not_get_to_the_next_one_does() {
         let under_way = sender.campaign(&id).await.0;
         assert_eq!(under_way["status"], "in_progress");
         let begun = sender.conversations().await.len();
-        assert!((45..=52).contains(&begun), "{begun} in the fifty seconds of a tick");
+        assert!((45..=52).contains(&begun), "a tick of fifty seconds sent {begun}");
         sender.until_the_end(&id).await;
         assert_eq!(sender.outcome(&id).await, all("sent", 60));
         assert_eq!(sender.conversations().await.len(), 60);
@@ -311,8 +311,8 @@ async fn what_one_tick_does_not_get_to_the_next_one_does() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_or_deleted_is_not_sent_any_more() {
-    // How far it is: not dispatched, dispatched and about to be handed over, or tried in vain.
+async fn a_cancelled_or_deleted_contact_is_not_sent() {
+    // The change comes before the dispatch, after it, or after a failed attempt.
     for moment in ["queued", "ready", "waiting"] {
         for cancels in [true, false] {
             let sender = Sender::new(true, 5).await;
@@ -331,31 +331,29 @@ async fn what_is_cancelled_or_deleted_is_not_sent_any_more() {
             } else {
                 let (_, contacts) = sender.campaign(&id).await;
                 for contact in &contacts[1..] {
-                    let path = format!("/api/v1/campaign_contact/{}", id_of(contact));
-                    data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+                    sender.delete(&format!("campaign_contact/{}", id_of(contact))).await;
                 }
             }
             sender.until_the_end(&id).await;
-            let what = format!("{moment}, cancels: {cancels}");
+            let case = format!("{moment}, cancels: {cancels}");
             let wanted = if cancels { all("cancelled", 5) } else { all("sent", 1) };
-            assert_eq!(sender.outcome(&id).await, wanted, "{what}");
-            assert_eq!(sender.received().len(), usize::from(!cancels), "{what}");
+            assert_eq!(sender.outcome(&id).await, wanted, "{case}");
+            assert_eq!(sender.received().len(), usize::from(!cancels), "{case}");
             let campaign = sender.campaign(&id).await.0;
-            assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "{what}");
+            assert_eq!(campaign["status"], if cancels { "cancelled" } else { "completed" }, "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "{case}");
         }
     }
 }
 
 #[tokio::test]
-async fn at_a_high_rate_a_campaign_with_gaps_is_sent_too() {
+async fn a_campaign_with_deleted_contacts_is_sent_at_a_high_rate() {
     let change = |settings| Settings { sends_per_second: 1000, ..settings };
     for connected in [false, true] {
         let sender = Sender::of(Setup::with(change).await, WidgetType::Chat, connected, 80).await;
         let id = sender.run(json!({})).await;
         for contact in sender.campaign(&id).await.1.iter().filter(|contact| id_of(contact).ends_with(['2', '4', '8'])) {
-            let path = format!("/api/v1/campaign_contact/{}", id_of(contact));
-            data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            sender.delete(&format!("campaign_contact/{}", id_of(contact))).await;
         }
         sender.until_the_end(&id).await;
         assert_eq!(sender.outcome(&id).await, all("sent", 65));
@@ -363,7 +361,7 @@ async fn at_a_high_rate_a_campaign_with_gaps_is_sent_too() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_while_it_is_sent_stops_there() {
+async fn a_cancellation_during_sending_stops_the_campaign() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 40).await;
         let (setup, id) = (&sender.setup, sender.run(json!({})).await);
@@ -379,14 +377,14 @@ async fn what_is_cancelled_while_it_is_sent_stops_there() {
         let sent = |outcome: &BTreeMap<String, usize>| outcome.get("sent").copied().unwrap_or_default();
         assert_eq!(outcome.values().sum::<usize>(), 40);
         assert!(outcome["cancelled"] > 0 && sent(&outcome) >= sent(&at_once), "{at_once:?} {outcome:?}");
-        assert_eq!(sender.received().len(), received, "something was sent afterwards");
+        assert_eq!(sender.received().len(), received, "an event was sent after the cancellation");
         assert_eq!(received, if connected { sent(&outcome) } else { 0 });
         assert_eq!(setup.due(), BTreeMap::new());
     }
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_each_contact_is_written_to_once() {
+async fn each_contact_gets_one_message_despite_a_crash() {
     for connected in [false, true] {
         let queued = async || {
             let sender = Sender::new(connected, 2).await;
@@ -396,26 +394,26 @@ async fn wherever_a_process_dies_each_contact_is_written_to_once() {
         let minute = async |(sender, _): &(Sender, String)| {
             sender.setup.minute().await;
         };
-        let once = async |(sender, id): &(Sender, String), what: String| {
+        let once = async |(sender, id): &(Sender, String), case: String| {
             sender.setup.settle().await;
             sender.until_the_end(id).await;
-            assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
+            assert_eq!(sender.outcome(id).await, all("sent", 2), "{case}");
             let conversations = sender.conversations().await;
-            assert!(conversations.len() == 2 && conversations.iter().all(|one| one["chat_count"] == 1), "{what}");
+            assert!(conversations.len() == 2 && conversations.iter().all(|one| one["chat_count"] == 1), "{case}");
             for conversation in &conversations {
-                assert_eq!(sender.transcript(&conversation["id"]).await.len(), 1, "{what}");
+                assert_eq!(sender.transcript(&conversation["id"]).await.len(), 1, "{case}");
             }
             let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
-            assert_eq!(with.len(), 2, "{what}");
-            assert_eq!(events(&sender.received()).len(), if connected { 2 } else { 0 }, "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "{what}");
+            assert_eq!(with.len(), 2, "{case}");
+            assert_eq!(events(&sender.received()).len(), if connected { 2 } else { 0 }, "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "{case}");
         };
         crashes_everywhere(queued, |(sender, _)| &sender.setup, minute, once).await;
     }
 }
 
 #[tokio::test]
-async fn ticks_side_by_side_are_one() {
+async fn concurrent_ticks_send_each_contact_once() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 25).await;
         let id = sender.run(json!({})).await;

@@ -1,4 +1,4 @@
-//! A key that is easy to find goes through every operation, good and bad, and is found nowhere.
+//! Sends recognisable secrets through every operation, with good and bad calls, and searches all output for them.
 
 use local::http::Call;
 use local::{Settings, Stack};
@@ -15,15 +15,15 @@ use crate::support::fixture::{
 use crate::support::log::Log;
 
 const CANARY: &str = "in-CANARYCANARYCANARYCANARYCANARYCANARYCANARYx";
-/// What a key has behind the part that may be shown.
+/// The secret part of the key.
 const SONG: &str = "RYCANARY";
 
-/// An agency's key for the payment provider, and what of it must not be seen.
+/// An agency's key for the payment provider, and its secret part.
 const PAYMENT_KEY: &str = "sk_live_CANARYPAYMENTCANARYPAYMENTwxyz";
 const PAYMENT_SONG: &str = "NARYPAYMENT";
 
 #[tokio::test]
-async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
+async fn only_the_item_of_an_agency_contains_its_payment_key() {
     let log = Log::default();
     let _guard = log.listen(Level::TRACE);
     let stack = Stack::start(settings()).await.unwrap();
@@ -37,7 +37,7 @@ async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
     let mut answers = format!("{made:?}\n{:?}\n", stack.answer(&keyed).await);
     let mut routes: Vec<_> =
         routes::ALL.iter().filter(|route| ["agency", "billing-plan"].contains(&route.record)).collect();
-    // The removal comes last.
+    // The delete comes last.
     routes.sort_by_key(|route| route.name == "delete-agency");
     for route in routes {
         let path = path(route, |name| if name == "agency_id" { agency.clone() } else { demo_id('a', name) });
@@ -49,7 +49,7 @@ async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
     assert!(answers.matches("sk_live…wxyz").count() > 4, "{answers}");
     assert!(!answers.contains(PAYMENT_SONG), "the key is in an answer");
     assert!(answers.contains("Data deleted successfully") && stack.payment_provider.endpoints().len() == 1);
-    // The SDK's own trace lines hold what it sends to the table.
+    // The SDK's own trace lines contain the requests to the table, so they are left out.
     let log = log.text();
     let lines = log.lines().filter(|line| line.contains("shared::"));
     assert!(lines.clone().count() > 4, "the log is not listened to");
@@ -59,7 +59,7 @@ async fn an_agency_s_payment_key_is_found_in_its_item_alone() {
 }
 
 #[tokio::test]
-async fn the_canary_is_found_nowhere() {
+async fn no_answer_log_or_item_contains_an_api_key() {
     let log = Log::default();
     let _guard = log.listen(Level::TRACE);
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
@@ -81,11 +81,11 @@ async fn the_canary_is_found_nowhere() {
     for known in [false, true] {
         if known {
             stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
-            // A bad key is remembered for five seconds.
+            // A bad key is cached for five seconds.
             clock.set(Timestamp::from_unix_millis(NOW + 6000));
         }
         for route in routes::ALL {
-            // An idempotency key is as secret as the other one. Sent twice, it opens what is kept under it.
+            // An idempotency key is secret too: a repeat with it gets the stored answer.
             let idempotency_key = ("idempotency-key".to_owned(), format!("{SONG}{}", route.name));
             let good = Call { headers: [idempotency_key.clone()].into(), ..valid_call(route, 'a', CANARY) };
             let headers = [("authorization".to_owned(), format!("Bearer {CANARY}")), idempotency_key].into();
@@ -103,8 +103,8 @@ async fn the_canary_is_found_nowhere() {
     let table = format!("{:?}", everything(&stack).await);
     let log = log.text();
     assert!(log.contains("operation=\"delete-tag\""), "the log is not listened to");
-    assert!(answers.contains("Data deleted successfully"), "the canary opened nothing");
-    // The SDK's own trace lines hold what it sends: the hash is there, the key is not.
+    assert!(answers.contains("Data deleted successfully"), "no call with the canary succeeded");
+    // The SDK's own trace lines contain the hash of the key, but no key.
     for (place, text) in [("an answer", &answers), ("the log", &log), ("the table", &table)] {
         assert!(!text.contains(SONG), "the key is in {place}");
         assert!(!text.contains("api_key="), "a query string is in {place}");

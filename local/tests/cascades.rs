@@ -1,11 +1,10 @@
-//! What belongs to a removed record goes with it, whatever befalls the functions on the stream meanwhile.
+//! The delete of a record deletes the records that it owns, despite faults of the stream and the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::event_source::StreamFaults;
 use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::records::delivery;
@@ -26,15 +25,15 @@ use crate::support::owners::{
 };
 use crate::support::records::{conflict, detail};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::cases;
+use crate::support::sweep::{cases, unreliable_stream};
 
-/// How much belongs to a record: more than one step removes, or less.
+/// The number of owned records: more than one step deletes, or fewer.
 const MANY: u32 = 260;
 const FEW: u32 = 20;
 
 type Row = BTreeMap<String, AttributeValue>;
 
-/// The items that name one of these ids, in their keys or in what they hold, but for markers, which expire by themselves.
+/// The items that name one of these ids in a key or a value, without markers, which expire.
 async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
     let names = |item: &Row| {
         let text = format!("{item:?}");
@@ -44,7 +43,7 @@ async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
     all.filter(|item| item.contains_key("record") || !item.contains_key("ttl")).filter(names).collect()
 }
 
-/// The totals of the lists that links stand in.
+/// The totals of the lists of links.
 async fn totals(stack: &Stack) -> Vec<Value> {
     let mut totals = vec![get(stack, "/api/v1/link_tag_entity/list").await["total"].clone()];
     for number in 0..2 {
@@ -56,7 +55,7 @@ async fn totals(stack: &Stack) -> Vec<Value> {
     totals
 }
 
-/// Deletes one of each of these kinds with `many` of each that belong to it, while the functions on the stream and the calls of the table fail.
+/// Deletes a record of each kind with its number of owned records, while the stream and the table have faults.
 async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
     let (stack, faults) = with_faults(streaming()).await;
     let before = totals(&stack).await;
@@ -74,16 +73,7 @@ async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
     for Owned { path, .. } in &owners {
         data(&stack.answer(&call("DELETE", path, ACME)).await);
     }
-    let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-    stack.stream.set_faults(&StreamFaults {
-        redelivered: 0.3,
-        split: 0.3,
-        delayed: 0.3,
-        delay,
-        killed: 0.1,
-        random,
-        ..StreamFaults::default()
-    });
+    stack.stream.set_faults(&unreliable_stream(seed as u64, 0.3, 0.1));
     faults.plan(move |_, number| match (number + seed) % 40 {
         0 => Fault::Throttle,
         1 => Fault::Conflict,
@@ -94,7 +84,7 @@ async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
     });
     stack.settle().await.unwrap();
     faults.end();
-    // What was known of an endpoint is forgotten when the tick finds that it is gone.
+    // A tick deletes the health of a deleted endpoint.
     for _ in 0..2 {
         let clock = &stack.gateway.service.clock;
         clock.set(clock.now().plus_seconds(3600));
@@ -103,15 +93,15 @@ async fn delete_all(kinds: &[(&str, u32)], seed: usize) {
     assert_eq!(stack.stream.given_up(), Vec::<Value>::new(), "seed {seed}");
     assert_eq!(naming(&stack, &ids).await, Vec::<Row>::new(), "seed {seed}");
     assert_eq!(totals(&stack).await, before, "seed {seed}");
-    // What is the end of a cascade says so by its absence.
+    // A finished cascade leaves no record of its progress.
     let removals = everything(&stack).await.into_iter().filter(|item| item["pk"].as_s().unwrap().contains("#REMOVAL#"));
     assert_eq!(removals.count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_belongs_to_a_deleted_record_goes_with_it_whatever_fails_meanwhile() {
+async fn owned_records_are_deleted_despite_faults() {
     for seed in cases(0..2) {
-        // Each of them once: a step that removes many takes its time.
+        // Each kind is large in one of the cases, because large deletes are slow.
         let large = cases(OWNERS.into_iter().skip(seed).step_by(2));
         let kinds = OWNERS.map(|kind_of| (kind_of, if large.contains(&kind_of) { MANY } else { FEW }));
         Box::pin(delete_all(&kinds, seed)).await;
@@ -119,7 +109,7 @@ async fn what_belongs_to_a_deleted_record_goes_with_it_whatever_fails_meanwhile(
 }
 
 #[tokio::test]
-async fn what_is_made_while_its_owner_is_deleted_goes_too() {
+async fn a_record_made_during_the_delete_of_its_owner_is_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
     let before = totals(&stack).await;
     let mut gone = BTreeMap::new();
@@ -129,7 +119,7 @@ async fn what_is_made_while_its_owner_is_deleted_goes_too() {
         gone.insert(kind_of, id);
     }
     stack.settle().await.unwrap();
-    // As requests do that have seen the owner before it was deleted, and write a moment later.
+    // A request that has read the owner before its delete writes a moment later.
     fill(&stack, AgencyId(gone["agency"]), 2, plan(AgencyId(gone["agency"]))).await;
     fill(&stack, DatasourceId(gone["datasource"]), 2, file(DatasourceId(gone["datasource"]))).await;
     let uuid = |kind, number| id('a', kind, number).parse::<Uuid>().unwrap();
@@ -156,7 +146,7 @@ async fn what_is_made_while_its_owner_is_deleted_goes_too() {
 }
 
 #[tokio::test]
-async fn a_batch_does_one_step_of_a_long_cascade() {
+async fn a_batch_makes_one_step_of_a_long_cascade() {
     let stack = Stack::start(streaming()).await.unwrap();
     let Owned { path, id: tag } = owner(&stack, "tag", MANY).await;
     stack.settle().await.unwrap();
@@ -174,22 +164,22 @@ async fn a_batch_does_one_step_of_a_long_cascade() {
     let removal = json!({"eventName": "REMOVE", "dynamodb": images});
     let left = async || get(&stack, "/api/v1/link_tag_entity/list").await["total"].as_u64().unwrap();
     let before = left().await;
-    const { assert!(MANY > 250, "it would be over at once") };
+    const { assert!(MANY > 250, "one step would be enough") };
     handle(&stack, &[removal]).await;
-    assert_eq!(before - left().await, 250, "what others have changed waits for one step only");
+    assert_eq!(before - left().await, 250, "a batch makes one step, so that later changes wait for one step only");
     stack.settle().await.unwrap();
     assert_eq!(before - left().await, u64::from(MANY));
 }
 
 #[tokio::test]
-async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
+async fn undelivered_contacts_of_a_deleted_widget_fail_with_a_reason() {
     let stack = Stack::start(streaming()).await.unwrap();
     let nobody = json!({
         "widget_type": "chat", "assistant_id": id('a', kind::ASSISTANT, 1), "opening_message": "Hello",
         "connector_url": "http://127.0.0.1:1/",
     });
     let widget = make(&stack, "/api/v1/widget", nobody).await;
-    // More than one step looks at.
+    // More contacts than one step handles.
     let contacts = contacts(&stack, MANY).await;
     let run = format!("/api/v1/campaign/run/{widget}");
     let run = data(&stack.answer(&post(&run, ACME, json!({"contact_ids": contacts}).to_string())).await);
@@ -210,7 +200,7 @@ async fn what_a_removed_widget_s_connector_has_not_got_fails_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_made_while_its_endpoint_is_deleted_goes_too() {
+async fn a_delivery_made_during_the_delete_of_its_endpoint_is_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
     for (kind, event) in [("outbound_webhook", EventKind::WebhookTest), ("widget", EventKind::CallRequested)] {
         let Owned { path, id } = owner(&stack, kind, 1).await;
@@ -230,7 +220,7 @@ async fn a_delivery_that_is_made_while_its_endpoint_is_deleted_goes_too() {
 }
 
 #[tokio::test]
-async fn a_link_that_cannot_be_read_goes_with_its_tag() {
+async fn an_unreadable_link_is_deleted_with_its_tag() {
     let stack = Stack::start(streaming()).await.unwrap();
     let Owned { id, .. } = owner(&stack, "tag", FEW).await;
     let left = async || {
@@ -249,7 +239,7 @@ async fn a_link_that_cannot_be_read_goes_with_its_tag() {
 }
 
 #[tokio::test]
-async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
+async fn the_rows_of_a_long_list_are_deleted_in_every_partition() {
     const ROWS: usize = 2200;
     let setup = Setup::start().await;
     let org = setup.org().await;
@@ -267,23 +257,23 @@ async fn the_rows_of_a_long_list_go_in_whichever_partition_they_are() {
     let before = left().await;
     let rows = before.iter().filter(|partition| partition.contains("#ROWS"));
     assert_eq!(rows.clone().count(), ROWS);
-    assert_eq!(rows.collect::<BTreeSet<_>>().len(), 9, "that of the first ones, and eight");
+    assert_eq!(rows.collect::<BTreeSet<_>>().len(), 9, "the first partition and eight others");
     let all = everything(&setup.stack).await.into_iter();
     let late = all.filter(|item| item["pk"].as_s().unwrap().contains("#ROWS#")).last();
     org.table.remove::<Webhook>(WebhookId(id)).await.unwrap();
-    // Each step looks at 250 of them, and the last one at none.
+    // Each step deletes 250 rows; the last one finds none.
     for _ in 0..=ROWS.div_ceil(250) {
         cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
     }
     assert_eq!(left().await, Vec::<String>::new());
-    // One that comes after the head has gone is found where it is.
+    // A row that is written after the delete of the head is found as well.
     put_items(&setup.stack, late.map(|item| item.into_iter().collect())).await;
     cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
     assert_eq!(left().await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_contact_that_is_deleted_before_its_campaign_comes_to_it_fails_and_says_why() {
+async fn a_contact_deleted_before_its_turn_fails_with_a_reason() {
     let stack = Stack::start(streaming()).await.unwrap();
     let contacts = contacts(&stack, 3).await;
     let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
@@ -302,7 +292,7 @@ async fn a_contact_that_is_deleted_before_its_campaign_comes_to_it_fails_and_say
 }
 
 #[tokio::test]
-async fn a_campaign_that_is_being_sent_is_not_deleted() {
+async fn a_delete_of_a_campaign_in_progress_is_refused() {
     let stack = Stack::start(streaming()).await.unwrap();
     let contacts = contacts(&stack, 2).await;
     let body = json!({"contact_ids": contacts}).to_string();
@@ -315,13 +305,13 @@ async fn a_campaign_that_is_being_sent_is_not_deleted() {
     let deleted = data(&stack.answer(&delete).await);
     assert_eq!((&deleted["status"], &deleted["counts"]["sent"]), (&json!("completed"), &json!(2)));
     assert_eq!(failure(&stack.answer(&delete).await).0, 404);
-    // The same request again is a new one: the campaign that it would be a repeat of is gone.
+    // The same request starts a new campaign, because the first one is deleted.
     let again = data(&stack.answer(&run).await);
     assert_ne!(again["campaign_id"], campaign);
 }
 
 #[tokio::test]
-async fn an_open_conversation_is_not_deleted() {
+async fn a_delete_of_an_open_conversation_is_refused() {
     let stack = Stack::start(streaming()).await.unwrap();
     let conversation = id('a', kind::CONVERSATION, 1);
     let delete = call("DELETE", &format!("/api/v1/conversation/{conversation}"), ACME);
@@ -332,16 +322,16 @@ async fn an_open_conversation_is_not_deleted() {
     assert_eq!(failure(&stack.answer(&delete).await).0, 404);
 }
 
-/// The sizes that customers have. `cargo test --test stack -- --ignored cascades` takes most of an hour.
+/// Sizes as customers have them. `cargo test --test stack -- --ignored cascades` runs these tests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it takes twenty minutes"]
-async fn the_largest_records_go_with_all_that_belongs_to_them() {
+async fn ten_thousand_owned_records_of_each_kind_are_deleted() {
     Box::pin(delete_all(&OWNERS.map(|kind_of| (kind_of, 10_000)), 7)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it takes an hour and a half of a processor"]
-async fn a_tag_goes_with_a_hundred_thousand_links() {
+async fn a_hundred_thousand_links_are_deleted_with_their_tag() {
     Box::pin(delete_all(&[("tag", 100_000)], 3)).await;
 }
 
@@ -354,7 +344,7 @@ async fn agency_with_webhook(stack: &Stack) -> Uuid {
 }
 
 #[tokio::test]
-async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_however_often_that_fails() {
+async fn the_provider_webhook_of_a_deleted_agency_is_deleted_after_failures() {
     let stack = Stack::start(streaming()).await.unwrap();
     let kept = agency_with_webhook(&stack).await;
     let agency = agency_with_webhook(&stack).await;
@@ -362,7 +352,7 @@ async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_howe
     data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{agency}"), ACME)).await);
     stack.settle().await.unwrap();
     let clock = &stack.gateway.service.clock;
-    // An attempt that is refused is made once more at once.
+    // Each attempt asks the provider twice.
     for minutes in [0, 2, 4] {
         clock.set(clock.now().plus_seconds(minutes * 60));
         stack.payment_provider.fail(&[503, 503]);
@@ -371,7 +361,7 @@ async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_howe
     }
     clock.set(clock.now().plus_seconds(7 * 60));
     stack.minute().await.unwrap();
-    assert_eq!(stack.payment_provider.endpoints().len(), 2, "it waits longer each time");
+    assert_eq!(stack.payment_provider.endpoints().len(), 2, "the backoff did not grow");
     clock.set(clock.now().plus_seconds(60));
     stack.minute().await.unwrap();
     assert_eq!(stack.payment_provider.endpoints().len(), 1);
@@ -381,7 +371,7 @@ async fn the_webhook_of_a_deleted_agency_is_removed_at_the_payment_provider_howe
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_made_while_its_agency_is_deleted_is_removed_too() {
+async fn a_webhook_made_during_the_delete_of_its_agency_is_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
     let agency =
         make(&stack, "/api/v1/agency", json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}})).await;

@@ -1,4 +1,4 @@
-//! `cargo local` itself, as a newcomer meets it: the built program, over HTTP.
+//! Runs the built program of `cargo local` and asks it over HTTP.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
@@ -61,7 +61,7 @@ async fn get(url: &str) -> (u16, serde_json::Value) {
 }
 
 #[tokio::test]
-async fn the_printed_line_works_and_an_interrupt_ends_it() {
+async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     let running = Running::start(&[]);
     let text = running.greeting.join("\n");
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
@@ -81,7 +81,7 @@ async fn the_printed_line_works_and_an_interrupt_ends_it() {
 }
 
 #[tokio::test]
-async fn with_a_file_the_data_is_kept_and_loading_again_changes_nothing() {
+async fn a_data_file_keeps_the_changes_after_a_restart() {
     let file = scratch("kept.db");
     let data = ["--data", file.to_str().unwrap()];
     let delete_tag = async |running: &Running| {
@@ -98,7 +98,7 @@ async fn with_a_file_the_data_is_kept_and_loading_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn recorded_events_are_those_of_api_gateway() {
+async fn recorded_events_have_the_form_of_api_gateway() {
     let folder = scratch("recorded");
     let running = Running::start(&["--record", folder.to_str().unwrap()]);
     get(running.url()).await;
@@ -114,7 +114,7 @@ async fn recorded_events_are_those_of_api_gateway() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_in_one_line() {
+fn each_problem_at_the_start_is_reported_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for option in ["--port", "--dynamodb-port", "--s3-port", "--payment-port"] {

@@ -1,4 +1,4 @@
-//! The console of `cargo local`, over HTTP: it shows what happened as text, does what its forms say, and shows nothing to a page of another host.
+//! Asks the console of `cargo local` over HTTP: input is text, the forms work, and other hosts are refused.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
-/// A stack whose endpoints lead to the inbox, with the time of this machine, which may be skipped.
+/// A stack whose endpoints lead to the inbox, with a clock that starts at the machine's time and can skip time.
 async fn watched() -> Stack {
     let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
     let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
@@ -34,7 +34,7 @@ async fn text(stack: &Stack, path: &str) -> String {
     answer.text().await.unwrap()
 }
 
-/// What the form of `operation` tells, for the first organisation.
+/// Sends the form of `operation` for the first organisation and returns its message.
 async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode, String) {
     let to = format!("{}/console/operations/{operation}?org=acme", stack.url);
     let answer = http_client().post(to).json(fields).send().await.unwrap();
@@ -50,7 +50,7 @@ async fn skip(stack: &Stack, seconds: u64) -> String {
 }
 
 #[tokio::test]
-async fn requests_are_shown_with_their_issues_and_without_their_queries() {
+async fn the_page_shows_requests_with_issues_and_without_queries() {
     let stack = watched().await;
     assert!(text(&stack, "/").await.contains("None yet."));
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
@@ -65,7 +65,7 @@ async fn requests_are_shown_with_their_issues_and_without_their_queries() {
 }
 
 #[tokio::test]
-async fn the_calls_of_a_request_are_those_that_it_is_billed_for() {
+async fn the_shown_calls_of_a_request_equal_the_billed_ones() {
     let stack = watched().await;
     let assistant = path(&routes::READ_ASSISTANT, |_| id('a', kind::ASSISTANT, 0));
     let close = path(&routes::CLOSE_CONVERSATION, |_| id('a', kind::CONVERSATION, 1));
@@ -90,13 +90,13 @@ async fn the_calls_of_a_request_are_those_that_it_is_billed_for() {
 }
 
 #[tokio::test]
-async fn a_request_is_repeated_as_a_command_and_as_an_event() {
+async fn a_request_can_be_repeated_as_a_command_and_as_an_event() {
     let stack = watched().await;
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     http_client().post(&tag).json(&json!({"name": "It's"})).send().await.unwrap().error_for_status().unwrap();
     let request = format!("/console/requests/{}", stack.journal.newest(1)[0].request_id);
     let command = text(&stack, &format!("{request}/curl")).await;
-    // The stack answers on this thread.
+    // The command runs on another thread, because the stack answers on this one.
     let command = format!("{command} --silent --max-time 30");
     let sent = command.clone();
     let shell = move || std::process::Command::new("sh").args(["-c", &sent]).output().unwrap();
@@ -112,7 +112,7 @@ async fn a_request_is_repeated_as_a_command_and_as_an_event() {
 }
 
 #[tokio::test]
-async fn what_an_event_or_a_message_says_is_text() {
+async fn events_and_messages_are_shown_as_text() {
     let stack = watched().await;
     let event = json!({"event": HOSTILE, "data": HOSTILE});
     let to = format!("{}/inbox/events/%3Cscript%3E", stack.url);
@@ -125,13 +125,13 @@ async fn what_an_event_or_a_message_says_is_text() {
     assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
     let shown = text(&stack, &format!("/console/conversations?org=acme&conversation={conversation}")).await;
     assert!(shown.contains("&lt;script&gt;alert") && shown.matches("<script").count() == 1, "{shown}");
-    // A query that is no conversation is shown as text too.
+    // An invalid query is shown as text too.
     let shown = text(&stack, "/console/conversations?conversation=%3Cscript%3E&org=%3Cscript%3E").await;
     assert_eq!(shown.matches("<script").count(), 1, "{shown}");
 }
 
 #[tokio::test]
-async fn a_page_of_another_host_sees_nothing_of_it_and_changes_nothing() {
+async fn a_request_from_another_host_gets_403() {
     let stack = watched().await;
     let pages = PAGES.map(|(path, _)| path).into_iter();
     let reads = pages.chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
@@ -148,7 +148,7 @@ async fn a_page_of_another_host_sees_nothing_of_it_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn each_change_is_told_and_the_first_one_at_once() {
+async fn the_stream_of_changes_reports_each_change() {
     let stack = Stack::start(streaming()).await.unwrap();
     let mut changes = http_client().get(format!("{}/console/changes", stack.url)).send().await.unwrap();
     let mut told = String::new();
@@ -163,7 +163,7 @@ async fn each_change_is_told_and_the_first_one_at_once() {
 }
 
 #[tokio::test]
-async fn reading_a_page_changes_nothing_that_it_shows() {
+async fn reading_a_page_adds_no_change() {
     let stack = watched().await;
     let before = *stack.journal.changes().borrow();
     for (path, _) in PAGES {
@@ -173,7 +173,7 @@ async fn reading_a_page_changes_nothing_that_it_shows() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_opened_continued_and_closed() {
+async fn the_forms_open_continue_and_close_a_conversation() {
     let stack = watched().await;
     let opened = operate(&stack, "open-conversation", &json!({"assistant_id": id('a', kind::ASSISTANT, 0)})).await;
     assert_eq!(opened, (StatusCode::OK, "Answered 201. ".into()));
@@ -196,8 +196,7 @@ async fn a_conversation_is_opened_continued_and_closed() {
 }
 
 #[tokio::test]
-async fn an_event_that_fails_twice_is_seen_with_three_attempts_when_time_is_skipped_and_a_fourth_when_it_is_redelivered()
- {
+async fn the_page_shows_every_attempt_at_an_event() {
     let stack = watched().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 2, "status": 503})).unwrap());
     let close = json!({"conversation_id": id('a', kind::CONVERSATION, 1)});
@@ -210,7 +209,7 @@ async fn an_event_that_fails_twice_is_seen_with_three_attempts_when_time_is_skip
     assert!(!skip(&stack, 3600).await.contains(" 0 came due."));
     assert_eq!(attempts().await, 3);
     let shown = text(&stack, "/console/deliveries").await;
-    // Each of them stands there as it arrived; the skipped hours do not make a signature too old.
+    // Each attempt is verified at its arrival, so the skipped hours do not make a signature too old.
     assert_eq!(shown.matches(r#"<span class="good">verified</span>"#).count(), 3, "{shown}");
     assert_eq!(shown.matches(">503</span>").count(), 2, "{shown}");
     let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
@@ -224,7 +223,7 @@ async fn an_event_that_fails_twice_is_seen_with_three_attempts_when_time_is_skip
 }
 
 #[tokio::test]
-async fn a_circuit_that_opens_is_shown_open() {
+async fn the_page_shows_an_open_circuit() {
     let stack = watched().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 10, "status": 503})).unwrap());
     let shown = text(&stack, "/console/deliveries").await;
@@ -238,7 +237,7 @@ async fn a_circuit_that_opens_is_shown_open() {
 }
 
 #[tokio::test]
-async fn a_campaign_is_paused_resumed_and_cancelled() {
+async fn the_forms_pause_resume_and_cancel_a_campaign() {
     let stack = watched().await;
     let campaign = json!({"campaign_id": id('a', kind::CAMPAIGN, 0)});
     for (operation, status) in
@@ -253,7 +252,7 @@ async fn a_campaign_is_paused_resumed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn the_table_shows_every_item_of_its_organisation_and_no_secret() {
+async fn the_table_page_shows_every_item_and_no_secret() {
     let stack = watched().await;
     let rotated = path(&routes::ROTATE_WEBHOOK_SECRET, |_| id('a', kind::WEBHOOK, 1));
     let secret = data(&stack.answer(&keyed(post(&rotated, ACME, ""), "1")).await);
@@ -281,7 +280,7 @@ async fn the_table_shows_every_item_of_its_organisation_and_no_secret() {
 }
 
 #[tokio::test]
-async fn the_payment_provider_sends_what_the_page_asks_for() {
+async fn the_payments_page_sends_a_payment_event() {
     let stack = watched().await;
     let agency = id('a', kind::AGENCY, 1);
     let send = async |event: &Value| -> Value {
@@ -292,7 +291,7 @@ async fn the_payment_provider_sends_what_the_page_asks_for() {
         "type": "checkout.session.completed", "agency_id": agency, "user_id": id('a', kind::USER, 119), "customer_id": "cus_page",
     });
     assert!(send(&checkout).await["error"].as_str().unwrap().contains("no webhook is registered"));
-    // Until now its webhook is one that this provider does not know.
+    // The webhook of the demo set is unknown to this provider, so it is set up first.
     let set_up = operate(&stack, "setup-payment-webhook", &json!({"agency_id": agency})).await;
     assert_eq!(set_up, (StatusCode::OK, "Answered 200. ".into()));
     assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);

@@ -1,4 +1,4 @@
-//! One list per fact: what repeats the route table is generated from it or compared with it. `cargo generate` writes what is generated.
+//! Compares the files that repeat the route table with it, and checks rules of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn functions_of(kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_template_has_the_routes() {
+fn the_template_has_every_route() {
     let declared: BTreeSet<TemplateRoute> =
         Template::read(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
     let wanted = routes::every().map(|route| TemplateRoute {
@@ -71,7 +71,7 @@ fn manifest(package: &str, functions: &[&Function]) -> String {
     }
     manifest += "[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n";
     if package == "document" {
-        // What the page of the API needs.
+        // The dependencies of the page of the API.
         manifest += "base64.workspace = true\nring.workspace = true\nscalar_api_reference.workspace = true\n";
     }
     for Function { name, .. } in functions {
@@ -96,7 +96,7 @@ fn library(package: &str, modules: &BTreeSet<String>) -> String {
 }
 
 #[test]
-fn the_packages_are_those_of_the_functions() {
+fn each_package_of_functions_is_generated() {
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| function.package.clone()).collect();
     for package in &packages {
@@ -118,7 +118,7 @@ fn the_packages_are_those_of_the_functions() {
         sources.insert("bin".into());
         assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    // The folders of new plain operations are made above.
+    // The loop above makes the folders of new plain operations.
     assert_eq!(names_in("functions"), packages);
     for (function, route) in functions.iter().zip(routes::every()).filter(|(function, _)| function.plain().is_none()) {
         let (file, source) = (function.file(), read(&function.file()));
@@ -127,9 +127,9 @@ fn the_packages_are_those_of_the_functions() {
     }
 }
 
-/// REST APIs of the gateway allow one variable at a position of a path: `/agency/{agency_id}` and `/agency/{id}` cannot stand side by side.
+/// REST APIs of the gateway allow one variable at a position of a path: `/a/{id}` and `/a/{a_id}` cannot both exist.
 #[test]
-fn a_position_of_a_path_has_one_variable() {
+fn each_position_of_a_path_has_one_variable() {
     let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for route in routes::every() {
         for (at, _) in route.path.match_indices("/{") {
@@ -142,10 +142,10 @@ fn a_position_of_a_path_has_one_variable() {
 }
 
 #[test]
-fn a_handler_fits_thirty_lines() {
+fn a_handler_has_at_most_thirty_lines() {
     for function in functions().iter().filter(|function| ["Operation", "SignedOperation"].contains(&function.kind)) {
         let (name, source) = (&function.name, read(&function.file()));
-        // An alias has none.
+        // An alias has no handler.
         let Some(body) = source.split("async fn handle").nth(1) else { continue };
         let lines = body.lines().take_while(|line| *line != "    }").count();
         assert!(lines <= 30, "the handler of {name} has {lines} lines: the rest belongs in shared::records");
@@ -194,9 +194,9 @@ fn the_api_document_has_the_route_table() {
     generated_between("docs/API.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
 }
 
-/// The diagram of the README: what a request and an event pass. Its functions are those of the tables, in the order of these.
+/// The diagram of the README shows the path of a request and an event, with the functions in the order of the tables.
 #[test]
-fn the_readme_shows_the_way_of_a_request_and_of_an_event() {
+fn the_readme_shows_the_path_of_a_request_and_an_event() {
     let names = |names: Vec<&str>| names.join("<br>");
     let mut records: Vec<(&str, usize)> = Vec::new();
     for Route { record, .. } in routes::ALL {
@@ -251,11 +251,11 @@ flowchart LR
     generated_between("README.md", ("<!-- flow -->", "<!-- /flow -->"), &flow);
 }
 
-/// The tests of an operation stand under its record. A plain operation needs none of its own: the matrices cover it.
+/// The tests of an operation are in the folder of its record. The matrices cover a plain operation.
 #[test]
 fn tests_mirror_the_functions() {
     let folders = names_in("local/tests").into_iter().filter(|name| root().join("local/tests").join(name).is_dir());
-    // What the tests share is of no record.
+    // The folder `support` belongs to no record.
     let folders = folders.filter(|name| name != "support");
     let files = |folder: &String| -> BTreeSet<String> {
         let names = names_in(&format!("local/tests/{folder}")).into_iter();
@@ -282,94 +282,78 @@ fn every_operation_describes_itself() {
         let parameters: BTreeSet<_> = route.parameters().collect();
         let described: BTreeSet<_> =
             description.path["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(described, parameters, "{}: the path it reads is not that of its route", route.name);
+        assert_eq!(described, parameters, "{}: the operation reads other parameters than its route has", route.name);
         assert_eq!(description.reply["required"], serde_json::json!(["message", "meta", "data"]));
         assert!(description.reply["properties"]["data"]["properties"].is_object(), "{}", route.name);
     }
 }
 
+/// The paths of every file and folder below `folder`, relative to the workspace.
+fn paths_below(folder: &str) -> Vec<String> {
+    let paths = names_in(folder).into_iter().map(|name| format!("{folder}/{name}"));
+    let with_inner = |path: String| {
+        let inner = if root().join(&path).is_dir() { paths_below(&path) } else { Vec::new() };
+        [inner, vec![path]].concat()
+    };
+    paths.flat_map(with_inner).collect()
+}
+
+/// The Rust files below these folders, each with its text up to its tests.
+fn code_of(folders: &[&str]) -> Vec<(String, String)> {
+    let paths = folders.iter().flat_map(|folder| paths_below(folder));
+    let rust = paths.filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs"));
+    let without_tests = |text: &str| text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+    rust.map(|path| (path.clone(), without_tests(&read(&path)))).collect()
+}
+
 /// Every type name of the workspace has one meaning.
 #[test]
-fn no_type_name_stands_twice() {
-    fn declared(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            // A program's own names are nobody else's.
-            if path.ends_with("bin") || path.ends_with("main.rs") {
-                continue;
-            }
-            if path.is_dir() {
-                declared(&path, names);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-                for line in code.lines().map(str::trim_start) {
-                    let line = line
-                        .strip_prefix("pub")
-                        .map_or(line, |rest| rest.split_once(' ').map_or(rest, |(_, rest)| rest));
-                    let rest = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind));
-                    let name = rest.unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
-                    // In a macro it is a variable, or a name of the macro's own scope.
-                    if !name.is_empty() && !path.ends_with("macros.rs") {
-                        names.entry(name.to_owned()).or_default().push(path.display().to_string());
-                    }
-                }
+fn each_type_name_is_declared_once() {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, code) in code_of(&["shared/src", "functions", "local/src"]) {
+        // A program uses its names alone. In a macro, a name may be a variable, or belong to the scope of the macro.
+        if path.contains("/bin/") || path.ends_with("/main.rs") || path.ends_with("/macros.rs") {
+            continue;
+        }
+        for line in code.lines().map(str::trim_start) {
+            let line =
+                line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or(rest, |(_, rest)| rest));
+            let rest = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind));
+            let name = rest.unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
+            if !name.is_empty() {
+                names.entry(name.to_owned()).or_default().push(path.clone());
             }
         }
-    }
-    let mut names = BTreeMap::new();
-    for folder in ["shared/src", "functions", "local/src"] {
-        declared(&root().join(folder), &mut names);
     }
     let twice: BTreeMap<_, _> = names.into_iter().filter(|(_, files)| files.len() > 1).collect();
     assert!(twice.is_empty(), "{twice:#?}");
 }
 
-/// A file that one can read in one sitting, its tests apart.
+/// A reader can read a file in one sitting; its tests do not count.
 #[test]
 fn no_file_has_more_than_five_hundred_lines() {
-    fn walk(folder: &Path) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let lines = text.split("#[cfg(test)]\nmod tests").next().unwrap().lines().count();
-                assert!(lines <= 500, "{} has {lines} lines", path.display());
-            }
-        }
-    }
-    for folder in ["shared/src", "functions", "local/src", "local/benches"] {
-        walk(&root().join(folder));
+    for (path, code) in code_of(&["shared/src", "functions", "local/src", "local/benches"]) {
+        let lines = code.lines().count();
+        assert!(lines <= 500, "{path} has {lines} lines");
     }
 }
 
 #[test]
-fn no_file_name_says_nothing() {
-    fn walk(folder: &Path) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let stem = path.file_stem().unwrap().to_str().unwrap();
-            assert!(!["utils", "util", "helpers", "helper", "misc", "common"].contains(&stem), "{}", path.display());
-            if path.is_dir() {
-                walk(&path);
-            }
-        }
-    }
-    for folder in ["shared", "functions", "local"] {
-        walk(&root().join(folder));
+fn no_file_has_a_name_without_meaning() {
+    for path in ["shared", "functions", "local"].into_iter().flat_map(paths_below) {
+        let stem = Path::new(&path).file_stem().unwrap().to_str().unwrap();
+        assert!(!["utils", "util", "helpers", "helper", "misc", "common"].contains(&stem), "{path}");
     }
 }
 
-/// The lines of the file of a licence, which is named as crates name it: `Apache-2.0` is `LICENSE-APACHE`.
+/// The lines of the file of a licence, whose name follows the usage of crates: `Apache-2.0` is in `LICENSE-APACHE`.
 fn licence_text(licence: &str) -> Vec<String> {
     let name = licence.split('-').next().unwrap().to_uppercase();
     read(&format!("LICENSE-{name}")).lines().map(|line| line.trim().to_owned()).collect()
 }
 
 #[test]
-fn every_licence_has_its_text_and_no_other_is_there() {
+fn each_licence_has_its_text_and_no_other_text_exists() {
     let manifest = read("Cargo.toml");
     let named = manifest.lines().find_map(|line| line.strip_prefix("license = ")).unwrap().trim_matches('"');
     let licences: Vec<_> = named.split(" OR ").collect();
@@ -377,7 +361,7 @@ fn every_licence_has_its_text_and_no_other_is_there() {
         let first = match *licence {
             "MIT" => "Permission is hereby granted, free of charge, to any",
             "Apache-2.0" => "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION",
-            other => panic!("which text is that of {other}?"),
+            other => panic!("this test does not know the text of {other}"),
         };
         let text = licence_text(licence);
         assert!(text.len() > 20 && text.iter().any(|line| line == first), "{licence}");
@@ -387,16 +371,16 @@ fn every_licence_has_its_text_and_no_other_is_there() {
 }
 
 #[test]
-fn the_python_of_the_checks_is_short() {
+fn the_python_of_the_checks_has_at_most_400_lines() {
     let files = names_in(".ci")
         .into_iter()
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "py"));
     let lines: usize = files.map(|name| read(&format!(".ci/{name}")).lines().count()).sum();
-    assert!((1..=400).contains(&lines), "{lines} lines: what needs no emulator is written in Rust");
+    assert!((1..=400).contains(&lines), "{lines} lines: a check without an emulator is written in Rust");
 }
 
 #[test]
-fn cargo_local_has_the_features_with_which_cargo_test_compiles_it() {
+fn cargo_local_and_cargo_test_compile_the_same_features() {
     let compiled = |arguments: &[&str]| -> BTreeSet<String> {
         let tree = ["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"];
         let output = Command::new(env!("CARGO")).args(tree).args(arguments).current_dir(root()).output().unwrap();
@@ -407,11 +391,11 @@ fn cargo_local_has_the_features_with_which_cargo_test_compiles_it() {
     let local = compiled(&["--package", "local", "--edges", "normal,build"]);
     let tests = compiled(&["--edges", "normal,build,dev"]);
     let again: Vec<_> = local.difference(&tests).collect();
-    assert!(local.len() > 200 && again.is_empty(), "with other features: {again:?}");
+    assert!(local.len() > 200 && again.is_empty(), "compiled again with other features: {again:?}");
 }
 
 #[test]
-fn the_page_of_figures_fits_three_screens() {
+fn the_page_of_figures_has_at_most_150_lines() {
     let page = read("docs/PERFORMANCE.md");
     assert!(page.lines().count() <= 150, "{} lines", page.lines().count());
     let wide = page.lines().find(|line| line.chars().count() > 120);
@@ -423,7 +407,7 @@ fn figures_of_every_function_are_kept() {
     let kept: serde_json::Value = serde_json::from_str(&read("docs/performance.json")).unwrap();
     let rows = kept["rows"].as_array().unwrap();
     let measured = |section: &str| -> BTreeSet<String> {
-        // Beside the functions, the rows have what these are measured beside: nothing has to be true of that.
+        // The rows without limits are comparisons.
         let rows = rows.iter().filter(|row| row["section"] == section && !row["must"].is_null());
         rows.map(|row| row["subject"].as_str().unwrap().split([',', ':']).next().unwrap().to_owned()).collect()
     };

@@ -1,5 +1,5 @@
-//! The steps of `CONTRIBUTING.md` hold: a copy of the workspace gets a made-up record with five plain operations by them, builds, and passes
-//! its own tests. It compiles the functions once more, so CI runs it by itself: `cargo test --package local --test contributing -- --ignored`.
+//! Adds a record with five plain operations to a copy of the workspace by the steps of `CONTRIBUTING.md`, and tests it.
+//! CI runs this slow test by itself: `cargo test --package local --test contributing -- --ignored`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -60,11 +60,11 @@ const OPERATIONS: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// A copy of the workspace: the files that git knows.
+/// A copy of the workspace, with the files that git knows.
 struct Copy(PathBuf);
 
-/// What is compiled goes into the workspace's own target folder: nothing that comes from elsewhere is compiled once more. The copy's packages
-/// have another version, for cargo tells packages in two workspaces apart by name, version and place in the workspace alone.
+/// The copy builds in the workspace's target folder, so that it shares the dependencies. Its packages have another
+/// version, because cargo distinguishes packages of two workspaces only by name, version and path.
 fn compiled() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
 }
@@ -88,14 +88,14 @@ impl Copy {
         copy
     }
 
-    /// Puts `new` before `mark`, which stands once in the file.
+    /// Puts `new` before `mark`, which occurs once in the file.
     fn insert(&self, file: &str, mark: &str, new: &str) {
         let text = std::fs::read_to_string(self.0.join(file)).unwrap();
         assert_eq!(text.matches(mark).count(), 1, "{file}: {mark}");
         std::fs::write(self.0.join(file), text.replace(mark, &format!("{new}{mark}"))).unwrap();
     }
 
-    /// A new file.
+    /// Writes a new file.
     fn write(&self, file: &str, text: &str) {
         let path = self.0.join(file);
         assert!(!path.exists(), "{file} is there already");
@@ -103,28 +103,28 @@ impl Copy {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Replaces the one `old` of a file by `new`.
+    /// Replaces `old`, which occurs once in the file, by `new`.
     fn replace(&self, file: &str, old: &str, new: &str) {
         self.insert(file, old, new);
         let text = std::fs::read_to_string(self.0.join(file)).unwrap();
         std::fs::write(self.0.join(file), text.replacen(&format!("{new}{old}"), new, 1)).unwrap();
     }
 
-    /// Where the copy's binaries are put: those of the workspace have the same names, and somebody may be running them.
+    /// The folder of the copy's binaries. The workspace's binaries have the same names and may be running.
     fn target(&self) -> PathBuf {
         self.0.join("target")
     }
 
-    /// Whether cargo succeeds in the copy, and what it says.
+    /// Whether cargo succeeds in the copy, and its output.
     fn cargo(&self, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(&self.0).args(arguments);
-        // What this test's own cargo has set is of another package. Build scripts look at it: all that depends on them would be compiled once more.
+        // The variables of this test's cargo would make build scripts and their dependents compile again.
         let of_cargo = |name: &str| name.starts_with("CARGO_") && name != "CARGO_HOME";
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);
         }
-        // What is compiled here is run once, and nobody looks at a backtrace of it.
+        // The binaries run once, without a debugger.
         command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
         let output = command.output().unwrap();
@@ -158,7 +158,7 @@ fn add_operation(copy: &Copy, (constant, name, route, exercise): (&str, &str, &s
 
 #[test]
 #[ignore = "it compiles all functions once more: CI runs it by itself"]
-fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
+fn the_steps_of_contributing_add_a_record_with_five_operations() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
     let copy = Copy::of(&workspace);
     add_record(&copy);
@@ -166,18 +166,18 @@ fn a_record_with_five_operations_is_added_by_the_steps_of_contributing() {
         add_operation(&copy, operation);
     }
     let generate = ["test", "--package", "local", "--test", "generate", "--", "--quick"];
-    // Those of the tests that write which the later steps need.
+    // The writing tests that the later steps need.
     let writing = ["contract::", "cost::the_table", "events::every_event", "permissions::", "stored::", "template::"];
     let (generated, told) = copy.cargo(&[&generate[..], &writing].concat());
     assert!(generated, "{told}");
     for name in OPERATIONS.map(|(_, name, ..)| name) {
         assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {told}");
     }
-    // The binaries are compiled as tests that are none: so they share all that the other tests need.
+    // The binaries are compiled as empty tests, so that they share the dependencies of the other tests.
     let binaries = OPERATIONS.iter().flat_map(|(_, name, ..)| ["--bin", name]);
     let tests = ["test", "--package", "local", "--package", "note", "--test", "stack"].into_iter().chain(binaries);
     let tests: Vec<&str> = tests.chain(["--"]).collect();
-    // Figures are measured by a program of their own, which takes long.
+    // Another program measures the figures, and takes long.
     let matrices = [
         "contract::",
         "deletes::",

@@ -1,4 +1,4 @@
-//! What each operation costs, measured call by call: `docs/COST.md` is the table.
+//! Measures the cost of each operation and compares it with `docs/COST.md`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ schedules, *units* to the nearest half. The rows of a campaign have its two tick
 | --- | ---: | ---: | ---: | ---: |
 ";
 
-/// The most that come at the same time.
+/// The number of conversations, contacts or deliveries that come at the same time.
 const MANY: u32 = 100;
 
 /// The cost of `call`, with its key already known.
@@ -69,7 +69,7 @@ async fn warm(stack: &Stack, call: &Call) -> Cost {
 }
 
 #[tokio::test]
-async fn the_table_is_what_is_measured() {
+async fn the_table_of_costs_has_the_measured_costs() {
     let (mut table, mut objects) = (HEAD.to_owned(), String::new());
     let mut row = |name: &str, cost: Cost| {
         let Cost { calls, depth, read_units, write_units } = cost;
@@ -88,7 +88,7 @@ async fn the_table_is_what_is_measured() {
         }
         let requests: BTreeSet<_> = faults.requests().into_iter().filter(|action| action.ends_with("Object")).collect();
         objects.extend(requests.into_iter().map(|action| format!("- `{name}`: one `{action}`\n")));
-        // What a process has appended to once it need not ask about again.
+        // A process reads the head of a list only before its first insert.
         if let Some(first) = first {
             row(&format!("`{name}`, the first of a process"), first);
         }
@@ -97,7 +97,7 @@ async fn the_table_is_what_is_measured() {
     generated("docs/COST.md", &(table + OBJECTS + &objects + WHOLE + &whole));
 }
 
-/// A service of which everything is counted: requests, invocations, and units.
+/// A service whose requests, invocations and units are all counted.
 struct Whole {
     sender: Sender,
     partitions: Partitions,
@@ -108,27 +108,27 @@ impl Whole {
     async fn rows() -> String {
         let partitions = Partitions::default();
         let counted = partitions.clone();
-        // In one lane what comes together is handled together, each time alike.
+        // With one lane, concurrent changes are handled together in each run.
         let settings = |settings| Settings { partitions: counted, lanes: Some(1), sends_per_second: MANY, ..settings };
         let setup = Setup::with(settings).await;
         let sender = Sender::of(setup, WidgetType::Whatsapp, true, MANY as usize).await;
         let mut whole = Self { sender, partitions, rows: String::new() };
         let with_event = whole.sender.assistant.clone();
         let without = whole.sender.setup.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
-        for (what, assistant) in [("", &without), (", its event delivered", &with_event)] {
-            // What only the first one makes is made.
+        for (case, assistant) in [("", &without), (", its event delivered", &with_event)] {
+            // The first conversation also makes the heads of lists.
             whole.converse(assistant, 1).await;
             for count in [1, MANY] {
                 whole.begin().await;
                 whole.converse(assistant, count).await;
-                whole.end(&format!("a conversation with a contact, opened and closed{what}"), count, 2 * count);
+                whole.end(&format!("a conversation with a contact, opened and closed{case}"), count, 2 * count);
             }
         }
         let received = whole.sender.setup.receiver.received("/webhook");
         assert_eq!(
             events(&received).len(),
             1 + 1 + MANY as usize,
-            "those of the assistant with a webhook, and no other"
+            "the events are not the ones of the assistant with a webhook"
         );
         whole.further_attempt().await;
         whole.campaign(1).await;
@@ -147,7 +147,7 @@ impl Whole {
         whole.rows
     }
 
-    /// Has everything follow that is to follow, and begins to count.
+    /// Finishes all pending work and begins to count.
     async fn begin(&self) {
         self.sender.setup.minutes(1).await;
         self.count();
@@ -160,11 +160,11 @@ impl Whole {
         self.sender.setup.stack.gateway.invocations.store(0, Ordering::Relaxed);
     }
 
-    /// Writes down what was counted since [`Whole::begin`], for each of `count`.
-    fn end(&mut self, what: &str, count: u32, requests: u32) {
+    /// Adds a row with the counts since [`Whole::begin`], divided by `count`.
+    fn end(&mut self, case: &str, count: u32, requests: u32) {
         let each = |total: f64, parts: f64| (total / f64::from(count) * parts).round() / parts + 0.0;
         let heat = self.partitions.heat();
-        // Of deliveries that end together, it is chance how many see that they were the last ones of a campaign, and read it once more.
+        // Concurrent last deliveries of a campaign read it again a random number of times, so units are rounded.
         let units = |unit| {
             let all: f64 = heat.iter().filter(|(of, _)| of.unit == unit).map(|(_, heat)| heat.units).sum();
             each(all, 2.0)
@@ -173,7 +173,7 @@ impl Whole {
         let invocations = each(f64::from(self.sender.setup.stack.gateway.invocations.load(Ordering::Relaxed)), 100.0);
         let (requests, each) =
             (each(f64::from(requests), 100.0), if count == 1 { String::new() } else { format!(", each of {count}") });
-        self.rows += &format!("| {what}{each} | {requests} | {invocations} | {read} | {written} |\n");
+        self.rows += &format!("| {case}{each} | {requests} | {invocations} | {read} | {written} |\n");
     }
 
     async fn converse(&self, assistant: &Value, count: u32) {
@@ -187,7 +187,7 @@ impl Whole {
         setup.settle().await;
     }
 
-    /// An event whose first attempt has failed is sent once more, and arrives.
+    /// Measures the second attempt at an event, which succeeds.
     async fn further_attempt(&mut self) {
         self.sender.setup.receiver.behave("/webhook", Behaviour::Recovering { failures: 1, then: 200 });
         self.converse(&self.sender.assistant, 1).await;
@@ -201,7 +201,7 @@ impl Whole {
         assert_eq!(self.waiting().await, None);
     }
 
-    /// So many deliveries of the webhook expire.
+    /// Expires `count` deliveries of the webhook.
     async fn expire(&self, count: u32) {
         let Sender { setup, webhook, .. } = &self.sender;
         let (list, mut left) = (Delivery::list(id_of(webhook).parse::<Uuid>().unwrap().into()), count);
@@ -214,16 +214,16 @@ impl Whole {
         setup.settle().await;
     }
 
-    /// When the next attempt at an event is due, where one waits.
+    /// The time of the next attempt, if a delivery waits.
     async fn waiting(&self) -> Option<Timestamp> {
         let Sender { setup, org, webhook, .. } = &self.sender;
         setup.outbox(org, webhook).await.into_iter().find_map(|delivery| delivery.due_at)
     }
 
-    /// A campaign to so many contacts, and every tick until all are sent; its id.
+    /// Sends a campaign to `count` contacts and returns its id.
     async fn campaign(&self, count: u32) -> String {
         let Sender { setup, .. } = &self.sender;
-        // The same within ten minutes would be a retry.
+        // The same request within ten minutes would be a repeat.
         setup.pass(3600);
         let id = self.sender.run_for(&self.sender.contacts()[..count as usize], json!({})).await;
         setup.settle().await;
@@ -237,7 +237,7 @@ impl Whole {
 }
 
 #[tokio::test]
-async fn no_operation_waits_for_more_than_three_calls_in_a_row_and_a_new_key_is_one_more() {
+async fn each_operation_has_depth_three_or_less_and_a_new_key_adds_one() {
     for route in routes::ALL {
         let call = valid_call(route, 'a', ACME);
         let cold = stack().await.answer(&call).await.cost;
@@ -249,7 +249,7 @@ async fn no_operation_waits_for_more_than_three_calls_in_a_row_and_a_new_key_is_
 }
 
 #[tokio::test]
-async fn what_is_refused_before_the_table_costs_nothing() {
+async fn a_refusal_without_a_look_up_costs_nothing() {
     let stack = stack().await;
     for key in ["", "in-short", "xx-demo-acme-full-0000000000000000000000000000"] {
         let answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key)).await;
@@ -257,5 +257,5 @@ async fn what_is_refused_before_the_table_costs_nothing() {
     }
     let read_only = call("DELETE", "/api/v1/tag/x", ACME_READ_ONLY);
     assert_eq!(stack.answer(&read_only).await.cost.calls, 1);
-    assert_eq!(stack.answer(&read_only).await.cost, Cost::default(), "a key is remembered");
+    assert_eq!(stack.answer(&read_only).await.cost, Cost::default(), "a cached key cost a call");
 }

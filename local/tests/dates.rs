@@ -1,4 +1,4 @@
-//! Filters of lists by date: what they select, against a plain filter of all rows, and what they take in a long list.
+//! Filters lists by date: compares the pages with a plain filter of all rows, and measures the cost in long lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use crate::support::sweep::cases;
 
 const BLOCK: u64 = 1024;
 const DAY: i64 = 86_400_000;
-/// When the first rows are made: 2026-03-01.
+/// The time of the first rows: 2026-03-01.
 const BEGIN: i64 = 1_772_323_200_000;
 
 fn conversation(id: ConversationId, assistant: &str, made_at: i64) -> Conversation {
@@ -36,14 +36,14 @@ fn conversation(id: ConversationId, assistant: &str, made_at: i64) -> Conversati
     serde_json::from_value(stored).unwrap()
 }
 
-/// A page as it is answered: the ids, and the total.
+/// The ids and the total of an answered page.
 async fn page(stack: &Stack, query: &str) -> (Vec<String>, Value) {
     let page = get(stack, &format!("/api/v1/conversation?{query}")).await;
     let ids = page["items"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
     (ids.collect(), page["total"].clone())
 }
 
-/// The rows of a plain list.
+/// A row of the plain list.
 #[derive(Debug)]
 struct Plain {
     id: ConversationId,
@@ -52,21 +52,21 @@ struct Plain {
     closed: bool,
 }
 
-/// Where the rows of a list are counted.
+/// The items that count the rows of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// In sections.
+    /// Sections only.
     Sections,
-    /// The first ones in a section; the others in one that a volume counts, the first one that there is.
+    /// A section for the first rows, and the first volume for the others.
     Volumes,
-    /// In sections that were written before there were volumes.
+    /// Sections from before the introduction of volumes.
     OlderSections,
 }
 
-/// The first ordinal, of those that are spread, that is in a section of a volume.
+/// The first spread ordinal whose section belongs to a volume.
 const OF_VOLUME: u64 = SPREAD + (1 << 20);
 
-/// Has all sections be where they were before there were volumes.
+/// Moves all sections to their keys from before the introduction of volumes.
 async fn without_volumes(stack: &Stack) {
     for mut item in everything(stack).await {
         let (pk, sk) = (item["pk"].as_s().unwrap().clone(), item["sk"].as_s().unwrap().clone());
@@ -83,7 +83,7 @@ async fn without_volumes(stack: &Stack) {
     }
 }
 
-/// Whether there are sections that volumes count, and sections as far behind that no volume counts.
+/// Whether sections of volumes exist, and whether equally late sections outside of volumes exist.
 async fn sections_in_and_outside_of_volumes(stack: &Stack) -> (bool, bool) {
     let keys =
         everything(stack).await.into_iter().map(|item| ["pk", "sk"].map(|key| item[key].as_s().unwrap().clone()));
@@ -94,24 +94,24 @@ async fn sections_in_and_outside_of_volumes(stack: &Stack) -> (bool, bool) {
 }
 
 #[tokio::test]
-async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is() {
+async fn dates_select_the_rows_of_a_plain_list_by_sections() {
     compare(Counted::Sections).await;
 }
 
 #[tokio::test]
-async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is_where_volumes_count() {
+async fn dates_select_the_rows_of_a_plain_list_by_volumes() {
     compare(Counted::Volumes).await;
 }
 
 #[tokio::test]
-async fn every_choice_of_dates_is_what_a_filter_of_a_vec_is_where_sections_are_older_than_volumes() {
+async fn dates_select_the_rows_of_a_plain_list_by_older_sections() {
     compare(Counted::OlderSections).await;
 }
 
-/// How many conversations are opened to compare.
+/// The number of opened conversations.
 const OPENED: usize = 2300;
 
-/// Opens conversations with these assistants, a few of which are dated out of order.
+/// Opens conversations with these assistants, a few of them with dates out of order.
 async fn opened(stack: &Stack, assistants: &[String; 2], random: &mut Rng) -> Vec<Plain> {
     let (table, mut plain) = (acme(stack), Vec::new());
     while plain.len() < OPENED {
@@ -119,7 +119,7 @@ async fn opened(stack: &Stack, assistants: &[String; 2], random: &mut Rng) -> Ve
         let ids: Vec<Uuid> = (0..count).map(|_| Uuid::from_u128(random.u128(..))).collect();
         let mut made = Vec::new();
         for place in plain.len()..plain.len() + count {
-            // Nearly in order; and one in two hundred is a day late, as that of a request that is executed again.
+            // Nearly in order. One in two hundred is a day old, like the record of a request that is executed again.
             let late = if random.u32(..200) == 0 { DAY } else { 0 };
             let at = BEGIN + i64::try_from(place).unwrap() * 60_000 + random.i64(-180_000..180_000) - late;
             made.push((at, random.usize(..2)));
@@ -140,7 +140,7 @@ async fn opened(stack: &Stack, assistants: &[String; 2], random: &mut Rng) -> Ve
     plain
 }
 
-/// Removes some of the conversations, and closes some.
+/// Deletes some of the conversations and closes some.
 async fn remove_and_close(stack: &Stack, plain: &mut Vec<Plain>, random: &mut Rng) {
     let (table, now) = (acme(stack), Timestamp::from_unix_millis(BEGIN + 30 * DAY));
     for _ in 0..60 {
@@ -165,7 +165,7 @@ async fn compare(counted: Counted) {
         go_on_at(&stack, OF_VOLUME - 700).await;
     }
     let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
-    // Those of the demo set were made before.
+    // The conversations of the demo set are older.
     let mut plain = opened(&stack, &assistants, &mut random).await;
     if counted == Counted::OlderSections {
         without_volumes(&stack).await;
@@ -181,13 +181,13 @@ async fn compare(counted: Counted) {
 
     let whole = i64::try_from(OPENED).unwrap() * 60_000;
     for number in cases(0..60) {
-        // Most are exactly when a row was made, or a millisecond beside it.
+        // Most times are within a millisecond of the time of a row.
         let mut time = || match random.u32(..4) {
             0 => BEGIN + random.i64(-DAY..whole + DAY),
             _ => plain[random.usize(..plain.len())].made_at + random.i64(-1..=1),
         };
         let (from, to) = (time(), time());
-        // Those of the demo set are older than any of these.
+        // Every range begins after the conversations of the demo set.
         let from = if number % 5 == 0 { BEGIN - 2 * DAY } else { from };
         let to = Some(to).filter(|_| number % 7 > 0);
         let closed = (number % 3 == 0).then(|| random.bool());
@@ -213,7 +213,7 @@ async fn compare(counted: Counted) {
 }
 
 #[tokio::test]
-async fn the_day_of_the_demo_set_has_its_conversations() {
+async fn dates_select_the_conversations_of_the_demo_set() {
     let stack = stack().await;
     for (query, total) in [
         ("&date_from=2026-01-01&date_to=2026-01-02", 2),
@@ -235,7 +235,7 @@ fn id_at(ordinal: u64) -> Uuid {
     with_ordinal(Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000), ordinal)
 }
 
-/// The items of a set of those `members` of a list of `count` rows.
+/// The items of the set of `members` of a list of `count` rows.
 fn set_of(set: &str, count: u64, members: impl Fn(u64) -> bool, made_at: impl Fn(u64) -> i64) -> Vec<Item> {
     let (tenant, mut items) = (tenant(), Vec::new());
     let mut sections: BTreeMap<u64, Item> = BTreeMap::new();
@@ -260,10 +260,10 @@ fn set_of(set: &str, count: u64, members: impl Fn(u64) -> bool, made_at: impl Fn
 }
 
 #[tokio::test]
-async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
+async fn dates_add_at_most_two_to_the_depth_in_a_million_rows() {
     const ROWS: u64 = 1_000_000;
     let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
-    // A second from each to the next, and up to a minute out of order.
+    // One row a second, up to a minute out of order.
     let made_at = |ordinal: u64| BEGIN + (ordinal * 1000 + ordinal.wrapping_mul(2_654_435_761) % 60_000).cast_signed();
     let closed = |ordinal: u64| ordinal % 3 == 1;
     let (from, to) = (BEGIN + 300_500_000, BEGIN + 700_500_000);
@@ -274,7 +274,7 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
     put_items(&stack, [head]).await;
     put_items(&stack, set_of("CONVERSATION#", ROWS, |_| true, made_at)).await;
     put_items(&stack, set_of("CONVERSATION#status=closed", ROWS, closed, made_at)).await;
-    // Rows that nothing asks for need not be there.
+    // Only the rows of these pages are stored.
     let pages = |chosen: &[u64]| [0, chosen.len() / 200, chosen.len().div_ceil(100) - 1];
     let asked = [&within, &within_and_closed].into_iter().flat_map(|chosen| {
         pages(chosen).into_iter().flat_map(|page| chosen.iter().skip(page * 100).take(100).copied())
@@ -297,7 +297,7 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
                 let path = format!("/api/v1/conversation?{filter}{dates}&size=100&page={}", number + 1);
                 stack.answer(&call("GET", &path, ACME)).await
             };
-            // The key is known from here on.
+            // This first request caches the key.
             answer("").await;
             let (without, with) = (answer("").await.cost, answer(&dates).await);
             assert!(with.cost.depth <= without.depth + 2, "{filter} {number}: {:?}, {without:?}", with.cost);
@@ -312,9 +312,9 @@ async fn in_a_million_rows_dates_take_at_most_two_more_calls_in_a_row() {
     }
 }
 
-/// The rows of a list that is long since its first one, in which a second passes from each row to the next: all times of a section are those of its rows.
+/// The rows of a list that is spread from the first row on, with one row a second.
 const BILLION: u64 = 1_000_000_000;
-/// Its first section, and how many there are, of which the last one is not full.
+/// The first section of that list, and the number of sections; the last one is partly filled.
 const FIRST: u64 = SPREAD / (32 * BLOCK);
 const SECTIONS: u64 = 30_518;
 
@@ -322,7 +322,7 @@ const fn made_at(row: u64) -> i64 {
     BEGIN + (row * 1000).cast_signed()
 }
 
-/// The item at `key`, which counts 32 parts of so many rows each, from the row `first` on.
+/// The item at `key`, which counts 32 parts of `of` rows each, from the row `first` on.
 fn counting(key: &Key, first: u64, of: u64) -> Item {
     let mut item = key.attributes();
     for place in 0..32 {
@@ -345,7 +345,7 @@ fn overview(set: &str) -> Vec<Item> {
     (0..32).map(section).chain((1..SECTIONS.div_ceil(32)).map(volume)).collect()
 }
 
-/// A section of a set, unless the overview has it, and its blocks.
+/// A section of a set with its blocks; without the section if the overview has it.
 fn section_with_blocks(set: &str, place: u64) -> Vec<Item> {
     let (tenant, section) = (tenant(), FIRST + place);
     let key = filter_section_of_volume(&tenant, set, section);
@@ -359,15 +359,15 @@ fn section_with_blocks(set: &str, place: u64) -> Vec<Item> {
 }
 
 #[tokio::test]
-async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() {
-    /// The first of two blocks of rows, in which those begin that are asked for by date.
+async fn a_filtered_page_of_a_billion_rows_costs_under_500_units() {
+    /// The first row of the two blocks in which the dates begin.
     const EDGE: u64 = 700_000_000;
     let (stack, tenant, list) = (stack().await, tenant(), Conversation::list(()));
     let of_it = format!("assistant_id={NOBODYS}");
     let mut head = list_head(&tenant, &list).attributes();
     head.extend([("next_ordinal".into(), number(SPREAD + BILLION)), ("spread_from".into(), number(0))]);
     let mut items = vec![head];
-    // Rows that nothing asks for need not be there.
+    // Only the rows of these pages are stored.
     let pages = [0, 20_000, 5_000_000, 9_999_999];
     let rows = pages.into_iter().flat_map(|page| page * 100..(page + 1) * 100).chain(EDGE..EDGE + 2 * BLOCK);
     items.extend(rows.clone().map(|row| {
@@ -404,9 +404,9 @@ async fn in_a_billion_rows_a_filtered_page_takes_less_than_five_hundred_units() 
     }
 }
 
-/// A time is stored in UTC with a year of four digits: what is none there could never be read again.
+/// A time is stored in UTC with a year of four digits; another year would be unreadable.
 #[tokio::test]
-async fn a_time_that_leaves_the_years_0_to_9999_in_utc_is_refused_at_its_field() {
+async fn a_time_outside_the_years_0_to_9999_in_utc_is_refused() {
     let stack = stack().await;
     let create = async |birthdate: &str| {
         let email = format!("{}@example.com", birthdate.replace([':', '+'], "."));

@@ -1,4 +1,4 @@
-//! What holds for every delete of a record: it is asked of every route with DELETE.
+//! Checks the rules of deletes on every route with DELETE.
 
 use futures_util::future::join_all;
 use shared::request::route::Route;
@@ -12,9 +12,9 @@ fn all() -> impl Iterator<Item = &'static Route> {
 }
 
 #[tokio::test]
-async fn a_plain_record_goes_as_it_was_and_leaves_a_hole() {
+async fn a_delete_answers_the_plain_record_and_leaves_a_hole() {
     for (path, kind, ordinal, list, parameter) in [
-        // Its attributes are free-form.
+        // The attributes of a tag are free-form.
         ("tag", kind::TAG, 1, "TAG", "tag_id"),
         ("tag", kind::TAG, 2, "TAG", "tag_id"),
         ("intent", kind::INTENT, 1, "INTENT", "intent_id"),
@@ -29,7 +29,7 @@ async fn a_plain_record_goes_as_it_was_and_leaves_a_hole() {
 }
 
 #[tokio::test]
-async fn of_several_at_once_one_removes_it() {
+async fn one_of_several_concurrent_deletes_succeeds() {
     for route in all() {
         let (stack, delete) = (stack().await, valid_call(route, 'a', ACME));
         let total = async || {

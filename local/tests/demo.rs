@@ -1,4 +1,4 @@
-//! The demo set is what the API's own operations make: a new organisation that sends what its records answer gets the same records.
+//! Makes the records of the demo set by the API's own operations and compares them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::support::fixture::{as_stored, demo_id, fields, get, json, path, settings};
 use crate::support::sending::{Setup, id_of};
 
-/// What makes a record and what lists it, each after those that its records name. No operation makes what the links of the demo set name.
+/// The operations that make and list each record, after the records that it names. Links name no records.
 const RECORDS: [(&Route, &Route); 13] = [
     (&routes::CREATE_WEBHOOK, &routes::LIST_WEBHOOKS),
     (&routes::CREATE_ASSISTANT, &routes::LIST_ASSISTANTS),
@@ -30,7 +30,7 @@ const RECORDS: [(&Route, &Route); 13] = [
     (&routes::OPEN_CONVERSATION, &routes::LIST_CONVERSATIONS),
 ];
 
-/// `text` with the new ids in place of those of the demo set.
+/// `text` with the new ids in place of the ids of the demo set.
 fn renamed(text: &str, ids: &BTreeMap<String, String>) -> String {
     let id = |part: &str| ids.get(part).cloned().unwrap_or_else(|| part.to_owned());
     let mut renamed = String::new();
@@ -73,9 +73,9 @@ async fn the_operations_make_the_records_of_the_demo_set() {
     assert!(made > 150 && ids.keys().all(|id| id.parse::<Uuid>().is_ok()), "{made}");
 }
 
-/// Else who appends to a list minutes later looks at what was left there, and costs more than `docs/COST.md` says.
+/// A token would make later inserts cost more than `docs/COST.md` says.
 #[tokio::test]
-async fn loading_the_demo_set_leaves_nothing_to_look_at_in_the_heads_of_lists() {
+async fn the_loaded_demo_set_has_no_tokens_in_heads_of_lists() {
     let stack = Stack::start(settings()).await.unwrap();
     let is_head = |item: &BTreeMap<String, AttributeValue>| item["sk"] == AttributeValue::S(LIST_HEAD.to_owned());
     let heads: Vec<_> = as_stored(&stack).into_iter().filter(is_head).collect();

@@ -1,4 +1,4 @@
-//! What anybody may read: every document, and the page of the API.
+//! Reads the public documents and the page of the API.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ async fn page(stack: &Stack) -> Answer {
 }
 
 #[tokio::test]
-async fn a_document_is_sent_again_only_where_it_has_changed() {
+async fn an_unchanged_document_is_answered_304() {
     let stack = stack().await;
     for route in routes::DOCUMENTS {
         let answer = get(&stack, route.path, "").await;
@@ -44,7 +44,7 @@ async fn a_document_is_sent_again_only_where_it_has_changed() {
 }
 
 #[tokio::test]
-async fn the_page_runs_its_own_scripts_and_calls_its_own_host_alone() {
+async fn the_page_allows_only_its_own_scripts_and_host() {
     let answer = page(&stack().await).await;
     let script = |rest: &str| format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, rest.as_bytes())));
     let ends = answer.body.match_indices("</script>").count();
@@ -67,7 +67,7 @@ async fn the_page_runs_its_own_scripts_and_calls_its_own_host_alone() {
         assert_eq!(answer.headers[name], value);
     }
     assert!(scripts[1].len() > 1_000_000, "the page is without Scalar");
-    // What a browser would read in another way than it is hashed, or take for the end of a script.
+    // A browser would change these characters before it hashes a script, or end the script there.
     assert!(!answer.body.contains('\r') && !answer.body.contains('\0') && !answer.body.contains("<!--"));
     assert_eq!(answer.body.to_lowercase().matches("<script").count(), 3);
 }
@@ -87,12 +87,12 @@ async fn the_page_names_no_host() {
 }
 
 #[tokio::test]
-async fn the_page_has_the_key_of_the_demo_and_no_other() {
+async fn the_page_has_only_the_key_of_the_demo_set() {
     let filled = |answer: &Answer| {
         let (_, rest) = answer.body.split_once("data-key=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     };
-    // A stack without a demo set, as a deployed one.
+    // A deployed service has no demo set either.
     let without = page(&stack().await).await;
     assert_eq!(filled(&without), "");
     assert!(!without.body.contains(ACME));
@@ -102,7 +102,7 @@ async fn the_page_has_the_key_of_the_demo_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_page_stays_below_the_limit_of_lambda() {
+async fn the_page_is_smaller_than_the_limit_of_lambda() {
     let answer = page(&stack().await).await;
     let sent = serde_json::to_string(&answer.body).unwrap().len();
     assert!(

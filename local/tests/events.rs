@@ -1,4 +1,4 @@
-//! Every event in `events/`, replayed: the answers stand in `answers/`. `cargo generate` records both anew.
+//! Replays every event in `events/` and compares the answers with `answers/`. `cargo generate` records both.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::support::fixture::{
 };
 use crate::support::generated::{generated, generating, names_in};
 
-/// The requests whose events are kept, by the names of those.
+/// The requests whose events are recorded, with the names of the events.
 fn requests() -> impl Iterator<Item = (String, Call)> {
     let documents = routes::DOCUMENTS.iter().map(|route| {
         (route.name.to_owned(), Call { method: route.method.into(), path: route.path.into(), ..Call::default() })
@@ -34,7 +34,7 @@ fn requests() -> impl Iterator<Item = (String, Call)> {
     operations.chain(documents).chain([(routes::MCP.name.to_owned(), server)])
 }
 
-/// As `curl` would send it.
+/// The call with the headers of `curl`.
 fn with_headers(call: Call) -> Call {
     let mut headers = vec![("accept", "*/*"), ("host", "localhost"), ("user-agent", "curl/8")];
     if !call.body.is_empty() {
@@ -44,7 +44,7 @@ fn with_headers(call: Call) -> Call {
     Call { headers: headers.chain(call.headers).collect(), ..call }
 }
 
-/// What operators invoke their functions with.
+/// The payloads with which operators invoke their functions.
 fn tasks() -> [(&'static str, Value); 5] {
     let org = "01900000-0000-7000-8000-a00000000001";
     let key = "01900000-0000-7000-8000-a00e00000001";
@@ -57,7 +57,7 @@ fn tasks() -> [(&'static str, Value); 5] {
     ]
 }
 
-/// The names of the functions that take events of the stream or of a schedule, those of several with what tells them apart.
+/// The names of the events of the stream and of schedules: the function, and a suffix if it has several events.
 const EVENTS: [&str; 7] = [
     "record-changed",
     "send-delivery",
@@ -68,12 +68,12 @@ const EVENTS: [&str; 7] = [
     "redrive.every-five-minutes",
 ];
 
-/// Where events are recorded before they get their names.
+/// The folder of recorded events before they get their names.
 fn folder() -> PathBuf {
     root().join("target/recorded-events")
 }
 
-/// Keeps what was recorded of `function`.
+/// Stores the recorded event of `function` under its name.
 fn keep(function: &str, name: &str) {
     let recorded = std::fs::read_to_string(folder().join(format!("{function}.json"))).unwrap();
     generated(&format!("events/{name}.json"), &recorded);
@@ -81,7 +81,7 @@ fn keep(function: &str, name: &str) {
 
 async fn record() {
     for (name, call) in requests() {
-        // What was recorded before would not be replaced.
+        // A recording does not replace an older file.
         let _ = std::fs::remove_dir_all(folder());
         let recording = Stack::start(Settings { record: Some(folder()), ..settings() }).await.unwrap();
         recording.answer(&with_headers(call)).await;
@@ -94,7 +94,7 @@ async fn record() {
     record_events().await;
 }
 
-/// A conversation is closed, its webhook is told, and a minute passes.
+/// Records the events of a closed conversation, of its delivery, and of a minute.
 async fn record_events() {
     let stack = Stack::start(Settings { record: Some(folder()), ..streaming() }).await.unwrap();
     stack.settle().await.unwrap();
@@ -118,7 +118,7 @@ async fn record_events() {
     }
 }
 
-/// A batch of the stream without what differs from run to run.
+/// A batch of the stream with fixed ids and times.
 fn with_fixed_ids(mut batch: Value) -> Value {
     for (number, record) in (1..).zip(batch["Records"].as_array_mut().unwrap()) {
         record["eventID"] = format!("{number:032x}").into();
@@ -128,13 +128,13 @@ fn with_fixed_ids(mut batch: Value) -> Value {
     batch
 }
 
-/// What the API tells of the recorded conversation's deliveries.
+/// The deliveries of the recorded conversation's webhook.
 async fn deliveries(stack: &Stack) -> Value {
     data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, 'a', ACME)).await)
 }
 
 #[tokio::test]
-async fn the_event_of_a_closed_conversation_makes_its_delivery_once() {
+async fn a_repeated_event_of_a_close_makes_one_delivery() {
     let stack = stack().await;
     let event = std::fs::read(root().join("events/record-changed.json")).unwrap();
     for _ in 0..2 {
@@ -146,7 +146,7 @@ async fn the_event_of_a_closed_conversation_makes_its_delivery_once() {
 }
 
 #[tokio::test]
-async fn every_event_answers_as_it_did() {
+async fn every_event_gets_its_recorded_answer() {
     if generating() {
         record().await;
     }
@@ -164,12 +164,11 @@ async fn every_event_answers_as_it_did() {
             None => stack.gateway.invoke_by_name(function, text.as_bytes()).await,
         };
         assert!(endpoint(function).is_some() || answer.status == 200, "events/{name}.json is for no function");
-        let headers: String = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let mut headers: String = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         let body = portable(&stack, &answer.body);
-        let mut headers = headers;
         let body: Value = if routes::DOCUMENTS.iter().any(|route| route.name == function) {
             headers = headers.replace(&answer.headers["etag"], "…");
-            // The rest of it is a file of its own. A page is no JSON.
+            // The rest of the document has its own file. A page is no JSON.
             let document: Value = serde_json::from_str(&body).unwrap_or_default();
             json!({"openapi": document["openapi"], "servers": document["servers"]})
         } else {
@@ -181,15 +180,15 @@ async fn every_event_answers_as_it_did() {
     }
     let others = tasks().into_iter().map(|task| task.0).chain(EVENTS);
     let wanted: BTreeSet<_> = requests().map(|request| request.0).chain(others.map(str::to_owned)).collect();
-    assert_eq!(replayed, wanted, "events/ does not hold what it should");
+    assert_eq!(replayed, wanted, "events/ has other files than wanted");
     let answers = names_in("local/tests/answers").into_iter().map(|file| file.trim_end_matches(".txt").to_owned());
-    assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ does not hold what it should");
+    assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ has other files than wanted");
     let functions: BTreeSet<_> = wanted.iter().map(|name| name.split('.').next().unwrap().to_owned()).collect();
     assert_eq!(functions, crate::support::functions::names_of_functions(), "a function has no recorded event");
 }
 
 #[tokio::test]
-async fn behind_a_custom_domain_with_a_base_path_every_event_answers_alike() {
+async fn a_custom_domain_with_a_base_path_gets_the_same_answers() {
     for (name, call) in requests() {
         let text = std::fs::read_to_string(root().join(format!("events/{name}.json"))).unwrap();
         let event: Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! The executions of campaigns with a schedule: whatever is done to a campaign, none of them is lost, and none comes before its time.
+//! Changes campaigns with a schedule: no execution is lost, and no execution comes early.
 
 use local::Settings;
 use local::receiver::Behaviour;
@@ -13,23 +13,23 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
 impl Sender {
-    /// The time at which a campaign is sent next.
+    /// The time of the next execution.
     async fn next_run(&self, id: &str) -> Timestamp {
         serde_json::from_value(self.campaign(id).await.0["next_run_at"].clone()).unwrap()
     }
 
-    /// It is so many seconds after the time at which the campaign is sent next, and nothing has been done yet.
+    /// Sets the clock to `seconds` after the next execution, without any work.
     async fn pass_its_time(&self, id: &str, seconds: i64) {
         self.setup.clock.set(self.next_run(id).await.plus_seconds(seconds));
     }
 
-    /// How many were sent.
+    /// The number of sent contacts.
     async fn sent(&self, id: &str) -> usize {
         self.outcome(id).await.get("sent").copied().unwrap_or_default()
     }
 }
 
-/// A campaign to the first of two contacts, which was sent once; the second one waits for the next execution.
+/// A campaign that was sent to the first of two contacts. The second contact waits for the next execution.
 async fn sent_once(interval: i64) -> (Sender, String) {
     let sender = Sender::new(true, 2).await;
     let contacts = sender.contacts();
@@ -42,7 +42,7 @@ async fn sent_once(interval: i64) -> (Sender, String) {
     (sender, id)
 }
 
-/// One of so many contacts at a contact a second, of which the first minute has sent some.
+/// A campaign that sends one contact a second, after its first minute.
 async fn begun(contacts: usize, more: Value) -> (Sender, String) {
     let slow = |settings| Settings { sends_per_second: 1, ..settings };
     let sender = Sender::of(Setup::with(slow).await, WidgetType::Whatsapp, false, contacts).await;
@@ -66,7 +66,7 @@ async fn an_update_does_not_move_an_execution_that_is_due() {
 }
 
 #[tokio::test]
-async fn a_pause_over_the_time_of_an_execution_delays_it() {
+async fn a_pause_delays_an_execution_that_falls_into_it() {
     for (paused, resumed) in [(-3, -3), (-3, 300), (2, 300), (-HOUR, 3 * HOUR)] {
         let (sender, id) = sent_once(7 * 1440).await;
         let due = sender.next_run(&id).await;
@@ -77,15 +77,15 @@ async fn a_pause_over_the_time_of_an_execution_delays_it() {
         sender.setup.minutes(3).await;
         assert_eq!(sender.outcome(&id).await, all("sent", 2), "{paused} {resumed}");
         assert_eq!(events(&sender.received()).len(), 2);
-        // The weeks are counted as before, where no execution was made up for late.
+        // The late execution does not move the next one.
         let next = sender.next_run(&id).await;
         assert_eq!(next, due.plus_seconds(7 * DAY), "{paused} {resumed}");
     }
 }
 
 #[tokio::test]
-async fn what_a_window_cuts_off_does_not_take_the_place_of_the_next_execution() {
-    // It is 12:00, and begins at 13:00.
+async fn contacts_after_the_window_do_not_replace_the_next_execution() {
+    // The time is 12:00, and the first execution is at 13:00.
     let window = json!({"interval": 1440, "time_window_start": "13:00", "time_window_end": "13:03"});
     let (sender, id) = begun(100, window).await;
     sender.setup.minutes(10).await;
@@ -103,7 +103,7 @@ async fn what_a_window_cuts_off_does_not_take_the_place_of_the_next_execution() 
 }
 
 #[tokio::test]
-async fn nothing_goes_on_while_it_is_disabled_or_before_its_time() {
+async fn a_resumed_campaign_waits_until_it_is_enabled_and_due() {
     for later in [false, true] {
         let (sender, id) = begun(65, json!({"interval": 1440})).await;
         assert_eq!(sender.control(&id, "pause").await.0, 200);
@@ -129,7 +129,7 @@ async fn nothing_goes_on_while_it_is_disabled_or_before_its_time() {
 }
 
 #[tokio::test]
-async fn a_finished_campaign_that_gets_a_schedule_waits_for_its_time() {
+async fn a_completed_campaign_with_a_new_schedule_waits_for_its_time() {
     for interval in [Value::Null, json!(1440)] {
         let sender = Sender::new(true, 2).await;
         let contacts = sender.contacts();
@@ -148,7 +148,7 @@ async fn a_finished_campaign_that_gets_a_schedule_waits_for_its_time() {
 }
 
 #[tokio::test]
-async fn what_is_dispatched_and_still_tried_is_no_reason_for_a_retry() {
+async fn a_retry_is_refused_while_a_delivery_is_attempted() {
     let sender = Sender::new(true, 2).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
     let made = created(&sender, json!({"interval": 1440, "contact_ids": sender.contacts()[..1]})).await;
@@ -170,7 +170,7 @@ async fn what_is_dispatched_and_still_tried_is_no_reason_for_a_retry() {
 }
 
 #[tokio::test]
-async fn what_a_pause_held_back_is_sent_after_its_schedule_was_taken_away_and_given_back() {
+async fn a_paused_delivery_is_sent_after_its_schedule_returns() {
     let sender = Sender::new(true, 1).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let id = id_of(&created(&sender, json!({"interval": 1440})).await).to_owned();
@@ -191,7 +191,7 @@ async fn what_a_pause_held_back_is_sent_after_its_schedule_was_taken_away_and_gi
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_execution_that_there_is_no_more_gets_a_last_one() {
+async fn waiting_contacts_get_one_last_execution() {
     let (sender, id) = sent_once(1440).await;
     let due = sender.next_run(&id).await;
     let last = sender.update(&id, &json!({"interval": null})).await.1;
@@ -203,7 +203,7 @@ async fn whoever_waits_for_an_execution_that_there_is_no_more_gets_a_last_one() 
         (sender.outcome(&id).await, &sender.campaign(&id).await.0["status"]),
         (all("sent", 2), &json!("completed"))
     );
-    // Nobody waits.
+    // Without a waiting contact, the campaign is completed.
     let (sender, id) = sent_once(1440).await;
     sender.pass_its_time(&id, 0).await;
     sender.setup.minutes(1).await;
@@ -211,10 +211,9 @@ async fn whoever_waits_for_an_execution_that_there_is_no_more_gets_a_last_one() 
 }
 
 #[tokio::test]
-async fn a_widget_that_is_gone_stands_in_the_way_of_nothing_but_itself() {
+async fn a_deleted_widget_prevents_only_the_enabling() {
     let (sender, id) = sent_once(1440).await;
-    let path = format!("/api/v1/widget/{}", sender.widget.id);
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("widget/{}", sender.widget.id)).await;
     assert_eq!(sender.update(&id, &json!({"name": "Renamed"})).await.1["name"], "Renamed");
     assert_eq!(sender.update(&id, &json!({"enabled": false})).await.1["status"], "not_started");
     assert_eq!(sender.update(&id, &json!({"enabled": true})).await, (422, json!(["widget_id", "not_found"])));

@@ -1,4 +1,4 @@
-//! What the tests need to know of each operation, once: a plain operation is one line of [`EXERCISES`].
+//! Lists the calls of each operation for the tests: a plain operation is one line of [`EXERCISES`].
 
 use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
@@ -13,19 +13,19 @@ use crate::support::fixture::{
 /// The body around the id of another record.
 pub type BodyAround = fn(&str) -> Value;
 
-/// One operation, and what the tests send it. What is not set is that of a plain operation: see [`Exercise::of`].
+/// An operation with the calls of the tests. The defaults are the ones of a plain operation: see [`Exercise::of`].
 pub struct Exercise {
     pub route: &'static Route,
     /// The body of a call that succeeds for the organisation `a` or `b`.
     pub body: fn(char) -> String,
-    /// More requests whose answers are kept, the failures worth keeping above all. Their events are named `<operation>.<case>`.
+    /// More requests whose answers are recorded, above all failures. Their events are named `<operation>.<case>`.
     pub recorded: fn() -> Vec<(&'static str, Call)>,
-    /// The rows in `docs/COST.md`: what follows the operation's name, and the call. They are measured one after another.
+    /// The rows in `docs/COST.md`: the text after the operation's name, and the call. They are measured in this order.
     pub costs: fn() -> Vec<(&'static str, Call)>,
-    /// Whether the first call of a process costs more, because it asks about a list that it appends to.
+    /// Whether the first call of a process costs more, because it reads the head of a list before it appends.
     pub first_costs_more: bool,
-    /// What makes calls of the table that no recorded event makes: requests one after another, of which the last one counts. `{id}` in a
-    /// path is the id in the answer before.
+    /// Requests in order, of which the last one makes calls of the table that no recorded event makes. `{id}` in a path
+    /// is the id in the answer before.
     pub calls_more: fn() -> Vec<Call>,
     /// The ids in the body that name other records: their kind, and the body around one.
     pub names: &'static [(u8, BodyAround)],
@@ -35,20 +35,20 @@ pub struct Exercise {
     pub numbers: &'static [(&'static str, u32)],
     /// The texts in the body that only its limit bounds: the rest of the body, and the field.
     pub texts: fn() -> Vec<(Value, &'static str)>,
-    /// How many rows the demo set's two organisations have, where the operation is a list.
+    /// The number of rows of the demo set's two organisations, if the operation is a list.
     pub rows: Option<[u64; 2]>,
-    /// What a further request comes to.
+    /// The result of a further request.
     pub further: Further,
 }
 
-/// What a further request of an operation comes to, one that is not a repeat by its idempotency key.
+/// The result of a further request of an operation, with another idempotency key.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Further {
     /// It has its effect again.
     Effect,
     /// It succeeds, and has no effect.
     NoEffect,
-    /// It is refused: what is over is over.
+    /// It is refused with 409.
     Conflict,
 }
 
@@ -72,7 +72,7 @@ impl Exercise {
     }
 }
 
-/// Every operation, in the order of the route table; those come last whose requests are signed.
+/// Every operation, in the order of the route table. The operations with signed requests come last.
 pub const EXERCISES: &[Exercise] = &[
     Exercise {
         body: |_| r#"{"name":"Reception"}"#.into(),
@@ -197,7 +197,7 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::SEND_TEST_EVENT)
     },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_DELIVERIES) },
-    // What is about to be sent anyway stays as it is.
+    // A delivery that is ready stays as it is.
     Exercise { further: Further::NoEffect, ..Exercise::of(&routes::REDELIVER) },
     Exercise {
         body: |organisation| format!(r#"{{"assistant_id":"{}"}}"#, id(organisation, kind::ASSISTANT, 1)),
@@ -729,12 +729,12 @@ fn with_query(route: &Route, more: &str) -> Call {
     Call { query: call.query + more, ..call }
 }
 
-/// The call about another record of Acme's.
+/// The call about another record of Acme.
 fn at(route: &Route, id: &str) -> Call {
     Call { path: path(route, |_| id.to_owned()), ..plain(route) }
 }
 
-/// The call about another widget of Acme's.
+/// The call about another widget of Acme.
 fn of_widget(route: &Route, number: u32) -> Call {
     at(route, &id('a', kind::WIDGET, number))
 }
@@ -752,13 +752,13 @@ fn campaign(contacts: &[&str]) -> Call {
     with_body(&routes::RUN_CAMPAIGN, json!({"contact_ids": contacts}).to_string())
 }
 
-/// More than one transaction adds.
+/// The call that adds more contacts than one transaction can.
 fn more_contacts() -> Call {
     let contacts: Vec<String> = (2..25).map(|number| id('a', kind::CONTACT, number)).collect();
     with_body(&routes::ADD_CAMPAIGN_CONTACTS, json!({"contact_ids": contacts}).to_string())
 }
 
-/// A campaign that is sent once, with these members more.
+/// A call that creates a campaign, whose body also has the members of `more`.
 fn scheduled(more: &Value) -> Call {
     with_body(&routes::CREATE_CAMPAIGN, scheduled_body(more).to_string())
 }
@@ -782,7 +782,7 @@ fn tagged(entity_type: &str, entity: &str) -> Value {
     json!({"tag_id": demo_id('a', "tag_id"), "entity_type": entity_type, "entity_id": entity})
 }
 
-/// The call that links a record of Globex to an assistant of Acme's.
+/// The call that links a record of Globex to an assistant of Acme.
 fn linking(route: &Route, kind: u8) -> Call {
     let name = |parameter: &str| match parameter {
         "assistant_id" => demo_id('a', parameter),
@@ -809,7 +809,7 @@ fn payment(event: &NewPaymentEvent) -> Call {
     signed(&plain(&routes::RECEIVE_PAYMENT_EVENT).path, demo_payment_secret('a'), body)
 }
 
-/// A conversation that its widget and its contact know, from its beginning to its end.
+/// The calls that open and close a conversation with a widget and a contact.
 fn opened_and_closed() -> Vec<Call> {
     let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
     let fields = json!({"assistant_id": demo_id('a', "assistant_id"), "widget_id": widget, "contact_id": contact});

@@ -1,4 +1,4 @@
-//! A database on a bad day: throttling, lost requests, lost answers, conflicts, unprocessed items, and processes that die.
+//! Calls operations during faults of the database and crashes of the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::support::fixture::{
 use crate::support::sweep::cases;
 
 async fn stack() -> (Stack, Faults) {
-    // Unoptimised, beside other tests: a call may take its time.
+    // The unoptimised database is slow beside other tests.
     let attempt = Duration::from_secs(10);
     let (stack, faults) = with_faults(Settings { attempt, ..few() }).await;
-    // The key is known: what follows goes wrong in the operation itself.
+    // The key is cached, so that later faults strike the operation itself.
     get(&stack, "/api/v1/user/get_agent_list/").await;
     (stack, faults)
 }
 
 #[tokio::test]
-async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
+async fn exhausted_retries_give_503_without_an_effect() {
     for route in cases(routes::ALL) {
         let (stack, faults) = stack().await;
         let before = everything(&stack).await;
@@ -42,7 +42,7 @@ async fn when_retries_run_out_it_is_503_and_nothing_has_happened() {
 }
 
 #[tokio::test]
-async fn a_database_that_stays_silent_is_given_up_after_three_attempts() {
+async fn a_silent_database_gets_three_attempts_and_then_503() {
     let attempt = Duration::from_millis(100);
     let (stack, faults) = with_faults(Settings { attempt, ..settings() }).await;
     faults.plan(|_, _| Fault::LoseRequest);
@@ -52,7 +52,7 @@ async fn a_database_that_stays_silent_is_given_up_after_three_attempts() {
 }
 
 #[tokio::test]
-async fn the_key_look_up_is_no_exception() {
+async fn a_failed_key_look_up_gives_503_and_is_not_cached() {
     let (stack, faults) = with_faults(settings()).await;
     faults.plan(|_, _| Fault::Throttle);
     let answer = stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
@@ -61,12 +61,12 @@ async fn the_key_look_up_is_no_exception() {
     assert_eq!(
         stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await.status,
         200,
-        "a failure was remembered"
+        "a failure was cached"
     );
 }
 
 #[tokio::test]
-async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
+async fn a_single_fault_is_retried_and_the_effect_happens_once() {
     for route in cases(routes::ALL) {
         let call = valid_call(route, 'a', ACME);
         let (undisturbed, watched) = stack().await;
@@ -87,7 +87,7 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
             Fault::InProgress { meets: 6, commits: false },
         ];
         for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.befalls(action))) {
-            let what = format!("{} {fault:?}", route.name);
+            let case = format!("{} {fault:?}", route.name);
             let (disturbed, faults) = stack().await;
             let mut struck = BTreeSet::new();
             faults.plan(move |action, _| {
@@ -96,10 +96,10 @@ async fn one_bad_moment_is_survived_and_the_effect_is_had_once() {
             });
             let answer = disturbed.answer(&call).await;
             faults.end();
-            // A transaction is recognised when it comes again, and whatever changes a record leaves its name there.
-            assert_eq!(answer.status, route.success, "{what} {}", answer.body);
-            assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{what}");
-            assert_eq!(everything(&disturbed).await, wanted, "{what}");
+            // A repeated transaction is recognised by its token, and a repeated change by the request in the record.
+            assert_eq!(answer.status, route.success, "{case} {}", answer.body);
+            assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{case}");
+            assert_eq!(everything(&disturbed).await, wanted, "{case}");
         }
     }
 }
@@ -110,7 +110,7 @@ fn campaign(contacts: u32) -> Call {
     post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body)
 }
 
-/// How often each contact stands in a campaign that exists, those of the demo set aside: what would be sent.
+/// The number of times that each contact would be sent: its places in the campaigns that exist beside the demo set.
 async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
     let items = everything(stack).await;
     let text = |item: &BTreeMap<String, AttributeValue>, name: &str| {
@@ -122,7 +122,7 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
         .filter(|item| text(item, "record").as_deref() == Some("Campaign"))
         .filter_map(|item| text(item, "id"))
         .filter(|id| !demo.contains(id) && !id.contains("-b0"))
-        // Its contacts have the beginning of its id.
+        // The ids of the contacts begin like the id of the campaign.
         .map(|id| id[..28].to_owned())
         .collect();
     let mut sent = BTreeMap::new();
@@ -137,32 +137,32 @@ async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn a_run_that_dies_anywhere_and_is_repeated_queues_each_contact_once() {
+async fn a_repeat_after_a_crash_queues_each_contact_once() {
     const CONTACTS: u32 = 60;
     for writes in 0.. {
-        let what = format!("dies after {writes} writes");
+        let case = format!("crash after {writes} writes");
         let (stack, faults) = with_faults(few()).await;
         add_contacts(&stack, CONTACTS).await;
         faults.die_after_writes(writes);
         let died = faults.kill(stack.answer(&campaign(CONTACTS))).await;
         let before = sendable(&stack).await;
-        assert!(before.is_empty() || before.len() == CONTACTS as usize, "{what}: half a run can be sent");
+        assert!(before.is_empty() || before.len() == CONTACTS as usize, "{case}: half a run can be sent");
         faults.end();
         let again = stack.answer(&campaign(CONTACTS)).await;
         assert_eq!(data(&again)["contacts"], CONTACTS, "{}", again.body);
         let sent = sendable(&stack).await;
-        assert_eq!(sent.len(), CONTACTS as usize, "{what}");
-        assert!(sent.values().all(|times| *times == 1), "{what}: {sent:?}");
+        assert_eq!(sent.len(), CONTACTS as usize, "{case}");
+        assert!(sent.values().all(|times| *times == 1), "{case}: {sent:?}");
         if !died {
-            assert!(writes > 3, "it never died");
+            assert!(writes > 3, "no write was interrupted");
             break;
         }
-        assert!(writes < 40, "a run of {CONTACTS} contacts never ends");
+        assert!(writes < 40, "a run of {CONTACTS} contacts has too many writes");
     }
 }
 
 #[tokio::test]
-async fn two_runs_of_the_same_request_at_once_are_one() {
+async fn two_concurrent_requests_make_one_run() {
     let (stack, _) = stack().await;
     add_contacts(&stack, 200).await;
     let (first, second) = (campaign(200), campaign(200));
@@ -173,9 +173,9 @@ async fn two_runs_of_the_same_request_at_once_are_one() {
 }
 
 #[tokio::test]
-async fn ten_thousand_contacts_are_queued_at_one_write_and_half_a_read_each() {
+async fn a_queued_contact_costs_one_write_unit_and_half_a_read_unit() {
     const CONTACTS: u32 = 10_000;
-    // Unoptimised, beside other tests: a call may take its time.
+    // The unoptimised database is slow beside other tests.
     let stack = Stack::start(Settings { attempt: Duration::from_secs(10), ..settings() }).await.unwrap();
     add_contacts(&stack, CONTACTS).await;
     let answer = stack.answer(&campaign(CONTACTS)).await;

@@ -1,4 +1,4 @@
-//! What holds for every filter of every list: it is asked of every route whose query has one.
+//! Checks the filters of every list on every route with a filter.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ use crate::support::fixture::{
 };
 use crate::support::records::NOBODYS;
 
-/// The filters of a list by the fields of its rows, with the schema of each. Those by date have tests of their own.
+/// The filters of a list by fields of its rows, each with its schema. `dates.rs` tests the filters by date.
 fn filters(route: &Route) -> Vec<(String, Value)> {
     let query = describe(route.name).query;
     let members = query["properties"].as_object().unwrap().clone().into_iter();
@@ -37,7 +37,7 @@ fn filtered() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "GET" && !filters(route).is_empty())
 }
 
-/// The ids on all pages, and the total that each page tells.
+/// The rows on all pages, and the total.
 async fn ids(stack: &Stack, route: &Route, query: &str) -> (Vec<Value>, u64) {
     let (mut found, mut page) = (Vec::new(), 1);
     loop {
@@ -58,7 +58,7 @@ async fn settled() -> Stack {
 }
 
 #[tokio::test]
-async fn every_choice_of_filters_selects_its_rows_and_their_total() {
+async fn every_combination_of_filters_selects_its_rows() {
     let (stack, mut cases) = (settled().await, 0);
     for route in filtered() {
         let names: Vec<String> = filters(route).into_iter().map(|(name, _)| name).collect();
@@ -84,13 +84,13 @@ async fn every_choice_of_filters_selects_its_rows_and_their_total() {
 }
 
 #[tokio::test]
-async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
+async fn an_absent_value_selects_no_row_and_an_invalid_one_gives_422() {
     let stack = settled().await;
     for route in filtered() {
         let (rows, _) = ids(&stack, route, "").await;
         for (name, schema) in filters(route) {
             if schema["format"] == "email" || schema["format"] == "phone" {
-                // These are unique values; they have a test of their own.
+                // `unique.rs` tests the unique values.
                 continue;
             }
             let has: BTreeSet<&str> = rows.iter().filter_map(|row| row[&name].as_str()).collect();
@@ -102,7 +102,7 @@ async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
                 let found = ids(&stack, route, &format!("&{name}={absent}")).await;
                 assert_eq!(found, (Vec::new(), 0), "{} {name}", route.name);
             }
-            // A text is any text.
+            // A filter by text accepts any text.
             if schema["enum"].is_array() || schema["format"] == "uuid" {
                 let mut call = valid_call(route, 'a', ACME);
                 call.query += &format!("&{name}=%F0%9F%98%80");
@@ -115,7 +115,7 @@ async fn a_value_that_no_row_has_selects_none_and_what_is_no_value_is_told() {
 }
 
 #[tokio::test]
-async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_out() {
+async fn a_change_moves_a_row_between_filters_and_a_delete_removes_it() {
     let stack = settled().await;
     let list = &routes::LIST_DATASOURCES;
     let total = async |query: &str| ids(&stack, list, query).await.1;
@@ -123,7 +123,7 @@ async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_
     let path = format!("/api/v1/datasource/{}", demo_id('a', "datasource_id"));
     let body = br#"{"ds_status":"failed"}"#.to_vec();
     data(&stack.answer(&Call { body, ..call("PUT", &path, ACME) }).await);
-    // Before the stream has told of it, no page has a row that contradicts its filter.
+    // Before the stream delivers the change, no page has a row that contradicts its filter.
     assert_eq!(ids(&stack, list, "&ds_status=ready_for_use").await.0, Vec::<Value>::new());
     stack.settle().await.unwrap();
     assert_eq!((total("&ds_status=ready_for_use").await, total("&ds_status=failed&ds_type=pdf").await), (0, 1));
@@ -133,8 +133,8 @@ async fn a_change_moves_a_row_from_one_filter_to_another_and_a_removal_takes_it_
 }
 
 #[tokio::test]
-async fn what_expires_of_a_set_takes_no_later_row_along() {
-    // DynamoDB removes a block and its section each at some time of its own.
+async fn the_expiry_of_a_set_keeps_later_rows() {
+    // DynamoDB removes an expired block and its section at different times.
     let parts = ["the blocks", "the sections", "the volumes", "all of it"];
     for (part, is_long) in parts.into_iter().flat_map(|part| [(part, false), (part, true)]) {
         if part == "the volumes" && !is_long {
@@ -169,7 +169,7 @@ async fn what_expires_of_a_set_takes_no_later_row_along() {
         };
         let of_it = format!("&assistant_id={assistant}");
         let others = total("").await;
-        // Each changes the block, so that its version is higher than that of a new one.
+        // Each change raises the version of the block above the version of a new one.
         for _ in 0..3 {
             let conversation = open().await;
             assert_eq!(total(&of_it).await, 1);
@@ -187,7 +187,7 @@ async fn what_expires_of_a_set_takes_no_later_row_along() {
 }
 
 #[tokio::test]
-async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
+async fn an_older_count_does_not_replace_a_newer_equal_one() {
     for first in [0, 3 << 20] {
         let (stack, faults) = with_faults(settings()).await;
         let (tenant, list) = (tenant(), Conversation::list(()));
@@ -213,14 +213,14 @@ async fn a_count_that_is_the_same_again_is_not_followed_by_an_older_one() {
         put_items(&stack, [there]).await;
         follow(&appeared).await;
         assert_eq!(total().await, 1);
-        // One comes, and before its section is told, another one goes.
+        // A row is added, and before its section is updated, another row is removed.
         let (second, appeared) = row(1, true);
         put_items(&stack, [second]).await;
         let pause = faults.pause_at(|action, _| action == "UpdateItem");
         let mut coming = Box::pin(follow(&appeared));
         tokio::select! {
             () = pause.reached() => {}
-            () = &mut coming => panic!("it told nothing"),
+            () = &mut coming => panic!("the section was not updated"),
         }
         faults.end();
         let (gone, disappeared) = row(0, false);

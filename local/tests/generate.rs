@@ -1,7 +1,7 @@
-//! `cargo generate` writes everything that follows from the declarations, from the tables of routes and reactions, and from what the tests call.
+//! `cargo generate` writes every file that follows from declarations, tables of routes or reactions, or calls of tests.
 //!
-//! The tests make what is generated and compare it with the files. Only here they write it: `GENERATE` names the file in which they list what they
-//! have written. One file may follow from another one, so they run until nothing is left to write.
+//! The tests compare the wanted text with the files. Under this program they also write it, and list the written files
+//! in the file `GENERATE`. One file may follow from another, so they run until no file changes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,7 +12,7 @@ use local::Trouble;
 /// The tests that write.
 const WRITERS: &[&str] = &[
     "agency::receive_payment_event",
-    "alarms::the_page",
+    "alarms::the_operations_page",
     "contract::",
     "cost::the_table",
     "events::every_event",
@@ -25,7 +25,7 @@ const WRITERS: &[&str] = &[
     "stored::",
     "template::",
 ];
-/// The test that takes out of the roles what no test calls. It needs a run of all tests before.
+/// The test that removes unused permissions from the roles. It needs a run of all tests before.
 const ROLES: [&str; 2] = ["--ignored", "roles_allow"];
 /// The most rounds: a new record takes three.
 const ROUNDS: usize = 6;
@@ -34,10 +34,10 @@ const ROUNDS: usize = 6;
 #[derive(Debug, Parser)]
 #[command(name = "cargo generate", bin_name = "cargo generate")]
 struct Arguments {
-    /// Run the tests that write, and no others: the roles get what these call, and nothing is taken out of them
+    /// Run only the tests that write: the roles get the calls of these tests, and lose no permission
     #[arg(long)]
     quick: bool,
-    /// Of the tests that write, run those with these names only
+    /// Run only the writing tests with these names
     #[arg(requires = "quick")]
     tests: Vec<String>,
 }
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a run of tests did.
+/// The result of a run of tests.
 struct Run {
     passed: bool,
     /// The files that it has written.
@@ -83,7 +83,7 @@ impl Generator {
         if all.passed && roles.passed {
             Ok(())
         } else {
-            Err(Trouble("a test fails, and nothing is left to write".into()))
+            Err(Trouble("a test fails, and no file is left to write".into()))
         }
     }
 
@@ -93,7 +93,7 @@ impl Generator {
             if written.is_empty() {
                 if !passed {
                     println!(
-                        "nothing is left to write; what a test still misses has to be written by hand, or measured"
+                        "no file is left to write; a test that still fails needs a change by hand, or a measurement"
                     );
                 }
                 return Ok(());
@@ -102,7 +102,7 @@ impl Generator {
                 println!("wrote {file}");
             }
         }
-        Err(Trouble(format!("after {ROUNDS} rounds there is still something to write")))
+        Err(Trouble(format!("after {ROUNDS} rounds a file still changes")))
     }
 
     /// Runs these tests, which write.
@@ -111,13 +111,13 @@ impl Generator {
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
         let mut command = Command::new("cargo");
-        // What the cargo of this program has set is of another package. Build scripts look at it: all that depends on them would be compiled once more.
+        // The variables of this program's cargo would make build scripts and their dependents compile again.
         let of_cargo = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);
         }
         command.args(["test", "--package", "local", "--test", "stack", "--"]).args(tests).current_dir(&self.root);
-        // All cases: what a function calls in any of them, its role allows.
+        // The tests take all cases, because a role allows the calls of every case.
         let passed = command.env("GENERATE", &list).env("SWEEP", "all").status().map_err(failed)?.success();
         let mut written: Vec<String> =
             std::fs::read_to_string(&list).map_err(failed)?.lines().map(str::to_owned).collect();

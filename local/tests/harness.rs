@@ -1,4 +1,4 @@
-//! What the tests share does what it says.
+//! Tests the selection of cases and the list of exercises.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::exercises::EXERCISES;
 use crate::support::sweep::Part;
 
 #[test]
-fn a_seed_takes_the_same_tenth_each_time_and_all_seeds_take_everything() {
+fn a_seed_selects_a_fixed_tenth_and_all_seeds_cover_everything() {
     let all: Vec<usize> = (0..95).collect();
     assert_eq!(Part::All.of(all.clone()), all);
     let of = |seed| Part::Tenth(seed).of(all.clone());

@@ -1,4 +1,4 @@
-//! The HTTP clients of the SDK and of events, against a server with TLS and a certificate of its own.
+//! Calls a TLS server with its own certificate by the HTTP clients of the SDK and of events.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -23,23 +23,23 @@ use tokio_rustls::TlsAcceptor;
 use crate::support::certificate::Certified;
 use crate::support::fixture::scratch;
 
-/// How the server ends an exchange.
+/// The end of an exchange with the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Turn {
-    /// It answers, and the connection stays.
+    /// Answers 200 and keeps the connection.
     Answer,
-    /// It says that it failed, and the connection stays.
+    /// Answers 500 and keeps the connection.
     Fail,
-    /// It answers, and closes the connection without a word.
+    /// Answers 200 and closes the connection without a notice.
     AnswerAndClose,
-    /// It closes the connection instead of answering.
+    /// Closes the connection without an answer.
     Close,
 }
 
-/// A server with a certificate, which answers each request as its turn says; none left, it answers.
+/// A TLS server that ends each exchange by the next turn, and answers 200 after the last one.
 struct Server {
     url: String,
-    /// Who vouches for it.
+    /// The authority of its certificate.
     root: RootCertStore,
     /// The same, as PEM.
     pem: String,
@@ -71,7 +71,7 @@ impl Server {
     }
 }
 
-/// Requests one after another; `None` where the connection ends.
+/// Serves the requests of a connection in order, and returns `None` when it ends.
 async fn serve(acceptor: TlsAcceptor, socket: tokio::net::TcpStream, turns: Arc<Mutex<VecDeque<Turn>>>) -> Option<()> {
     let mut socket = acceptor.accept(socket).await.ok()?;
     loop {
@@ -118,35 +118,35 @@ fn client(url: &str, roots: RootCertStore, attempts: u32) -> Client {
     Client::from_conf(config)
 }
 
-/// A call; what went wrong where it fails, with all its causes.
+/// Makes a call and returns its error with all causes.
 async fn call(client: &Client) -> Result<(), String> {
     let result = client.list_tables().send().await;
     result.map(drop).map_err(|error| shared::values::cause::chain(&error))
 }
 
 #[tokio::test]
-async fn nobody_else_is_talked_to() {
+async fn a_server_with_an_untrusted_certificate_or_name_is_refused() {
     let server = Server::start([]).await;
     for roots in [http_client::amazon_roots().unwrap(), RootCertStore::empty()] {
         let error = call(&client(&server.url, roots, 1)).await.unwrap_err();
         assert!(error.contains("UnknownIssuer"), "{error}");
     }
-    // The certificate is another name's.
+    // The certificate is for another name.
     let address = server.url.replace("localhost", "127.0.0.1");
     let error = call(&client(&address, server.root.clone(), 1)).await.unwrap_err();
     assert!(error.contains("not valid for name"), "{error}");
 }
 
 #[tokio::test]
-async fn one_connection_serves_all_calls_and_what_breaks_is_tried_again_over_another() {
+async fn calls_share_a_connection_and_are_retried_over_another() {
     for (turns, connections) in [
         (vec![], 1),
         (vec![Turn::Close], 2),
         (vec![Turn::Answer, Turn::Close], 2),
         (vec![Turn::Close, Turn::Close], 3),
-        // What failed once is not asked again.
+        // After a 500, the client opens another connection.
         (vec![Turn::Fail], 2),
-        // The server closes it when nobody asks.
+        // The server closes an idle connection.
         (vec![Turn::AnswerAndClose], 2),
     ] {
         let server = Server::start(turns.clone()).await;
@@ -159,7 +159,7 @@ async fn one_connection_serves_all_calls_and_what_breaks_is_tried_again_over_ano
 }
 
 #[test]
-fn the_roots_are_among_those_that_the_world_trusts() {
+fn the_roots_of_amazon_are_publicly_trusted() {
     let roots = http_client::amazon_roots().unwrap().roots;
     assert_eq!(roots.len(), 5);
     for root in &roots {
@@ -168,7 +168,7 @@ fn the_roots_are_among_those_that_the_world_trusts() {
 }
 
 #[tokio::test]
-async fn events_reach_a_receiver_whose_authority_is_in_the_file_that_an_operator_names() {
+async fn events_reach_a_receiver_with_the_operator_s_authority() {
     let server = Server::start([]).await;
     let [file, empty, missing] = ["authority.pem", "empty.pem", "missing.pem"].map(scratch);
     std::fs::write(&file, &server.pem).unwrap();

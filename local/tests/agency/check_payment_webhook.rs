@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: what the payment provider says of an agency's webhook.
+//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: reads an agency's webhook at the provider.
 
 use local::Stack;
 use local::http::Answer;
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::support::fixture::{ACME, call, data, id, kind, stack};
 use crate::support::records::{detail, issue};
 
-async fn ask(stack: &Stack, agency: &str, what: &str) -> Answer {
-    stack.answer(&call("GET", &format!("/api/v1/agency/billing/{agency}/{what}_payment_webhook"), ACME)).await
+async fn ask(stack: &Stack, agency: &str, action: &str) -> Answer {
+    stack.answer(&call("GET", &format!("/api/v1/agency/billing/{agency}/{action}_payment_webhook"), ACME)).await
 }
 
 async fn check(stack: &Stack) -> Answer {
@@ -20,7 +20,7 @@ fn not_configured() -> Value {
 }
 
 #[tokio::test]
-async fn it_is_what_was_set_up_as_long_as_the_provider_has_it() {
+async fn answers_the_endpoint_while_the_provider_has_it() {
     let stack = stack().await;
     assert_eq!(data(&check(&stack).await), not_configured());
     let made = data(&ask(&stack, &id('a', kind::AGENCY, 1), "setup").await);
@@ -39,7 +39,7 @@ async fn it_is_what_was_set_up_as_long_as_the_provider_has_it() {
 }
 
 #[tokio::test]
-async fn without_a_key_or_a_webhook_nothing_is_asked_of_the_provider() {
+async fn a_missing_key_or_webhook_sends_the_provider_no_request() {
     let stack = stack().await;
     for number in [0, 1, 2] {
         assert_eq!(data(&ask(&stack, &id('a', kind::AGENCY, number), "check").await), not_configured());
@@ -48,7 +48,7 @@ async fn without_a_key_or_a_webhook_nothing_is_asked_of_the_provider() {
 }
 
 #[tokio::test]
-async fn what_the_provider_fails_at_is_asked_again_once_and_then_told() {
+async fn a_failed_check_is_retried_once_and_then_gives_502() {
     let stack = stack().await;
     assert_eq!(ask(&stack, &id('a', kind::AGENCY, 1), "setup").await.status, 200);
     stack.payment_provider.fail(&[503]);

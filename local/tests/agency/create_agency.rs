@@ -13,22 +13,22 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/agency", ACME, body.to_string())).await
 }
 
-/// The agency that a body makes which says nothing.
-fn unsaid() -> Value {
+/// The agency that an empty body makes.
+fn defaults() -> Value {
     json!({"id": fresh(0, 3), "org_id": ACME_ORG, "branding": {}, "domain": {}, "billing_plan": {}, "user_auth": {}})
 }
 
 #[tokio::test]
-async fn nothing_is_required_and_null_is_the_default_of_every_field() {
+async fn absent_and_null_fields_get_their_defaults() {
     let nulls = json!({"org_id": null, "branding": null, "domain": null, "billing_plan": null, "user_auth": null});
     for body in [json!({}), nulls, json!({"id": ACME_ORG, "unknown": 1})] {
         let answer = create(&stack().await, &body).await;
-        assert_eq!(data(&answer), unsaid(), "{body}");
+        assert_eq!(data(&answer), defaults(), "{body}");
     }
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored() {
+async fn stores_every_field_and_masks_the_payment_key_in_the_answer() {
     let stack = stack().await;
     let before = items(&stack).await;
     let body = json!({
@@ -47,7 +47,7 @@ async fn what_is_said_is_answered_and_stored() {
 }
 
 #[tokio::test]
-async fn the_four_objects_are_objects_and_the_organisation_an_id() {
+async fn refuses_members_that_are_not_objects_and_a_malformed_org_id() {
     let stack = stack().await;
     for wrong in [json!("{}"), json!(1), json!(true), json!([]), json!([["branding", {}]])] {
         let body: Value = OBJECTS.iter().rev().map(|name| ((*name).to_owned(), wrong.clone())).collect();

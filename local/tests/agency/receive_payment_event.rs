@@ -1,4 +1,4 @@
-//! `POST /api/v1/agency/webhook/payment/{agency_id}`: an event of the payment provider counts once, whatever order events come in.
+//! `POST /api/v1/agency/webhook/payment/{agency_id}`: counts each payment event once, in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ use crate::support::sweep::cases;
 
 const DAY: i64 = 86_400;
 
-/// The place of the event of a test among all: each has an id of its own.
+/// The number of the next event or user: each gets its own id.
 static NUMBER: AtomicUsize = AtomicUsize::new(1);
 
 fn event(kind: &str) -> NewPaymentEvent {
@@ -36,19 +36,19 @@ fn event(kind: &str) -> NewPaymentEvent {
     NewPaymentEvent { event_id, ..NewPaymentEvent::of(kind) }
 }
 
-/// The event `kind` about a customer and its subscription with the same ending, so many seconds ago.
-fn about(kind: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
+/// An event of `kind` about the customer and the subscription whose ids end with `ending`.
+fn event_about(kind: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
     let (customer_id, subscription_id) = (Some(format!("cus_{ending}")), Some(format!("sub_{ending}")));
     NewPaymentEvent { customer_id, subscription_id, seconds_ago, ..event(kind) }
 }
 
 fn checkout(user: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
-    NewPaymentEvent { user_id: Some(user.to_owned()), ..about("checkout.session.completed", ending, seconds_ago) }
+    NewPaymentEvent { user_id: Some(user.to_owned()), ..event_about("checkout.session.completed", ending, seconds_ago) }
 }
 
 fn subscription(status: &str, ending: &str, seconds_ago: i64) -> NewPaymentEvent {
     let (status, lookup_key) = (Some(status.to_owned()), Some("pro".to_owned()));
-    NewPaymentEvent { status, lookup_key, ..about("customer.subscription.updated", ending, seconds_ago) }
+    NewPaymentEvent { status, lookup_key, ..event_about("customer.subscription.updated", ending, seconds_ago) }
 }
 
 fn address(agency: &str) -> String {
@@ -60,21 +60,21 @@ fn agency(organisation: char) -> String {
     id(organisation, kind::AGENCY, 0)
 }
 
-/// What the provider sends at the stack's time, signed with `secret`.
+/// A request of the provider at the stack's time, signed with `secret`.
 fn sent(stack: &Stack, agency: &str, secret: &str, body: impl Into<Vec<u8>>) -> Call {
     let (body, now) = (body.into(), stack.gateway.service.clock.now().unix_seconds());
     let headers = [("stripe-signature".to_owned(), signature(secret, now, &body))].into();
     Call { method: "POST".into(), path: address(agency), headers, body, ..Call::default() }
 }
 
-fn good(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
+fn signed_call(stack: &Stack, organisation: char, event: &NewPaymentEvent) -> Call {
     let body = event.body(1, stack.gateway.service.clock.now().unix_seconds()).to_string();
     sent(stack, &agency(organisation), demo_payment_secret(organisation), body)
 }
 
-/// What becomes of an event that the provider sends.
+/// Sends the event and returns its outcome.
 async fn receive(stack: &Stack, event: &NewPaymentEvent) -> String {
-    outcome(&stack.answer(&good(stack, 'a', event)).await)
+    outcome(&stack.answer(&signed_call(stack, 'a', event)).await)
 }
 
 fn outcome(answer: &Answer) -> String {
@@ -82,7 +82,7 @@ fn outcome(answer: &Answer) -> String {
     data(answer)["outcome"].as_str().unwrap().to_owned()
 }
 
-/// What becomes of a checkout that begins no subscription, such as one of a single payment.
+/// Sends a checkout without a subscription, such as a single payment, and returns its outcome.
 async fn receive_without_subscription(stack: &Stack, checkout: &NewPaymentEvent) -> String {
     let mut body = checkout.body(1, NOW / 1000);
     body["data"]["object"]["subscription"] = Value::Null;
@@ -117,30 +117,30 @@ const BILLING: [&str; 8] = [
     "payment_last_payment_date",
 ];
 
-/// What a user's row says of its billing.
+/// The billing fields of the user.
 async fn billing(stack: &Stack, user: &str) -> Value {
     let user = data(&stack.answer(&call("GET", &format!("/api/v1/user/{user}"), ACME)).await);
     BILLING.iter().map(|name| ((*name).to_owned(), user[name].clone())).collect()
 }
 
-/// The same where nothing was told but this.
-fn told(what: &Value) -> Value {
+/// The billing fields of a user after events that set only `fields`.
+fn billing_with(fields: &Value) -> Value {
     let mut user = json!({
         "payment_customer_id": null, "payment_subscription_id": null, "payment_subscription_status": null, "is_trial": false,
         "used_trial": false, "is_paying": false, "active_billing_plan_id": null, "payment_last_payment_date": null,
     });
-    user.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+    user.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     user
 }
 
-/// The time so many seconds before the tests take place.
+/// The time `seconds` before the time of the tests.
 fn ago(seconds: i64) -> String {
     shared::values::time::Timestamp::from_unix_millis(NOW).plus_seconds(-seconds).to_string()
 }
 
 type Row = BTreeMap<String, AttributeValue>;
 
-/// What is known of customers.
+/// The rows of customers.
 async fn customers(stack: &Stack) -> Vec<Row> {
     let all = everything(stack).await.into_iter();
     all.filter(|item| item["sk"].as_s().unwrap() == "PAYMENT_CUSTOMER").collect()
@@ -150,7 +150,7 @@ async fn customers(stack: &Stack) -> Vec<Row> {
 async fn without_notes(stack: &Stack) -> Vec<Row> {
     let mut all = everything(stack).await;
     all.retain(|item| item["sk"].as_s().unwrap() != "PAYMENT_EVENT");
-    // A row that was changed more often says so, and by whom.
+    // A repeated change raises the version and sets the changing request.
     for item in &mut all {
         item.retain(|name, _| !["version", "changed_by"].contains(&name.as_str()));
     }
@@ -158,11 +158,11 @@ async fn without_notes(stack: &Stack) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn each_event_has_its_effect_on_the_user() {
+async fn each_event_type_updates_the_user() {
     let stack = stack().await;
     let (user, plan) = (new_user(&stack).await, new_plan(&stack, "pro").await);
     assert_eq!(receive(&stack, &checkout(&user, "1", 900)).await, "applied");
-    let mut wanted = told(&json!({"payment_customer_id": "cus_1", "payment_subscription_id": "sub_1"}));
+    let mut wanted = billing_with(&json!({"payment_customer_id": "cus_1", "payment_subscription_id": "sub_1"}));
     assert_eq!(billing(&stack, &user).await, wanted);
     let mut seconds_ago = 800;
     for (event, changed) in [
@@ -170,28 +170,28 @@ async fn each_event_has_its_effect_on_the_user() {
             subscription("trialing", "1", 0),
             json!({"payment_subscription_status": "trialing", "is_trial": true, "used_trial": true, "active_billing_plan_id": plan}),
         ),
-        (about("customer.subscription.trial_will_end", "1", 0), json!({"active_billing_plan_id": null})),
+        (event_about("customer.subscription.trial_will_end", "1", 0), json!({"active_billing_plan_id": null})),
         (
             subscription("active", "1", 0),
             json!({"payment_subscription_status": "active", "is_trial": false, "is_paying": true, "active_billing_plan_id": plan}),
         ),
-        (about("invoice.payment_failed", "1", 0), json!({"is_paying": false})),
+        (event_about("invoice.payment_failed", "1", 0), json!({"is_paying": false})),
         (subscription("past_due", "1", 0), json!({"payment_subscription_status": "past_due"})),
-        (about("invoice.paid", "1", 0), json!({"is_paying": true, "payment_last_payment_date": ago(400)})),
+        (event_about("invoice.paid", "1", 0), json!({"is_paying": true, "payment_last_payment_date": ago(400)})),
         (
-            about("customer.subscription.paused", "1", 0),
+            event_about("customer.subscription.paused", "1", 0),
             json!({"payment_subscription_status": "paused", "is_paying": false, "active_billing_plan_id": null}),
         ),
         (
-            NewPaymentEvent { lookup_key: Some("pro".into()), ..about("customer.subscription.resumed", "1", 0) },
+            NewPaymentEvent { lookup_key: Some("pro".into()), ..event_about("customer.subscription.resumed", "1", 0) },
             json!({"payment_subscription_status": "active", "is_paying": true, "active_billing_plan_id": plan}),
         ),
         (
-            about("customer.subscription.deleted", "1", 0),
+            event_about("customer.subscription.deleted", "1", 0),
             json!({"payment_subscription_status": "canceled", "is_paying": false, "active_billing_plan_id": null}),
         ),
         // The last invoice of a subscription that has ended.
-        (about("invoice.paid", "1", 0), json!({"payment_last_payment_date": ago(80)})),
+        (event_about("invoice.paid", "1", 0), json!({"payment_last_payment_date": ago(80)})),
     ] {
         for old_version in [false, true] {
             let event_id = Some(format!("{}_{old_version}", event.event_id.clone().unwrap()));
@@ -207,7 +207,7 @@ async fn each_event_has_its_effect_on_the_user() {
 }
 
 #[tokio::test]
-async fn a_price_is_found_among_the_plans_of_the_agency_by_its_lookup_key() {
+async fn a_lookup_key_selects_the_plan_of_the_agency() {
     let stack = stack().await;
     let user = new_user(&stack).await;
     receive(&stack, &checkout(&user, "1", 900)).await;
@@ -238,7 +238,7 @@ fn permutations(rest: &[usize]) -> Vec<Vec<usize>> {
 }
 
 #[tokio::test]
-async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
+async fn events_in_any_order_give_the_same_user() {
     let stack = stack().await;
     let plan = new_plan(&stack, "pro").await;
     for (number, order) in cases(permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate()) {
@@ -250,17 +250,17 @@ async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
             first,
             // Of one second, as the provider often has them.
             subscription("active", &ending, 50),
-            about("invoice.paid", &ending, 50),
-            about("invoice.payment_failed", &ending, 20),
+            event_about("invoice.paid", &ending, 50),
+            event_about("invoice.payment_failed", &ending, 20),
         ];
         for place in &order {
             receive(&stack, &events[*place]).await;
         }
-        // Each of them once more changes nothing.
+        // A repeated event changes nothing.
         let before = everything(&stack).await;
         assert_eq!(receive(&stack, &events[order[0]]).await, "repeated");
         assert_eq!(everything(&stack).await, before);
-        let wanted = told(&json!({
+        let wanted = billing_with(&json!({
             "payment_customer_id": format!("cus_{ending}"),
             "payment_subscription_id": format!("sub_{ending}"),
             "payment_subscription_status": "active",
@@ -273,16 +273,16 @@ async fn whatever_order_events_come_in_the_user_is_the_same_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_user_with_another_customer_keeps_nothing_of_the_former_one() {
+async fn a_new_customer_replaces_the_billing_of_the_user() {
     let stack = stack().await;
     for (number, order) in cases(permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate()) {
         let (user, former, present) = (new_user(&stack).await, format!("{number}_a"), format!("{number}_b"));
         let events = [
             checkout(&user, &former, 100),
             subscription("trialing", &former, 90),
-            about("invoice.paid", &former, 80),
+            event_about("invoice.paid", &former, 80),
             checkout(&user, &present, 50),
-            about("customer.subscription.deleted", &former, 20),
+            event_about("customer.subscription.deleted", &former, 20),
         ];
         for place in &order {
             match place {
@@ -291,22 +291,22 @@ async fn a_user_with_another_customer_keeps_nothing_of_the_former_one() {
             };
         }
         let mut is = billing(&stack, &user).await;
-        // But that there was a trial, where the user was the former one's when it was told.
+        // A trial stays on record if the user had the former customer when the trial was reported.
         let had_trial = is["used_trial"].take();
         assert!(had_trial == true || order != [0, 1, 2, 3, 4], "a trial is forgotten");
-        let mut wanted = told(&json!({"payment_customer_id": format!("cus_{present}")}));
+        let mut wanted = billing_with(&json!({"payment_customer_id": format!("cus_{present}")}));
         wanted["used_trial"] = Value::Null;
         assert_eq!(is, wanted, "{order:?}");
     }
 }
 
 #[tokio::test]
-async fn a_user_and_a_customer_belong_together_where_each_names_the_other_last() {
+async fn a_user_loses_a_customer_to_a_later_checkout_of_another_user() {
     let stack = stack().await;
     for (number, order) in permutations(&[0, 1, 2]).into_iter().enumerate() {
         let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
         let (first, second) = (format!("{number}_a"), format!("{number}_b"));
-        // Ada's last customer is Bob's in the end, so she has none.
+        // The last checkout gives Ada's last customer to Bob, so Ada has none.
         let checkouts = [checkout(&ada, &first, 300), checkout(&ada, &second, 200), checkout(&bob, &second, 100)];
         for place in &order {
             receive(&stack, &checkouts[*place]).await;
@@ -317,7 +317,7 @@ async fn a_user_and_a_customer_belong_together_where_each_names_the_other_last()
     }
 }
 
-/// An event of a random set: what it is about does not depend on the order in which the set comes.
+/// An event of a random set. Its content is the same in every order of the set.
 struct RandomEvent {
     kind: &'static str,
     status: &'static str,
@@ -348,12 +348,12 @@ impl RandomEvent {
             user: random.usize(..2),
             customer: random.usize(..3),
             subscription: (kind != CHECKOUT || random.bool()).then(|| random.usize(..2)),
-            // Several are of one second.
+            // Several events have the same second.
             seconds_ago: random.i64(1..8),
         }
     }
 
-    /// The event with this number of the set, about these users. `ending` makes its ids another order's own.
+    /// The event with this number of the set, about these users. `ending` keeps the ids of two orders apart.
     fn body(&self, number: usize, users: &[String; 2], ending: &str) -> String {
         let event = NewPaymentEvent {
             user_id: Some(users[self.user].clone()),
@@ -373,7 +373,7 @@ impl RandomEvent {
     }
 }
 
-/// The customer that `user` has after a set: that of the user's last checkout, if it is the customer's last one as well.
+/// The customer of `user` after a set: the one of the user's last checkout, if the customer has no later checkout.
 fn customer_after(events: &[RandomEvent], user: usize) -> Option<usize> {
     let last = |concerns: &dyn Fn(&RandomEvent) -> bool| {
         let checkouts = events.iter().enumerate().filter(|(_, event)| event.kind == CHECKOUT && concerns(event));
@@ -385,7 +385,7 @@ fn customer_after(events: &[RandomEvent], user: usize) -> Option<usize> {
 }
 
 #[tokio::test]
-async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_at_once() {
+async fn random_events_in_any_order_or_at_once_give_the_same_users() {
     const SETS: u64 = 60;
     let stack = stack().await;
     new_plan(&stack, "pro").await;
@@ -414,7 +414,7 @@ async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_a
             let mut is = Vec::new();
             for (place, user) in users.iter().enumerate() {
                 let mut billing = billing(&stack, user).await;
-                // A user who was a customer's for a while has had that one's trial.
+                // A user keeps the trial of a former customer, so this field depends on the order.
                 billing.as_object_mut().unwrap().remove("used_trial");
                 let customer = customer_after(&events, place).map(|customer| format!("cus_{customer}{ending}"));
                 assert_eq!(billing["payment_customer_id"], json!(customer), "{set} {order:?}");
@@ -425,12 +425,12 @@ async fn a_random_set_of_events_makes_the_same_of_all_users_in_every_order_and_a
             random.shuffle(&mut order);
         }
     }
-    // Of a tenth of them there may be none in which somebody becomes a customer.
+    // A tenth of the sets may have no user with a customer.
     assert!(linked > 100 || sets.len() < 60, "{linked}");
 }
 
 #[tokio::test]
-async fn a_user_who_was_stored_without_the_place_of_a_checkout_has_that_of_the_customer() {
+async fn a_user_stored_without_payment_linked_by_ignores_older_checkouts() {
     let stack = stack().await;
     let user = new_user(&stack).await;
     receive(&stack, &checkout(&user, "1", 100)).await;
@@ -440,7 +440,7 @@ async fn a_user_who_was_stored_without_the_place_of_a_checkout_has_that_of_the_c
     let update = stack.client.update_item().table_name(TABLE_NAME).update_expression("REMOVE payment_linked_by");
     let update = update.key("pk", row["pk"].clone()).key("sk", row["sk"].clone());
     update.send().await.unwrap();
-    // Another customer's checkout that is older says nothing about the user. A newer one does.
+    // An older checkout of another customer leaves the user unchanged. A newer one changes it.
     receive(&stack, &checkout(&user, "2", 200)).await;
     assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_1");
     receive(&stack, &checkout(&user, "3", 50)).await;
@@ -448,7 +448,7 @@ async fn a_user_who_was_stored_without_the_place_of_a_checkout_has_that_of_the_c
 }
 
 #[tokio::test]
-async fn of_several_subscriptions_the_one_counts_that_was_begun_last_and_goes_on() {
+async fn the_newest_live_subscription_determines_the_billing() {
     let stack = stack().await;
     let user = new_user(&stack).await;
     let of = |event: NewPaymentEvent, id: &str| NewPaymentEvent { subscription_id: Some(id.to_owned()), ..event };
@@ -458,25 +458,25 @@ async fn of_several_subscriptions_the_one_counts_that_was_begun_last_and_goes_on
     receive(&stack, &of(subscription("active", "1", 600), "sub_new")).await;
     let wanted = billing(&stack, &user).await;
     assert_eq!((&wanted["payment_subscription_id"], &wanted["is_paying"]), (&json!("sub_new"), &json!(true)));
-    // The old one ends, and its last invoice is never paid.
-    receive(&stack, &of(about("customer.subscription.deleted", "1", 500), "sub_old")).await;
-    receive(&stack, &of(about("invoice.payment_failed", "1", 400), "sub_old")).await;
+    // The old subscription ends with an unpaid invoice.
+    receive(&stack, &of(event_about("customer.subscription.deleted", "1", 500), "sub_old")).await;
+    receive(&stack, &of(event_about("invoice.payment_failed", "1", 400), "sub_old")).await;
     assert_eq!(billing(&stack, &user).await, wanted);
-    // When the new one ends as well, a third takes its place, though no checkout has begun it.
-    receive(&stack, &of(about("customer.subscription.deleted", "1", 300), "sub_new")).await;
+    // After the new one ends, a third one replaces it without a checkout.
+    receive(&stack, &of(event_about("customer.subscription.deleted", "1", 300), "sub_new")).await;
     assert_eq!(billing(&stack, &user).await["payment_subscription_status"], "canceled");
     receive(&stack, &of(subscription("active", "1", 200), "sub_third")).await;
     assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
-    // Of very many, the latest are kept.
+    // The row keeps the latest twenty subscriptions.
     for number in 0..30 {
-        receive(&stack, &of(about("customer.subscription.deleted", "1", 100), &format!("sub_{number}"))).await;
+        receive(&stack, &of(event_about("customer.subscription.deleted", "1", 100), &format!("sub_{number}"))).await;
     }
     assert_eq!(customers(&stack).await[0]["subscriptions"].as_m().unwrap().len(), 20);
     assert_eq!(billing(&stack, &user).await["payment_subscription_id"], "sub_third");
 }
 
 #[tokio::test]
-async fn an_event_counts_once_for_thirty_days_also_where_dynamodb_has_not_removed_its_note_yet() {
+async fn an_event_counts_once_within_thirty_days() {
     let (stack, set) = stack_with_clock().await;
     let user = new_user(&stack).await;
     let event = checkout(&user, "1", 0);
@@ -492,17 +492,17 @@ async fn an_event_counts_once_for_thirty_days_also_where_dynamodb_has_not_remove
         set(seconds * 1000);
         assert_eq!(receive(&stack, &event).await, outcome);
     }
-    // An older one than those that counted changes nothing, and is remembered as well.
+    // An older event changes nothing, and its id is stored as well.
     let older = checkout(&user, "1", 60 * DAY);
     assert_eq!(receive(&stack, &older).await, "superseded");
     assert_eq!(receive(&stack, &older).await, "repeated");
 }
 
 #[tokio::test]
-async fn what_is_told_of_nobody_yet_is_kept_for_thirty_days() {
+async fn an_event_without_a_user_is_kept_for_thirty_days() {
     let (stack, set) = stack_with_clock().await;
     let user = new_user(&stack).await;
-    for event in [subscription("active", "1", 60), about("invoice.paid", "1", 50)] {
+    for event in [subscription("active", "1", 60), event_about("invoice.paid", "1", 50)] {
         assert_eq!(receive(&stack, &event).await, "kept");
     }
     let ttl = AttributeValue::N((NOW / 1000 + 30 * DAY).to_string());
@@ -511,8 +511,8 @@ async fn what_is_told_of_nobody_yet_is_kept_for_thirty_days() {
     assert_eq!(receive(&stack, &checkout(&user, "1", 0)).await, "applied");
     assert_eq!(billing(&stack, &user).await["payment_last_payment_date"], ago(50));
     assert!(!customers(&stack).await[0].contains_key("ttl"));
-    // Of another one it is forgotten.
-    assert_eq!(receive(&stack, &about("invoice.paid", "2", 0)).await, "kept");
+    // After thirty days the kept event is forgotten.
+    assert_eq!(receive(&stack, &event_about("invoice.paid", "2", 0)).await, "kept");
     set((60 * DAY) * 1000);
     let other = new_user(&stack).await;
     assert_eq!(receive(&stack, &checkout(&other, "2", 0)).await, "applied");
@@ -520,11 +520,11 @@ async fn what_is_told_of_nobody_yet_is_kept_for_thirty_days() {
 }
 
 #[tokio::test]
-async fn of_two_checkouts_the_newest_is_right_about_the_user_and_about_the_customer() {
+async fn the_newest_checkout_links_user_and_customer() {
     for newest_first in [false, true] {
         let stack = stack().await;
         let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
-        // Ada gets another customer; then her first one is Bob's.
+        // Ada gets another customer; then Bob gets her first one.
         let mut checkouts = [checkout(&ada, "1", 900), checkout(&ada, "2", 800), checkout(&bob, "1", 700)];
         if newest_first {
             checkouts.reverse();
@@ -535,30 +535,30 @@ async fn of_two_checkouts_the_newest_is_right_about_the_user_and_about_the_custo
         let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
         assert_eq!((names(&ada).await, names(&bob).await), (json!("cus_2"), json!("cus_1")), "{newest_first}");
         receive(&stack, &subscription("active", "1", 600)).await;
-        receive(&stack, &about("customer.subscription.deleted", "2", 600)).await;
+        receive(&stack, &event_about("customer.subscription.deleted", "2", 600)).await;
         let status = async |user: &str| billing(&stack, user).await["payment_subscription_status"].clone();
         assert_eq!((status(&ada).await, status(&bob).await), (json!("canceled"), json!("active")), "{newest_first}");
-        // Bob's customer was Ada's after all: nothing is left of it with Bob.
+        // A newer checkout gives the customer back to Ada: Bob keeps nothing of it.
         receive(&stack, &checkout(&ada, "1", 500)).await;
-        let wanted = told(&json!({}));
+        let wanted = billing_with(&json!({}));
         assert_eq!(billing(&stack, &bob).await, wanted, "{newest_first}");
         assert_eq!((names(&ada).await, status(&ada).await), (json!("cus_1"), json!("active")));
-        // What is told of the customer that she had goes to nobody.
+        // An event of the customer that she had before changes no user.
         assert_eq!(receive(&stack, &subscription("active", "2", 400)).await, "kept");
     }
 }
 
-/// All that a sender can see, and what it cost, the request's own id aside.
+/// Everything that a sender can see and the cost, without the request's own id.
 fn visible(mut answer: Answer) -> (u16, BTreeMap<String, String>, String, Cost) {
     answer.headers.remove("x-request-id");
     (answer.status, answer.headers, answer.body, answer.cost)
 }
 
 #[tokio::test]
-async fn whoever_cannot_sign_is_answered_alike_with_the_same_work_and_changes_nothing() {
+async fn every_bad_signature_gets_the_same_answer_at_the_same_cost() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let good = good(&stack, 'a', &event);
+    let good = signed_call(&stack, 'a', &event);
     let header = good.headers["stripe-signature"].clone();
     let with = |header: &str| Call { headers: [("stripe-signature".into(), header.to_owned())].into(), ..good.clone() };
     let to = |agency: &str| Call { path: address(agency), ..good.clone() };
@@ -590,11 +590,11 @@ async fn whoever_cannot_sign_is_answered_alike_with_the_same_work_and_changes_no
     ];
     let before = items(&stack).await;
     let mut answers = BTreeMap::new();
-    for (what, call) in refused {
+    for (case, call) in refused {
         let answer = stack.answer(&call).await;
         let wanted = (401, vec![r#"["header","stripe-signature"] invalid_signature"#.to_owned()]);
-        assert_eq!(failure(&answer), wanted, "{what}");
-        answers.insert(what, visible(answer));
+        assert_eq!(failure(&answer), wanted, "{case}");
+        answers.insert(case, visible(answer));
     }
     let first = &answers["no header"];
     assert!(answers.values().all(|answer| answer == first), "{answers:#?}");
@@ -604,12 +604,12 @@ async fn whoever_cannot_sign_is_answered_alike_with_the_same_work_and_changes_no
 }
 
 #[tokio::test]
-async fn within_five_minutes_one_good_signature_among_several_is_enough() {
+async fn one_good_signature_within_five_minutes_suffices() {
     let stack = stack().await;
     for (seconds, old) in [(-300, "whsec_old"), (0, "whsec_old"), (300, "")] {
-        let call = good(&stack, 'a', &event("charge.refunded"));
+        let call = signed_call(&stack, 'a', &event("charge.refunded"));
         let sign = |secret: &str| signature(secret, NOW / 1000 + seconds, &call.body);
-        // While its owner replaces the secret, the provider signs with both.
+        // During a change of the secret, the provider signs with both secrets.
         let (other, own) = (sign(old), sign(demo_payment_secret('a')));
         let v1 = |signature: &str| signature.split_once(',').unwrap().1.to_owned();
         for header in [own.clone(), format!("{other},{}", v1(&own)), format!("{own},{},v0=1", v1(&other))] {
@@ -620,7 +620,7 @@ async fn within_five_minutes_one_good_signature_among_several_is_enough() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_taken_and_changes_nothing_and_the_log_names_nobody() {
+async fn an_unusable_event_is_ignored_and_logged_without_ids() {
     let log = Log::default();
     let _guard = log.listen(Level::INFO);
     let stack = stack().await;
@@ -674,7 +674,7 @@ async fn what_is_not_ours_is_taken_and_changes_nothing_and_the_log_names_nobody(
     }
 }
 
-/// The places of everything in `value`.
+/// The JSON pointers of `value` and of every member in it.
 fn places(value: &Value, at: &str) -> Vec<String> {
     let inner: Vec<String> = match value {
         Value::Object(members) => {
@@ -689,7 +689,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn whatever_stands_in_an_event_it_is_taken() {
+async fn an_event_with_any_odd_value_is_answered_200() {
     let stack = stack().await;
     let user = id('a', kind::USER, 1);
     let odd =
@@ -710,13 +710,13 @@ async fn whatever_stands_in_an_event_it_is_taken() {
         }
     }
     assert!(sent_events > 500, "{sent_events}");
-    // And what is stored of it can be read.
+    // The stored rows can still be read.
     receive(&stack, &checkout(&user, "1", -10)).await;
     assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_1");
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_and_another_method_are_refused() {
+async fn a_body_above_256_kib_and_a_get_are_refused() {
     let stack = stack().await;
     for (size, status) in [(256 * 1024, 200), (256 * 1024 + 1, 413)] {
         let mut body = event("charge.refunded").body(1, NOW / 1000).to_string().into_bytes();
@@ -728,13 +728,13 @@ async fn a_body_that_is_too_large_and_another_method_are_refused() {
 }
 
 #[tokio::test]
-async fn two_organisations_with_the_same_customer_do_not_touch_one_another() {
+async fn a_customer_id_in_two_organisations_names_two_customers() {
     let stack = stack().await;
-    let of_globex = |event: &NewPaymentEvent| good(&stack, 'b', event);
+    let of_globex = |event: &NewPaymentEvent| signed_call(&stack, 'b', event);
     let users = [id('a', kind::USER, 1), id('b', kind::USER, 1)];
     let event = checkout(&users[0], "1", 100);
     receive(&stack, &event).await;
-    // The same id of an event too.
+    // The event has the same id too.
     let other = NewPaymentEvent { user_id: Some(users[1].clone()), ..event };
     assert_eq!(data(&stack.answer(&of_globex(&other)).await)["outcome"], "applied");
     let before = items(&stack).await;
@@ -751,13 +751,16 @@ async fn two_organisations_with_the_same_customer_do_not_touch_one_another() {
 }
 
 #[tokio::test]
-async fn deliveries_at_the_same_time_all_count_and_of_one_event_one() {
+async fn concurrent_deliveries_count_once_per_event() {
     let stack = Stack::start(settings()).await.unwrap();
     new_plan(&stack, "pro").await;
     for number in 0..10 {
         let (user, ending) = (new_user(&stack).await, number.to_string());
-        let events =
-            [checkout(&user, &ending, 100), subscription("active", &ending, 50), about("invoice.paid", &ending, 40)];
+        let events = [
+            checkout(&user, &ending, 100),
+            subscription("active", &ending, 50),
+            event_about("invoice.paid", &ending, 40),
+        ];
         let rename = post(&format!("/api/v1/user/{user}"), ACME, json!({"last_name": "Byron"}).to_string());
         let rename = Call { method: "PUT".into(), ..rename };
         let outcomes = tokio::join!(
@@ -777,15 +780,15 @@ async fn deliveries_at_the_same_time_all_count_and_of_one_event_one() {
     }
 }
 
-/// The events of a test about failures, and the table after them.
-fn story(user: &str) -> [NewPaymentEvent; 3] {
+/// The events of the tests about faults.
+fn fault_events(user: &str) -> [NewPaymentEvent; 3] {
     [subscription("active", "1", 50), checkout(user, "1", 100), checkout(user, "2", 10)]
 }
 
 #[tokio::test]
-async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
+async fn a_crash_leaves_no_partial_effect() {
     let user = id('a', kind::USER, 1);
-    let events = story(&user);
+    let events = fault_events(&user);
     let undisturbed = Stack::start(few()).await.unwrap();
     // The table before each event, and after the last one.
     let mut states = vec![without_notes(&undisturbed).await];
@@ -800,12 +803,12 @@ async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
                 receive(&stack, event).await;
             }
             faults.die_after_writes(writes);
-            let died = faults.kill(stack.answer(&good(&stack, 'a', &events[place]))).await;
+            let died = faults.kill(stack.answer(&signed_call(&stack, 'a', &events[place]))).await;
             faults.end();
-            // It died before its one write, or before its answer.
+            // The crash came before the only write, or before the answer.
             let reached = if writes == 0 { place } else { place + 1 };
             assert!(without_notes(&stack).await == states[reached], "{place} {writes}");
-            // The provider gets no answer, and sends it again.
+            // Without an answer, the provider sends the event again.
             let again = receive(&stack, &events[place]).await;
             assert_eq!(again == "repeated", writes > 0, "{place} {writes}");
             for event in &events[place + 1..] {
@@ -813,7 +816,7 @@ async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
             }
             assert!(without_notes(&stack).await == states[events.len()], "{place} {writes}");
             if !died {
-                assert!(writes > 0, "it never died");
+                assert!(writes > 0, "no write was interrupted");
                 break;
             }
         }
@@ -821,9 +824,9 @@ async fn a_process_that_dies_anywhere_leaves_nothing_half_done() {
 }
 
 #[tokio::test]
-async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
+async fn a_single_fault_is_retried_and_a_lasting_fault_gives_503() {
     let user = id('a', kind::USER, 1);
-    let event = story(&user)[1].clone();
+    let event = fault_events(&user)[1].clone();
     let undisturbed = Stack::start(few()).await.unwrap();
     receive(&undisturbed, &event).await;
     let wanted = without_notes(&undisturbed).await;
@@ -848,7 +851,7 @@ async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
         let (stack, faults) = with_faults(few()).await;
         let before = everything(&stack).await;
         faults.plan(move |_, _| fault);
-        let answer = stack.answer(&good(&stack, 'a', &event)).await;
+        let answer = stack.answer(&signed_call(&stack, 'a', &event)).await;
         assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]), "{fault:?}");
         assert_eq!(everything(&stack).await, before, "{fault:?}");
         faults.end();
@@ -857,7 +860,7 @@ async fn one_bad_moment_is_survived_and_many_are_503_without_an_effect() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_customer_goes_with_its_user() {
+async fn deleting_a_user_deletes_its_customer() {
     let stack = Stack::start(streaming()).await.unwrap();
     stack.settle().await.unwrap();
     let (ada, bob) = (new_user(&stack).await, new_user(&stack).await);
@@ -869,10 +872,10 @@ async fn what_is_known_of_a_customer_goes_with_its_user() {
     stack.settle().await.unwrap();
     let left = customers(&stack).await;
     assert_eq!((left.len(), left[0]["user_id"].as_s().unwrap()), (1, &bob));
-    // What comes afterwards is of nobody, and expires.
+    // A later event belongs to no user, and its row expires.
     assert_eq!(receive(&stack, &subscription("active", "1", 50)).await, "kept");
     assert_eq!(receive(&stack, &checkout(&ada, "1", 40)).await, "ignored");
-    // An event that comes after the removal and before the stream has told of it.
+    // An event arrives after the delete, before the stream has delivered the delete.
     delete(&bob).await;
     assert_eq!(receive(&stack, &subscription("active", "2", 50)).await, "kept");
     stack.settle().await.unwrap();
@@ -882,21 +885,21 @@ async fn what_is_known_of_a_customer_goes_with_its_user() {
 }
 
 #[tokio::test]
-async fn a_deleted_agency_gets_nothing_any_more_and_nothing_leads_to_it() {
+async fn a_deleted_agency_refuses_events_and_has_no_pointer() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..good(&stack, 'a', &event) }).await);
+    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
     data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{}", agency('a')), ACME)).await);
-    assert_eq!(visible(stack.answer(&good(&stack, 'a', &event)).await), nobody);
+    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), nobody);
     let pointers = items(&stack).await.into_keys().filter(|(pk, _)| pk.starts_with("PAYMENT_WEBHOOK#"));
     assert_eq!(pointers.map(|(pk, _)| pk).collect::<Vec<_>>(), [format!("PAYMENT_WEBHOOK#{}", agency('b'))]);
 }
 
-/// The folder with an event of each type, and of some as versions before 2025 have them.
+/// The folder with an event of each type, and with some in the form of API versions before 2025.
 const SHAPES: &str = "local/tests/payment_events";
 
 #[tokio::test]
-async fn an_event_of_each_type_is_recorded_and_taken() {
+async fn a_recorded_event_of_each_type_is_accepted() {
     let old = ["customer.subscription.updated", "invoice.paid", "invoice.payment_failed"];
     let mut files = BTreeSet::new();
     for (kinds, old_version, ending) in [(&EVENTS[..], false, ""), (&old[..], true, ".old")] {
@@ -919,7 +922,7 @@ async fn an_event_of_each_type_is_recorded_and_taken() {
     }
 }
 
-/// Sets the webhook of the demo agency with a key up, and returns the agency.
+/// Sets up the webhook of the demo agency that has a key, and returns the agency.
 async fn set_up(stack: &Stack) -> String {
     let agency = id('a', kind::AGENCY, 1);
     let path = format!("/api/v1/agency/billing/{agency}/setup_payment_webhook");
@@ -928,7 +931,7 @@ async fn set_up(stack: &Stack) -> String {
 }
 
 #[tokio::test]
-async fn the_stand_in_sends_what_was_set_up_to_the_address_that_was_registered() {
+async fn the_local_provider_sends_events_to_the_registered_address() {
     let stack = stack().await;
     let user = new_user(&stack).await;
     let nowhere = stack.payment_provider.send(&event("invoice.paid")).await.unwrap_err();
@@ -952,7 +955,7 @@ async fn the_stand_in_sends_what_was_set_up_to_the_address_that_was_registered()
 }
 
 #[tokio::test]
-async fn a_command_has_it_send_and_a_page_of_another_host_has_not() {
+async fn the_payment_event_command_sends_and_other_origins_get_403() {
     let stack = stack().await;
     let user = new_user(&stack).await;
     set_up(&stack).await;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: the payment provider sends its events to an agency.
+//! `GET /api/v1/agency/billing/{agency_id}/setup_payment_webhook`: registers an agency's webhook.
 
 use local::Stack;
 use local::http::Answer;
@@ -37,17 +37,17 @@ async fn set_up(stack: &Stack) -> Answer {
 async fn new_agency(stack: &Stack, billing_plan: impl ToString) -> String {
     let body = format!(r#"{{"billing_plan":{}}}"#, billing_plan.to_string());
     let answer = stack.answer(&post("/api/v1/agency", ACME, body)).await;
-    // A plan may hold numbers that nothing here can read.
+    // A plan may hold numbers that `serde_json` cannot read.
     member(&member(&answer.body, "data"), "id").replace('"', "")
 }
 
-/// What is kept of the agency's endpoint.
+/// The endpoint as the agency's row stores it.
 async fn kept(stack: &Stack) -> Option<Value> {
     let agency = items(stack).await.remove(&row("AGENCY", 1))?;
     agency.get("payment_webhook").cloned()
 }
 
-/// The key of the pointer by which the provider's events find the agency.
+/// The key of the pointer that leads from an event of the provider to the agency.
 fn pointer() -> Key {
     (format!("PAYMENT_WEBHOOK#{}", agency()), format!("ORG#{ACME_ORG}"))
 }
@@ -65,7 +65,7 @@ fn refused() -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn the_first_time_creates_an_endpoint_and_the_next_ones_update_it() {
+async fn the_first_setup_creates_an_endpoint_and_later_setups_update_it() {
     let stack = stack().await;
     let before = items(&stack).await;
     let url = format!("{}/api/v1/agency/webhook/payment/{}", stack.url, agency());
@@ -89,7 +89,7 @@ async fn the_first_time_creates_an_endpoint_and_the_next_ones_update_it() {
         let registered = &stack.payment_provider.endpoints()[&endpoint];
         assert_eq!((&registered.url, &registered.events[..]), (&url, &EVENTS.map(str::to_owned)[..]));
 
-        // The secret is told once, when the endpoint is created, and kept from then on.
+        // The provider sends the secret only when it creates the endpoint, so the row keeps it.
         let secret = format!("whsec_local_{endpoint}");
         let wanted = json!({"payment_webhook_id": endpoint, "secret": secret, "has_pointer": true});
         assert_eq!(kept(&stack).await, Some(wanted));
@@ -102,11 +102,11 @@ async fn the_first_time_creates_an_endpoint_and_the_next_ones_update_it() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_was_stored_without_a_pointer_gets_it_by_the_next_set_up() {
+async fn the_next_setup_adds_a_missing_pointer() {
     let stack = stack().await;
     data(&set_up(&stack).await);
     let before = items(&stack).await;
-    // As it was stored before events were received.
+    // Rows from before the receiving of events look like this.
     let forget = |agency: &mut Agency| {
         if let Some(webhook) = &mut agency.payment_webhook {
             webhook.has_pointer = false;
@@ -123,7 +123,7 @@ async fn a_webhook_that_was_stored_without_a_pointer_gets_it_by_the_next_set_up(
 }
 
 #[tokio::test]
-async fn each_agency_has_an_endpoint_of_its_own() {
+async fn each_agency_gets_its_own_endpoint() {
     let stack = stack().await;
     let another = new_agency(&stack, json!({"payment_api_key": "sk_another"})).await;
     let globex = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('b', kind::AGENCY, 1));
@@ -142,7 +142,7 @@ async fn each_agency_has_an_endpoint_of_its_own() {
 }
 
 #[tokio::test]
-async fn two_at_once_leave_one_endpoint() {
+async fn two_concurrent_setups_leave_one_endpoint() {
     let stack = stack().await;
     stack.payment_provider.delay(std::time::Duration::from_millis(300));
     let (one, other) = tokio::join!(set_up(&stack), set_up(&stack));
@@ -153,7 +153,7 @@ async fn two_at_once_leave_one_endpoint() {
 }
 
 #[tokio::test]
-async fn without_an_agency_or_its_payment_key_nothing_is_asked_of_the_provider() {
+async fn a_missing_agency_or_payment_key_sends_the_provider_no_request() {
     let stack = stack().await;
     let mut agencies = vec![id('a', kind::AGENCY, 2)];
     for none in ["null", r#""""#, "12", r#"["sk_1"]"#, r#"{"payment_api_key":"sk_1"}"#] {
@@ -171,7 +171,7 @@ async fn without_an_agency_or_its_payment_key_nothing_is_asked_of_the_provider()
 }
 
 #[tokio::test]
-async fn the_payment_key_is_found_whatever_else_is_in_the_billing_plan() {
+async fn the_payment_key_is_found_beside_any_other_member() {
     let stack = stack().await;
     let deep = format!(r#"{{"deep":{}{},"payment_api_key":"sk_1"}}"#, "[".repeat(15_000), "]".repeat(15_000));
     for plan in [
@@ -189,7 +189,7 @@ async fn the_payment_key_is_found_whatever_else_is_in_the_billing_plan() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_provider_refuses_or_that_no_header_can_hold_is_its_refusal() {
+async fn a_refused_or_unsendable_payment_key_gives_502() {
     let stack = stack().await;
     for bad in ["bad", "sk_\n", "sk_a\r\nx-injected: 1", "sk_\0", "sk_\u{7f}", "sk_é", "\u{1b}", " "] {
         let agency = new_agency(&stack, json!({"payment_api_key": bad})).await;
@@ -197,7 +197,7 @@ async fn a_key_that_the_provider_refuses_or_that_no_header_can_hold_is_its_refus
         let answer = set_up_agency(&stack, &agency).await;
         assert_eq!(detail(&answer), refused(), "{bad:?}");
         let (gone, new) = changes(&stack, &before).await;
-        // That it failed may be noted, and nothing else.
+        // The only change may be the count of failed setups.
         assert!(gone.keys().eq(new.keys()) && new.len() <= 1, "{bad:?} {new:?}");
         assert!(
             new.values()
@@ -208,7 +208,7 @@ async fn a_key_that_the_provider_refuses_or_that_no_header_can_hold_is_its_refus
 }
 
 #[tokio::test]
-async fn what_the_provider_failed_at_is_told_and_the_next_set_up_succeeds() {
+async fn a_failed_creation_gives_502_and_the_next_setup_succeeds() {
     for failure in [500, 503, 400] {
         let stack = stack().await;
         stack.payment_provider.fail(&[failure]);
@@ -222,7 +222,7 @@ async fn what_the_provider_failed_at_is_told_and_the_next_set_up_succeeds() {
 }
 
 #[tokio::test]
-async fn an_update_that_fails_is_asked_for_again_once_and_then_told_and_changes_nothing() {
+async fn a_failed_update_is_retried_once_and_then_gives_502() {
     let stack = stack().await;
     assert_eq!(set_up(&stack).await.status, 200);
     let before = items(&stack).await;
@@ -241,7 +241,7 @@ async fn an_update_that_fails_is_asked_for_again_once_and_then_told_and_changes_
 }
 
 #[tokio::test]
-async fn a_forgotten_endpoint_is_created_anew_every_time() {
+async fn a_setup_replaces_an_endpoint_that_the_provider_forgot() {
     let stack = stack().await;
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -253,7 +253,7 @@ async fn a_forgotten_endpoint_is_created_anew_every_time() {
         assert_eq!(kept["secret"], format!("whsec_local_{endpoint}"));
         assert!(!seen.contains(&endpoint), "{endpoint} {seen:?}");
         stack.payment_provider.forget(&endpoint);
-        // Failing in the middle of it adds no second one either.
+        // A failure during the setup adds no second endpoint either.
         stack.payment_provider.fail(&[500]);
         assert_eq!(detail(&set_up(&stack).await), refused());
         seen.push(endpoint);

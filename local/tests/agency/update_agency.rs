@@ -1,4 +1,4 @@
-//! `PUT /api/v1/agency/{agency_id}`: changes an agency, whose payment key is answered masked.
+//! `PUT /api/v1/agency/{agency_id}`: changes an agency; the answer masks its payment key.
 
 use local::Stack;
 use local::http::{Answer, Call};
@@ -25,14 +25,14 @@ async fn stored(stack: &Stack) -> Value {
 }
 
 #[tokio::test]
-async fn a_masked_key_that_is_sent_back_stays_and_the_rest_is_replaced() {
+async fn a_masked_key_keeps_the_stored_key_and_the_rest_is_replaced() {
     let stack = stack().await;
     let plan = data(&update(&stack, &json!({"billing_plan": {"payment_api_key": KEY, "currency": "EUR"}})).await);
     assert_eq!(plan["billing_plan"], json!({"payment_api_key": MASKED, "currency": "EUR"}));
     assert_eq!(stored(&stack).await, json!({"payment_api_key": KEY, "currency": "EUR"}));
     let read = get(&stack, &path()).await;
     assert_eq!(read, plan);
-    // As it was read, and with one of its other members changed.
+    // Once unchanged, and once with another member changed.
     for (sent, kept) in [
         (read["billing_plan"].clone(), json!({"payment_api_key": KEY, "currency": "EUR"})),
         (json!({"payment_api_key": MASKED, "trial": 14}), json!({"payment_api_key": KEY, "trial": 14})),
@@ -40,7 +40,7 @@ async fn a_masked_key_that_is_sent_back_stays_and_the_rest_is_replaced() {
         let answered = data(&update(&stack, &json!({"billing_plan": sent})).await);
         assert_eq!((&answered["billing_plan"], stored(&stack).await), (&sent, kept));
     }
-    // Another key is another key, and a plan without one has none.
+    // Another key replaces the key, and a plan without a key removes it.
     update(&stack, &json!({"billing_plan": {"payment_api_key": "sk_live_another_one"}})).await;
     assert_eq!(stored(&stack).await, json!({"payment_api_key": "sk_live_another_one"}));
     for (sent, kept) in [(json!({"trial": 7}), json!({"trial": 7})), (Value::Null, json!({}))] {
@@ -51,7 +51,7 @@ async fn a_masked_key_that_is_sent_back_stays_and_the_rest_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_masked_key_in_place_of_none_is_none() {
+async fn a_masked_key_without_a_stored_key_sets_no_key() {
     let stack = stack().await;
     update(&stack, &json!({"billing_plan": {}})).await;
     let answered = data(&update(&stack, &json!({"billing_plan": {"payment_api_key": MASKED}})).await);
@@ -62,7 +62,7 @@ async fn a_masked_key_in_place_of_none_is_none() {
 }
 
 #[tokio::test]
-async fn an_update_leaves_the_webhook_at_the_provider_as_it_is() {
+async fn an_update_keeps_the_webhook_at_the_provider() {
     let stack = stack().await;
     let set_up = format!("/api/v1/agency/billing/{}/setup_payment_webhook", id('a', kind::AGENCY, 1));
     assert_eq!(get(&stack, &set_up).await["status"], "created");

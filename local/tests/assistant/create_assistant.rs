@@ -31,8 +31,8 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/assistant", ACME, body.to_string())).await
 }
 
-/// The assistant that a body makes which says nothing.
-fn unsaid() -> Value {
+/// The assistant that an empty body makes.
+fn defaults() -> Value {
     json!({
         "id": fresh(0, NEXT),
         "name": null,
@@ -54,8 +54,8 @@ fn unsaid() -> Value {
     })
 }
 
-/// Nothing of `unsaid` is what this says.
-fn all_said() -> Value {
+/// A body with another value than the default in every field.
+fn full_body() -> Value {
     json!({
         "name": "Reception",
         "description": "Greets and helps",
@@ -77,10 +77,10 @@ fn all_said() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_and_null_and_nothing_are_the_default_of_every_field() {
-    let mut nulls = all_said();
+async fn stores_every_field_and_defaults_absent_and_null_fields() {
+    let mut nulls = full_body();
     nulls.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
-    for (body, mut wanted) in [(json!({}), unsaid()), (nulls, unsaid()), (all_said(), all_said())] {
+    for (body, mut wanted) in [(json!({}), defaults()), (nulls, defaults()), (full_body(), full_body())] {
         let stack = stack().await;
         let before = items(&stack).await;
         wanted["id"] = fresh(0, NEXT).into();
@@ -92,18 +92,18 @@ async fn what_is_said_is_answered_and_stored_and_null_and_nothing_are_the_defaul
 }
 
 #[tokio::test]
-async fn ids_are_given_by_the_service_in_the_order_of_creation() {
+async fn the_service_assigns_ids_in_the_order_of_creation() {
     let stack = stack().await;
     for number in 0..2 {
         let created = data(&create(&stack, &json!({"id": NOBODYS, "created_at": "1970", "unknown": {}})).await);
-        let mut wanted = unsaid();
+        let mut wanted = defaults();
         wanted["id"] = fresh(number as usize, NEXT + number).into();
         assert_eq!(created, wanted);
     }
 }
 
 #[tokio::test]
-async fn every_type_and_every_model_is_accepted_and_for_another_word_the_whole_list_is_told() {
+async fn accepts_every_type_and_model_and_lists_them_in_the_refusal() {
     let stack = stack().await;
     for (field, words) in [("assistant_type", &TYPES[..]), ("llm_model", &MODELS)] {
         for word in words {
@@ -119,7 +119,7 @@ async fn every_type_and_every_model_is_accepted_and_for_another_word_the_whole_l
 }
 
 #[tokio::test]
-async fn each_voice_language_is_a_locale_code() {
+async fn refuses_a_voice_language_that_is_no_locale_code() {
     let stack = stack().await;
     let fine = json!(["en-GB", "nl-NL", "fil-PH", "en-GB"]);
     assert_eq!(data(&create(&stack, &json!({"voice_languages": fine})).await)["voice_languages"], fine);
@@ -139,10 +139,10 @@ async fn each_voice_language_is_a_locale_code() {
 }
 
 #[tokio::test]
-async fn the_webhook_must_be_there() {
+async fn refuses_an_unknown_webhook_with_422() {
     let stack = stack().await;
     let before = items(&stack).await;
-    // An assistant's id is no webhook's.
+    // The second id belongs to an assistant.
     for webhook in [NOBODYS, &id('a', kind::ASSISTANT, 1)] {
         let wanted = json!([issue(&json!(["body", "webhook_id"]), "not_found", "Not found")]);
         assert_eq!(detail(&create(&stack, &json!({"webhook_id": webhook})).await), (422, wanted));
@@ -151,10 +151,10 @@ async fn the_webhook_must_be_there() {
 }
 
 #[tokio::test]
-async fn ids_are_printed_in_lower_case_with_hyphens_however_they_came() {
+async fn answers_ids_of_any_form_in_lower_case_with_hyphens() {
     let stack = stack().await;
     for field in ["org_id", "webhook_id", "conversation_flow_id"] {
-        let id = all_said()[field].as_str().unwrap().to_owned();
+        let id = full_body()[field].as_str().unwrap().to_owned();
         for form in [id.to_uppercase(), id.replace('-', ""), format!("{{{id}}}"), format!("urn:uuid:{id}")] {
             assert_eq!(data(&create(&stack, &json!({field: form})).await)[field], id, "{form}");
         }
@@ -162,7 +162,7 @@ async fn ids_are_printed_in_lower_case_with_hyphens_however_they_came() {
 }
 
 #[tokio::test]
-async fn issues_come_in_the_specification_s_order_and_before_what_is_not_there() {
+async fn issues_follow_the_order_of_the_fields_and_precede_not_found() {
     let wanted: Vec<_> =
         "name description attributes system_prompt voice custom_voice voice_languages org_id show_images \
                           hide_ds webhook_id has_human_agent use_tools conversation_flow_id assistant_type llm_model"

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: takes an intent away from an assistant.
+//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: unlinks an intent from an assistant.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::fixture::{ACME, call, get, id, kind, post, stack};
 use crate::support::records::{NOBODYS, deletes_with, detail, hole, key, not_found, row};
 
 #[tokio::test]
-async fn only_the_link_goes() {
+async fn deletes_only_the_link() {
     let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
     let (pointer, list) = (key(&format!("INTENT_LINK#{intent}"), &assistant), format!("INTENT_LINK#{assistant}"));
     let record = json!({"intent_id": intent, "assistant_id": assistant});
@@ -15,7 +15,7 @@ async fn only_the_link_goes() {
 }
 
 #[tokio::test]
-async fn the_whole_path_names_the_link() {
+async fn refuses_an_intent_that_another_assistant_has() {
     let stack = stack().await;
     let intent = id('a', kind::INTENT, 1);
     for other in [NOBODYS, &id('a', kind::ASSISTANT, 0)] {
@@ -25,7 +25,7 @@ async fn the_whole_path_names_the_link() {
 }
 
 #[tokio::test]
-async fn what_was_removed_may_be_linked_again() {
+async fn an_unlinked_intent_can_be_linked_again() {
     let stack = stack().await;
     let (assistant, intent) = (id('a', kind::ASSISTANT, 1), id('a', kind::INTENT, 1));
     let (path, list) =

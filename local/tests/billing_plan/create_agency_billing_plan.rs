@@ -24,7 +24,7 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
     create_at(stack, &agency(), body).await
 }
 
-/// No more than is required.
+/// A body with the required fields only.
 fn least() -> Value {
     json!({
         "name": "Pro",
@@ -37,7 +37,7 @@ fn least() -> Value {
     })
 }
 
-/// `body`, which says something else in `changes`.
+/// `body` with the members of `changes`.
 fn with(mut body: Value, changes: &Value) -> Value {
     body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     body
@@ -45,7 +45,7 @@ fn with(mut body: Value, changes: &Value) -> Value {
 
 /// The plan that `body` makes.
 fn plan(body: &Value) -> Value {
-    let unsaid = json!({
+    let defaults = json!({
         "id": fresh(0, 2),
         "default_plan": false,
         "remove_branding": false,
@@ -57,11 +57,11 @@ fn plan(body: &Value) -> Value {
         "agency_id": agency(),
         "plan_lookup_key": null,
     });
-    with(unsaid, body)
+    with(defaults, body)
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_and_null_and_nothing_are_the_default() {
+async fn stores_every_field_and_defaults_absent_and_null_fields() {
     let mut nulls = plan(&json!({}));
     nulls.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
     let more = json!({
@@ -87,7 +87,7 @@ async fn what_is_said_is_answered_and_stored_and_null_and_nothing_are_the_defaul
 }
 
 #[tokio::test]
-async fn what_is_required_is_told_at_once_behind_what_is_wrong_with_the_path() {
+async fn missing_fields_are_listed_after_the_issues_of_the_path() {
     let stack = stack().await;
     let missing = REQUIRED.map(|name| issue(&json!(["body", name]), "missing", "Field required"));
     assert_eq!(detail(&create(&stack, &json!({})).await), (422, json!(missing)));
@@ -98,7 +98,7 @@ async fn what_is_required_is_told_at_once_behind_what_is_wrong_with_the_path() {
 }
 
 #[tokio::test]
-async fn what_is_required_is_not_null() {
+async fn refuses_null_for_each_required_field() {
     let stack = stack().await;
     for name in REQUIRED {
         let (kind, msg) = match name {
@@ -112,7 +112,7 @@ async fn what_is_required_is_not_null() {
 }
 
 #[tokio::test]
-async fn counts_take_every_form_of_an_integer_and_begin_at_0() {
+async fn counts_accept_every_form_of_an_integer_from_0() {
     let stack = stack().await;
     for (sent, read) in [
         (json!("12"), 12),
@@ -151,7 +151,7 @@ async fn counts_take_every_form_of_an_integer_and_begin_at_0() {
 }
 
 #[tokio::test]
-async fn flags_take_every_form_of_a_boolean() {
+async fn flags_accept_every_form_of_a_boolean() {
     let stack = stack().await;
     let all = |sent: &Value| with(least(), &FLAGS.iter().map(|name| ((*name).to_owned(), sent.clone())).collect());
     for (read, forms) in [
@@ -179,14 +179,14 @@ async fn flags_take_every_form_of_a_boolean() {
 }
 
 #[tokio::test]
-async fn the_body_may_repeat_the_path_s_agency_in_any_form_but_name_no_other() {
+async fn the_body_may_repeat_but_not_contradict_the_agency_of_the_path() {
     let stack = stack().await;
     for same in [agency().to_uppercase(), agency().replace('-', ""), format!("urn:uuid:{}", agency())] {
         let answer = create(&stack, &with(least(), &json!({"agency_id": same}))).await;
         assert_eq!(data(&answer)["agency_id"], agency());
     }
     let before = items(&stack).await;
-    // Whether either of the two is there makes no difference: input comes before existence.
+    // The answer is the same for unknown agencies: the input is validated before the agency is read.
     for (path, body) in [(agency(), id('a', kind::AGENCY, 2)), (agency(), NOBODYS.into()), (NOBODYS.into(), agency())] {
         let answer = create_at(&stack, &path, &with(least(), &json!({"agency_id": body}))).await;
         assert_eq!(failure(&answer), (422, vec![r#"["body","agency_id"] value_error"#.into()]));

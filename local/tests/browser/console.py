@@ -1,8 +1,7 @@
 """Tries the console of `cargo local` in a browser.
 
-What happens is shown as it happens, its buttons do what they say, and a message is only text. The address of the API
-and the keys are in the environment, as `.ci/with-local` puts them there. With `--pictures` it takes those of
-`docs/console`.
+The pages follow every change, the buttons work, and a message is only text. The address of the API and the keys are in
+the environment, as `.ci/with-local` sets them. With `--pictures` it takes the pictures of `docs/console`.
 """
 
 import json
@@ -22,7 +21,7 @@ WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 
 
 def ask(method: str, path: str, key: str, body: object = None) -> dict:
-    """What the API answers."""
+    """Asks the API and returns the data of its answer."""
     headers = {"authorization": f"Bearer {os.environ[key]}"}
     request = urllib.request.Request(f"{API}{path}", json.dumps(body or {}).encode(), headers, method=method)
     with urllib.request.urlopen(request) as answer:
@@ -39,12 +38,12 @@ def refused(method: str, path: str, key: str, body: object) -> int:
 
 
 def closings(page: Page, key: str) -> Locator:
-    """The events of closed conversations that the organisation with this key got."""
+    """The rows of the events of closed conversations of this key's organisation."""
     return page.get_by_role("row").filter(has_text=f"{key.lower()}/webhook-").filter(has_text="conversation.closed")
 
 
 def follows(page: Page, key: str, conversation: str) -> None:
-    """A conversation that is closed elsewhere: within two seconds its event stands on the open page, verified."""
+    """The open page shows the verified event of a conversation that is closed by the API."""
     page.goto(f"{API}/")
     path = f"/api/v1/conversation/{conversation}"
     ask("POST", f"{path}/message", key, {"sender_type": "user", "text": HOSTILE})
@@ -55,7 +54,7 @@ def follows(page: Page, key: str, conversation: str) -> None:
     print(f"   the event of a closed conversation is shown after {time.monotonic() - begun:.1f} s")
     arrived.locator("summary").click()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
-    # An update keeps open what is open.
+    # An update of the page keeps opened rows open.
     check(refused("POST", "/api/v1/tag", key, {"name": 1}) == 422, "a name that is a number")
     expect(page.get_by_text("Input should be a valid string")).to_be_visible()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
@@ -74,7 +73,7 @@ def follows(page: Page, key: str, conversation: str) -> None:
 
 
 def talks(page: Page, key: str) -> None:
-    """A conversation that is opened, continued and closed by the page's own forms, with the keyboard alone."""
+    """The page's forms open, continue and close a conversation, with the keyboard alone."""
     page.goto(f"{API}/console/conversations?org={key.lower()}")
     conversations = page.locator("#conversations tbody tr")
     before = conversations.count()
@@ -91,7 +90,7 @@ def talks(page: Page, key: str) -> None:
     expect(conversations.first.get_by_text("closed")).to_be_visible()
     page.get_by_role("button", name="Close the conversation").press("Enter")
     expect(page.get_by_text("Answered 409")).to_be_visible()
-    # Beside that of the conversation before: what is to fail next is another event.
+    # The event of the other conversation arrives too, so that the next failing event is another one.
     page.goto(f"{API}/")
     expect(closings(page, key)).to_have_count(2)
 
@@ -127,7 +126,7 @@ def retries(page: Page, key: str) -> None:
 
 
 def pauses(page: Page, key: str) -> None:
-    """A campaign that is resumed, paused and cancelled."""
+    """The page resumes, pauses and cancels a campaign."""
     page.goto(f"{API}/console/campaigns?org={key.lower()}")
     campaign = page.locator("#campaigns tbody tr").filter(has_text="We open an hour earlier")
     for button, status in [("Resume", "queued"), ("Pause", "paused"), ("Cancel", "cancelled")]:
@@ -137,7 +136,7 @@ def pauses(page: Page, key: str) -> None:
 
 
 def charges(page: Page, key: str, letter: str) -> None:
-    """The payment provider tells of a checkout, and the user has its customer."""
+    """The payment provider sends a checkout, and the user gets its customer."""
     page.goto(f"{API}/console/payments?org={key.lower()}")
     agency = f"01900000-0000-7000-8000-{letter}00a00000001"
     row = page.locator("#agencies tbody tr").filter(has_text=agency)
@@ -152,7 +151,7 @@ def charges(page: Page, key: str, letter: str) -> None:
 
 
 def looks(page: Page, scheme: str) -> None:
-    """Every page: nothing is wrong with its accessibility, it fits the screen, and it shows no key."""
+    """Every page is accessible, fits the screen, and shows no key."""
     page.goto(f"{API}/")
     links = page.get_by_role("navigation", name="Pages").get_by_role("link").all()
     addresses = [link.get_attribute("href").split("?")[0] for link in links]
@@ -172,7 +171,7 @@ def looks(page: Page, scheme: str) -> None:
 
 
 def picture(page: Page, name: str, *, opened: Locator | None = None) -> None:
-    """A picture for the documents."""
+    """Takes a picture for the documents."""
     if opened:
         opened.click()
     page.evaluate("scrollTo(0, 0)")
@@ -181,7 +180,7 @@ def picture(page: Page, name: str, *, opened: Locator | None = None) -> None:
 
 
 def pictures(browser: Browser) -> None:
-    """The pictures of `docs/CONSOLE.md`, of what the visits before have left."""
+    """Takes the pictures of `docs/CONSOLE.md` after the visits."""
     page = browser.new_page(viewport={"width": 1200, "height": 750}, device_scale_factor=1)
     page.goto(f"{API}/")
     ask("POST", "/api/v1/tag", "ACME", {"name": "New"})
@@ -199,7 +198,7 @@ def pictures(browser: Browser) -> None:
 
 
 def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> None:
-    """Opens the console, and tries everything."""
+    """Opens the console and tries everything."""
     context = browser.new_context(color_scheme=scheme, viewport=size, permissions=["clipboard-read", "clipboard-write"])
     context.set_default_timeout(PATIENCE)
     watch = Watch(API, context, under="/")
@@ -217,7 +216,7 @@ def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> N
 
 
 def main() -> None:
-    """Tries it on a large screen in the light, and on a phone in the dark."""
+    """Tries a large screen in light colours, and a phone in dark colours."""
     expect.set_options(timeout=PATIENCE)
     (ROOT / "target/page").mkdir(parents=True, exist_ok=True)
     with sync_playwright() as play:

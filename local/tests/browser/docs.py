@@ -1,8 +1,8 @@
 """Tries the page of the API in a browser: it shows every operation, sends a request, and calls no other host.
 
-The API has the demo set. With `--deployed` no key is filled in, so that one is typed. With `--prefix` the page is
-reached through a proxy, at that path of another address, as behind a stage; the proxy takes the key out of it.
-Dark colours, each operation and accessibility do not depend on where the page is: they are tried without both options.
+The API has the demo set. With `--deployed` the page has no key, so the test types one. With `--prefix` the test reaches
+the page through a proxy, at that path of another address, as behind a stage; the proxy removes the key from the page.
+Dark colours, each operation and accessibility are the same at every address, so they are tried without both options.
 """
 
 import argparse
@@ -26,30 +26,30 @@ KEY = re.findall(r"key: (\S+), role: full", DEMO)[0]
 EMAIL = re.findall(r'"user\{n\}(@.*)"', DEMO)[0]
 KNOWN = Path(__file__).with_name("accessibility.json")
 PATH = "/api/v1/docs"
-# Nothing here is expected within a time. This is how long it is waited for on a machine that has much else to do.
+# The longest wait, in milliseconds, for a busy machine.
 PATIENCE = 120_000
 CHROMIUM = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-# What the policy forbids is told to the console, also where a script has caught the error.
+# Reports a violation of the policy to the console, even if a script has caught the error.
 TELL = "addEventListener('securitypolicyviolation', e => console.error('policy', e.violatedDirective, e.blockedURI))"
 
-# Colours change at once: while one changes little by little, axe finds contrasts that nobody sees a moment later.
+# Colours change at once: during a transition, axe finds low contrasts that last only a moment.
 STILL = """const still = new CSSStyleSheet()
 still.replaceSync("*, ::before, ::after { transition: none !important }")
 document.adoptedStyleSheets = [still]"""
 
 
 def check(condition: object, message: str) -> None:
-    """Ends the run where something is not as it should be."""
+    """Ends the run with `message` unless `condition` is true."""
     if not condition:
         sys.exit(f"page: {message}")
 
 
 @contextlib.contextmanager
 def behind(prefix: str, api: str):
-    """A proxy that forwards what is under `prefix` to `api`, and takes the key out of the page: its own address."""
+    """The address of a proxy that forwards `prefix` to `api` and removes the key from the page."""
 
     class Proxy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -81,7 +81,7 @@ def behind(prefix: str, api: str):
 
 
 class Watch:
-    """What the page must not do: call another host, report an error, or have something forbidden."""
+    """Collects forbidden acts of the page: calls of another host, errors, and violations of the policy."""
 
     def __init__(self, api: str, context: BrowserContext, under: str = "/api/v1/"):
         self.api, self.under, self.wrong = api, under, []
@@ -90,7 +90,7 @@ class Watch:
         context.route("**/*", self.route)
 
     def route(self, route: Route) -> None:
-        """Lets nothing through but requests to the API."""
+        """Allows only requests to the API."""
         if route.request.url.startswith(f"{self.api}{self.under}"):
             route.continue_()
         else:
@@ -98,7 +98,7 @@ class Watch:
             route.abort()
 
     def page(self, context: BrowserContext) -> Page:
-        """A new page, with everything that goes wrong in it."""
+        """A new page whose errors are collected."""
         page = context.new_page()
         page.on("console", lambda line: self.wrong.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -106,7 +106,7 @@ class Watch:
 
 
 def accessible(page: Page, part: str, name: str, found: dict) -> None:
-    """Adds what axe finds in `part` to `found`: for each rule the number of elements."""
+    """Adds the violations of axe in `part` to `found`: for each rule the number of elements."""
     page.evaluate(AXE.read_text())
     violations = page.evaluate("part => axe.run(part, {resultTypes: ['violations']})", part)["violations"]
     found[name] = {violation["id"]: len(violation["nodes"]) for violation in violations}
@@ -115,7 +115,7 @@ def accessible(page: Page, part: str, name: str, found: dict) -> None:
 
 
 def compare(found: dict) -> None:
-    """What axe finds is what is known, no more and no less."""
+    """Checks that the violations are exactly the known ones."""
     known = json.loads(KNOWN.read_text())
     known = {name: {rule: entry["elements"] for rule, entry in rules.items()} for name, rules in known.items()}
     for name, rules in sorted(found.items()):
@@ -126,7 +126,7 @@ def compare(found: dict) -> None:
 
 
 def every_operation(page: Page, document: dict) -> None:
-    """Finds each operation in the list at the side, and opens the first of each group, until its test can be begun."""
+    """Finds each operation in the list at the side, and opens the first of each group with its test button."""
     closed = page.get_by_role("button", name="Open Group")
     while left := closed.count():
         closed.first.dispatch_event("click")
@@ -150,7 +150,7 @@ def every_operation(page: Page, document: dict) -> None:
 
 
 def send(dialog: Locator, key: str | None, status: str) -> None:
-    """Sends the request, with `key` typed in if there is one, and waits for `status`."""
+    """Sends the request, with `key` typed in if it is given, and waits for `status`."""
     if key:
         dialog.get_by_label("Bearer Token").fill(key)
     dialog.get_by_role("button", name="Send").first.click()
@@ -158,7 +158,7 @@ def send(dialog: Locator, key: str | None, status: str) -> None:
 
 
 def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.Namespace) -> dict:
-    """Opens the page, tries everything, and answers what axe finds."""
+    """Opens the page, tries everything, and returns the violations of axe."""
     page, found, scheme = watch.page(context), {}, arguments.scheme
     page.goto(url)
     expect(page.get_by_role("heading", name="Assistants", exact=True)).to_be_visible()
@@ -190,7 +190,7 @@ def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.N
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Visits the page; without options in both colour schemes."""
+    """Visits the page, without options in both colour schemes."""
     expect.set_options(timeout=PATIENCE)
     with contextlib.ExitStack() as stack:
         api, slash = arguments.api, ""

@@ -11,13 +11,13 @@ use shared::values::id::ContactId;
 use crate::support::fixture::everything;
 use crate::support::records::NOBODYS;
 use crate::support::sender::{Sender, all, created, empty, texts};
-use crate::support::sending::events;
+use crate::support::sending::{events, id_of};
 use crate::support::sweep::{cases, crashes_everywhere};
 
 const HOUR: i64 = 3600;
 
 #[tokio::test]
-async fn each_is_in_it_once_however_many_are_added_at_a_time() {
+async fn each_contact_is_added_once_in_any_batch_size() {
     let (sender, id) = empty(60, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     for (from, to) in [(0, 3), (0, 3), (2, 5), (0, 60), (0, 60)] {
@@ -30,10 +30,9 @@ async fn each_is_in_it_once_however_many_are_added_at_a_time() {
         let members = sender.members(&id).await;
         assert_eq!(members, texts(&contacts[..to.max(members.len())]));
     }
-    // One that was taken out can come in again.
+    // A removed contact can be added again.
     let (_, rows) = sender.campaign(&id).await;
-    let path = format!("/api/v1/campaign_contact/{}", rows[7]["id"].as_str().unwrap());
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("campaign_contact/{}", id_of(&rows[7]))).await;
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await.last(), Some(&contacts[7].to_string()));
     sender.setup.pass(HOUR);
@@ -42,7 +41,7 @@ async fn each_is_in_it_once_however_many_are_added_at_a_time() {
 }
 
 #[tokio::test]
-async fn to_add_one_costs_the_same_however_many_there_are() {
+async fn adding_a_contact_costs_the_same_in_every_campaign_size() {
     let (sender, id) = empty(160, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     let path = format!("/api/v1/campaign/{id}/contact");
@@ -57,7 +56,7 @@ async fn to_add_one_costs_the_same_however_many_there_are() {
     assert_eq!(sender.members(&id).await.len(), 160);
 }
 
-/// Has the campaigns be as they were stored before they had this attribute.
+/// Removes an attribute that older campaigns do not have.
 async fn forget(sender: &Sender, attribute: &str) {
     for item in everything(&sender.setup.stack).await {
         if item.contains_key(attribute) {
@@ -69,7 +68,7 @@ async fn forget(sender: &Sender, attribute: &str) {
 }
 
 #[tokio::test]
-async fn many_contacts_are_spread_over_partitions_and_those_of_an_older_campaign_are_not() {
+async fn contacts_of_a_new_campaign_are_spread_over_partitions() {
     const CONTACTS: usize = NEIGHBOURS as usize + 12;
     for (is_older, wanted) in [(false, 2), (true, 1)] {
         let (sender, id) = empty(CONTACTS, json!({"interval": 60})).await;
@@ -81,29 +80,27 @@ async fn many_contacts_are_spread_over_partitions_and_those_of_an_older_campaign
                 everything(&sender.setup.stack).await.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
             items.filter(|key| key.contains("#CAMPAIGN_CONTACT#")).collect::<BTreeSet<_>>().len()
         });
-        // Some are staged, others are added by one transaction, and the last ones are in the other partition.
+        // The first are staged, the next are added by one transaction, and the last are in the second partition.
         for count in [CONTACTS - 20, CONTACTS - 4, CONTACTS] {
             assert_eq!(sender.add(&id, &contacts[..count]).await.0, 200);
         }
         assert_eq!((sender.members(&id).await, partitions().await), (texts(&contacts), wanted));
         let (_, rows) = sender.campaign(&id).await;
         for place in [3, CONTACTS - 3] {
-            let path = format!("/api/v1/campaign_contact/{}", rows[place]["id"].as_str().unwrap());
-            assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+            sender.delete(&format!("campaign_contact/{}", id_of(&rows[place]))).await;
         }
         assert_eq!(sender.members(&id).await.len(), CONTACTS - 2);
         sender.setup.pass(HOUR);
         sender.setup.minutes(2).await;
         assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS - 2));
-        let path = format!("/api/v1/campaign/{id}");
-        assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+        sender.delete(&format!("campaign/{id}")).await;
         sender.setup.stack.settle().await.unwrap();
         assert_eq!(partitions().await, 0);
     }
 }
 
 #[tokio::test]
-async fn a_campaign_that_was_stored_without_pointers_takes_each_once_as_well() {
+async fn a_campaign_stored_without_pointers_adds_each_contact_once() {
     let (sender, id) = empty(40, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     sender.add(&id, &contacts[..30]).await;
@@ -116,13 +113,12 @@ async fn a_campaign_that_was_stored_without_pointers_takes_each_once_as_well() {
     }
     assert_eq!(sender.add(&id, &contacts).await.0, 200);
     assert_eq!(sender.members(&id).await, texts(&contacts));
-    let path = format!("/api/v1/campaign_contact/{}", sender.campaign(&id).await.1[7]["id"].as_str().unwrap());
-    assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200);
+    sender.delete(&format!("campaign_contact/{}", id_of(&sender.campaign(&id).await.1[7]))).await;
     assert_eq!(sender.members(&id).await.len(), 39);
 }
 
 #[tokio::test]
-async fn what_sends_nothing_more_takes_none() {
+async fn refuses_contacts_for_a_finished_or_unscheduled_campaign() {
     let (sender, once) = empty(3, json!({})).await;
     let contacts = sender.contacts();
     sender.add(&once, &contacts[..1]).await;
@@ -143,10 +139,10 @@ async fn what_sends_nothing_more_takes_none() {
 }
 
 #[tokio::test]
-async fn requests_side_by_side_add_each_once() {
+async fn concurrent_requests_add_each_contact_once() {
     let (sender, id) = empty(50, json!({"interval": 60})).await;
     let contacts = sender.contacts();
-    // Some by one transaction, and some that are staged; every contact by several of them.
+    // Small parts take one transaction, large ones are staged; most contacts are in several parts.
     let parts =
         [&contacts[..50], &contacts[..10], &contacts[20..50], &contacts[5..15], &contacts[..30], &contacts[40..50]];
     let answers = join_all(parts.iter().map(|part| sender.add(&id, part))).await;
@@ -155,17 +151,17 @@ async fn requests_side_by_side_add_each_once() {
     assert_eq!((members.len(), members.into_iter().collect::<BTreeSet<_>>().len()), (50, 50));
 }
 
-/// The requests of a tick from the moment on at which it has the lease of a campaign, by their number.
+/// Matches one request of a tick, counted from the request that takes the lease of a campaign.
 fn after_the_lease(wanted: usize) -> impl FnMut(&str, usize) -> bool + Send + 'static {
     let mut lease = None;
     move |action, number| {
-        // Before it, the tick only asks what is due.
+        // Before the lease, the tick only queries the due campaigns.
         lease = lease.or((action == "PutItem").then_some(number));
         lease.is_some_and(|lease| number == lease + wanted)
     }
 }
 
-/// A campaign that is about to be sent to its first contact, and contacts that are to be added: too many for one transaction.
+/// A campaign that is due for its first contact. The other contacts are too many to add in one transaction.
 async fn about_to_be_sent(interval: Option<u32>) -> (Sender, String) {
     let sender = Sender::new(false, 1 + STAGED).await;
     let made = created(&sender, json!({"contact_ids": sender.contacts()[..1], "interval": interval})).await;
@@ -174,10 +170,10 @@ async fn about_to_be_sent(interval: Option<u32>) -> (Sender, String) {
     (sender, id)
 }
 
-/// Contacts that are staged and then committed.
+/// The number of contacts that are staged and then committed.
 const STAGED: usize = 17;
 
-/// The tick of a campaign makes as many requests from its lease to the one that ends the lease.
+/// The number of requests of a tick, from the one that takes the lease to the one that ends it.
 async fn requests_of_a_tick(interval: Option<u32>) -> usize {
     let (sender, _) = about_to_be_sent(interval).await;
     sender.setup.faults.watch();
@@ -189,12 +185,12 @@ async fn requests_of_a_tick(interval: Option<u32>) -> usize {
 }
 
 #[tokio::test]
-async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each_is_sent_once() {
+async fn contacts_added_during_a_tick_are_each_sent_once() {
     let mut moments = Vec::new();
     for interval in [None, Some(60)] {
         let requests = requests_of_a_tick(interval).await;
         assert!(requests > 5, "{requests}");
-        // Before the tick has its lease, after that, and at its end.
+        // When the tick takes its lease, after that, and when it ends the lease.
         for staged in [0, 1, requests] {
             for committed in staged..=requests {
                 moments.extend([false, true].map(|dies| (interval, staged, committed, dies)));
@@ -202,9 +198,9 @@ async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each
         }
     }
     for (interval, staged, committed, dies) in cases(moments) {
-        let what =
-            format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick dies: {dies}");
-        println!("{what}");
+        let case =
+            format!("interval {interval:?}, staged at {staged}, committed at {committed}, the tick crashes: {dies}");
+        println!("{case}");
         let (sender, id) = about_to_be_sent(interval).await;
         add_beside_a_tick(&sender, &id, staged, committed, dies).await;
         if dies {
@@ -219,13 +215,14 @@ async fn whenever_contacts_are_staged_and_committed_while_a_tick_is_at_work_each
             sender.minute(&[&id]).await;
         }
         let all_sent = all("sent", 1 + STAGED);
-        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{what}");
+        assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{case}");
         let wanted = if interval.is_some() { "to_be_run" } else { "completed" };
-        assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{what}");
+        assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{case}");
     }
 }
 
-/// A tick waits at its request `staged`, while contacts are staged, and at its request `committed`, while they are committed. Then it ends, or dies.
+/// Stages contacts while a tick waits at its request `staged`, and commits them while it waits at its request
+/// `committed`. Then the tick ends, or crashes.
 async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: usize, dies: bool) {
     let (setup, contacts) = (&sender.setup, sender.contacts());
     let staging = setup.faults.pause_at(after_the_lease(staged));
@@ -261,7 +258,7 @@ async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: 
     committing.end();
     let (status, told) = adding.await;
     assert_eq!(status, 200, "{told}");
-    // The tick takes so long that a marker has expired by then, and its own lease has not.
+    // The tick takes so long that a marker expires. Its own lease is still valid.
     setup.pass(36);
     if later == 0 {
         staging.end();
@@ -274,7 +271,7 @@ async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: 
 }
 
 #[tokio::test]
-async fn what_is_added_to_the_last_execution_while_it_is_sent_is_sent_too() {
+async fn contacts_added_during_the_last_execution_are_sent() {
     for added in [1..4, 1..1 + STAGED] {
         let (sender, id) = about_to_be_sent(None).await;
         let contacts = sender.contacts();
@@ -298,30 +295,30 @@ async fn what_is_added_to_the_last_execution_while_it_is_sent_is_sent_too() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_a_repeat_adds_the_rest_and_each_is_sent_once() {
+async fn a_repeat_completes_an_addition_that_crashed() {
     for contacts in [3, 20] {
         let prepare = async || empty(contacts, json!({"interval": 60})).await;
         let work = async |(sender, id): &(Sender, String)| {
             sender.add(id, &sender.contacts()[..1]).await;
             sender.add(id, &sender.contacts()).await;
         };
-        let look = async |(sender, id): &(Sender, String), what: String| {
-            // What is not committed is not there.
+        let look = async |(sender, id): &(Sender, String), case: String| {
+            // Contacts without a commit are invisible.
             let members = sender.members(id).await.len();
-            assert!([0, 1, contacts].contains(&members), "{members} {what}");
-            // Whoever died is waited for no longer than its marker says.
+            assert!([0, 1, contacts].contains(&members), "{members} {case}");
+            // The marker of the crashed request expires.
             sender.setup.pass(40);
-            assert_eq!(sender.add(id, &sender.contacts()).await.0, 200, "{what}");
-            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
+            assert_eq!(sender.add(id, &sender.contacts()).await.0, 200, "{case}");
+            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{case}");
             sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
             }
-            assert_eq!(sender.outcome(id).await, BTreeMap::from([("sent".to_owned(), contacts)]), "{what}");
+            assert_eq!(sender.outcome(id).await, BTreeMap::from([("sent".to_owned(), contacts)]), "{case}");
             assert_eq!(
                 (events(&sender.received()).len(), sender.conversations().await.len()),
                 (contacts, contacts),
-                "{what}"
+                "{case}"
             );
         };
         crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;

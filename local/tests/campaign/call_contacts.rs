@@ -6,7 +6,7 @@ use crate::support::fixture::{ACME, data, get, id, kind, post, stack};
 use crate::support::records::{changes, conflict, detail, items, nothing};
 
 #[tokio::test]
-async fn it_is_a_campaign_of_calls() {
+async fn runs_a_campaign_of_calls() {
     let stack = stack().await;
     let path = format!("/api/v1/call/{}/contacts", id('a', kind::WIDGET, 2));
     let body = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi", "start_new_conversation": false});
@@ -18,7 +18,7 @@ async fn it_is_a_campaign_of_calls() {
 }
 
 #[tokio::test]
-async fn a_widget_that_writes_is_refused() {
+async fn refuses_a_widget_that_sends_messages() {
     let stack = stack().await;
     let before = items(&stack).await;
     let path = format!("/api/v1/call/{}/contacts", id('a', kind::WIDGET, 1));

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/cancel`: stops what has not been sent of a campaign.
+//! `POST /api/v1/campaign/{campaign_id}/cancel`: cancels every contact of a campaign that is still queued.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ async fn read(stack: &Stack, id: &str) -> Value {
     get(stack, &format!("/api/v1/campaign/get/{id}")).await
 }
 
-/// The statuses of its contacts, by their ids, as they are listed.
+/// The listed statuses of the campaign's contacts, by their ids.
 async fn statuses(stack: &Stack, id: &str) -> BTreeMap<String, String> {
     let page = get(stack, &format!("/api/v1/campaign/contact/list/{id}?size=100")).await;
     let rows = page["items"].as_array().unwrap();
@@ -42,16 +42,16 @@ async fn statuses(stack: &Stack, id: &str) -> BTreeMap<String, String> {
     rows.iter().map(|row| (text(row, "id"), text(row, "status"))).collect()
 }
 
-fn already() -> (u16, Value) {
+fn already_cancelled() -> (u16, Value) {
     conflict("campaign_id", "campaign_cancelled", "The campaign is cancelled")
 }
 
-fn over() -> (u16, Value) {
+fn already_completed() -> (u16, Value) {
     conflict("campaign_id", "campaign_completed", "The campaign has nothing left to send")
 }
 
 #[tokio::test]
-async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contact() {
+async fn cancels_every_queued_contact_by_one_item() {
     let stack = stack().await;
     let before = items(&stack).await;
     let campaign = id('a', kind::CAMPAIGN, 0);
@@ -61,10 +61,10 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
     wanted["updated_at"] = TEST_TIME.into();
     let answer = cancel(&stack, &campaign).await;
     assert_eq!(data(&answer), wanted);
-    // One item has changed, however many contacts there are.
+    // Only one item has changed, for any number of contacts.
     let key = row("CAMPAIGN", 0);
     let mut item = stored(&wanted, &["attributes"], &key);
-    // How many it began with, and no message: both stay as they were.
+    // The message and the counts stay as they were.
     (item["message"], item["counts"]) = (Value::Null, before[&key]["counts"].clone());
     item["changed_by"] = FRESH[0].into();
     (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
@@ -77,7 +77,7 @@ async fn what_was_queued_is_cancelled_in_the_campaign_and_seen_so_in_each_contac
 }
 
 #[tokio::test]
-async fn a_cancelled_campaign_is_due_no_more() {
+async fn a_cancelled_campaign_is_no_longer_due() {
     let stack = stack().await;
     let (campaign, _) = campaign_to(&stack, 3).await;
     let item = async || items(&stack).await.remove(&row("CAMPAIGN", 3)).unwrap();
@@ -88,17 +88,17 @@ async fn a_cancelled_campaign_is_due_no_more() {
 }
 
 #[tokio::test]
-async fn a_second_time_and_where_nothing_is_left_to_send_it_is_refused() {
+async fn refuses_a_cancelled_or_completed_campaign_with_409() {
     let stack = stack().await;
     let campaign = id('a', kind::CAMPAIGN, 0);
     cancel(&stack, &campaign).await;
     let before = items(&stack).await;
-    assert_eq!(detail(&cancel(&stack, &campaign).await), already());
+    assert_eq!(detail(&cancel(&stack, &campaign).await), already_cancelled());
     let (empty, contacts) = campaign_to(&stack, 2).await;
     for contact in &contacts {
         delete(&stack, contact).await;
     }
-    assert_eq!(detail(&cancel(&stack, &empty).await), over());
+    assert_eq!(detail(&cancel(&stack, &empty).await), already_completed());
     assert_eq!(read(&stack, &empty).await["status"], "completed");
     let demo = |(pk, _): &(String, String)| pk.contains(&campaign);
     let (gone, _) = changes(&stack, &before).await;
@@ -106,22 +106,22 @@ async fn a_second_time_and_where_nothing_is_left_to_send_it_is_refused() {
 }
 
 #[tokio::test]
-async fn of_several_at_once_one_cancels_it() {
+async fn one_of_several_concurrent_requests_cancels() {
     let stack = stack().await;
     let campaign = id('a', kind::CAMPAIGN, 0);
     let answers = futures_util::future::join_all((0..8).map(|_| cancel(&stack, &campaign))).await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((won.len(), lost.len()), (1, 7));
-    assert!(lost.iter().all(|answer| detail(answer) == already()));
+    assert!(lost.iter().all(|answer| detail(answer) == already_cancelled()));
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// The contact of this number is deleted.
+    /// Deletes the contact of this number.
     Delete(usize),
-    /// It is given up, by a process that has read it just now, or at the beginning.
+    /// Marks the contact as failed. The process has read it just now (`true`) or at the beginning.
     Fail(usize, bool),
-    /// It gets its conversation, and that is all there is to send; again by a process that has read it just now, or at the beginning.
+    /// Sends the contact by giving it a conversation. The process has read it just now (`true`) or at the beginning.
     Send(usize, bool),
     Pause,
     Resume,
@@ -139,14 +139,14 @@ fn steps(contacts: usize) -> impl Strategy<Value = Vec<Step>> {
         4 => Just(Step::Resume),
         6 => Just(Step::Retry),
     ];
-    // Nothing is to be done after a cancellation, so there are few.
+    // Only refused steps can follow a cancellation, so there are few.
     let ends = prop_oneof![Just(vec![]), Just(vec![Step::Cancel])];
     (prop::collection::vec(step, 1..60), ends, prop::collection::vec(Just(Step::Retry), 0..2))
         .prop_map(|(steps, ends, more)| [steps, ends, more].concat())
 }
 
-/// The counts are those of the statuses that are listed, and these are what is `wanted`.
-async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>) {
+/// Asserts that the listed statuses are `wanted` and that the counts agree with them.
+async fn assert_counts(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>) {
     let (read, listed) = (read(stack, campaign).await, statuses(stack, campaign).await);
     assert_eq!(&listed, wanted);
     let count = |status: &str| listed.values().filter(|listed| *listed == status).count();
@@ -154,7 +154,7 @@ async fn add_up(stack: &Stack, campaign: &str, wanted: &BTreeMap<String, String>
     assert_eq!(read["counts"], Value::Object(counts.into_iter().collect()));
 }
 
-/// What a plain list says of a campaign, and of its contacts by their ids.
+/// A plain model of a campaign, with the statuses of its contacts by their ids.
 struct Plain {
     statuses: BTreeMap<String, String>,
     paused: bool,
@@ -167,7 +167,7 @@ impl Plain {
         self.statuses.values().filter(|is| *is == status).count()
     }
 
-    /// Why a caller is refused `step`; none where the caller is not.
+    /// The type of the refusal of `step`, if it is refused.
     fn refusal(&self, step: &Step) -> Option<&'static str> {
         let queued = self.count("queued") > 0;
         match step {
@@ -178,7 +178,7 @@ impl Plain {
         }
     }
 
-    /// What `step` of a caller comes to that is not refused.
+    /// Applies a `step` of a caller.
     fn control(&mut self, step: &Step) {
         match step {
             Step::Pause => self.paused = true,
@@ -198,7 +198,7 @@ impl Plain {
         self.statuses.values_mut().filter(|status| *status == was).for_each(|status| *status = is.into());
     }
 
-    /// A contact is sent or fails, unless this comes too late.
+    /// Marks a contact as sent or failed, unless the process that does it has an outdated copy.
     fn end(&mut self, id: &str, just_now: bool, is: &str) {
         let stale = self.retried && !just_now;
         let status = self.statuses.get_mut(id).filter(|status| *status == "queued" && !self.paused && !stale);
@@ -208,7 +208,7 @@ impl Plain {
     }
 }
 
-/// Gives a contact its conversation, which is all there is to send.
+/// Sends a contact by giving it a conversation.
 async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now: Timestamp) {
     let (widget, assistant) = (campaign.widget_id.unwrap(), campaign.assistant_id.unwrap());
     let (table, fresh) = (acme(stack), stack.gateway.service.ids.fresh(now));
@@ -224,7 +224,7 @@ async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now
 }
 
 #[tokio::test]
-async fn counts_always_add_up_to_the_contacts() {
+async fn counts_equal_the_listed_statuses_after_random_steps() {
     const CONTACTS: u32 = 6;
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for _ in 0..12 {
@@ -241,7 +241,7 @@ async fn counts_always_add_up_to_the_contacts() {
             let contacts = campaign::contacts_at(&table, &seen, 0..CONTACTS).await.unwrap();
             (seen, contacts)
         };
-        // Whoever sends a campaign may have read it, and its contacts, long ago.
+        // A sender may have read the campaign and its contacts long ago.
         let at_the_beginning = as_it_is().await;
         for step in steps {
             match step {
@@ -256,7 +256,7 @@ async fn counts_always_add_up_to_the_contacts() {
                     let id = &contacts[contact];
                     let (seen, all_seen) = if just_now { as_it_is().await } else { at_the_beginning.clone() };
                     let Some(was) = all_seen.iter().find(|seen| seen.id.0.to_string() == *id) else { continue };
-                    // Who reads it now sends only what is queued.
+                    // A sender with a current copy only sends queued contacts.
                     if just_now && !was.is_waiting_in(&seen) {
                         continue;
                     }
@@ -279,18 +279,18 @@ async fn counts_always_add_up_to_the_contacts() {
                     }
                 }
             }
-            add_up(&stack, &campaign, &plain.statuses).await;
+            assert_counts(&stack, &campaign, &plain.statuses).await;
         }
     }
 }
 
 #[tokio::test]
-async fn counts_add_up_after_deletes_and_a_cancellation_side_by_side() {
+async fn counts_add_up_after_concurrent_deletes_and_a_cancellation() {
     let stack = stack().await;
     let (campaign, contacts) = campaign_to(&stack, 12).await;
     let deletes = futures_util::future::join_all(contacts[..8].iter().map(|contact| delete(&stack, contact)));
     let (gone, stopped) = tokio::join!(deletes, cancel(&stack, &campaign));
     assert!(gone.iter().chain([&stopped]).all(|answer| answer.status == 200));
     let left = contacts[8..].iter().map(|contact| (contact.clone(), "cancelled".to_owned()));
-    add_up(&stack, &campaign, &left.collect()).await;
+    assert_counts(&stack, &campaign, &left.collect()).await;
 }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/create`: a campaign that is sent when its time comes, once or at an interval, inside its window.
+//! `POST /api/v1/campaign/create`: creates a campaign that is sent once or at an interval, inside its window.
 
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn refusal(body: Value) -> (u16, Value) {
     detail(&answer)
 }
 
-/// The fewest members, with these more.
+/// A body with the required members and the members of `more`.
 fn body(more: &Value) -> Value {
     let mut body = json!({"name": "Reminder", "type": "message", "start_time": "2030-01-07T09:00:00Z"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -34,7 +34,7 @@ fn body(more: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_said_is_answered_and_read() {
+async fn answers_and_stores_every_field() {
     let stack = stack().await;
     let said = json!({
         "name": "Reminder", "type": "message", "start_time": "2030-07-08T09:00:00", "interval": 1440, "message": "See you!",
@@ -72,7 +72,7 @@ async fn what_was_said_is_answered_and_read() {
 }
 
 #[tokio::test]
-async fn what_existing_callers_send_is_enough_and_waits_until_it_is_enabled() {
+async fn a_disabled_campaign_without_a_widget_waits() {
     let sender = Sender::new(true, 2).await;
     let body = json!({
         "name": "Calls", "type": "outbound_call", "start_time": "2026-01-01T00:00:00Z", "interval": 60, "status": "not_started",
@@ -89,7 +89,7 @@ async fn what_existing_callers_send_is_enough_and_waits_until_it_is_enabled() {
 }
 
 #[tokio::test]
-async fn every_issue_is_told_and_nothing_is_made() {
+async fn lists_every_issue_and_creates_nothing() {
     let (status, told) = refusal(json!({
         "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8], "time_window_start": "9:00",
         "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
@@ -117,7 +117,7 @@ async fn every_issue_is_told_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn what_would_never_be_sent_or_names_what_does_not_fit_is_refused_at_the_field() {
+async fn refuses_an_impossible_schedule_or_an_unfit_widget_with_422() {
     let never = "Value error, no execution is ever inside the window and on the weekdays";
     let empty = "Value error, the window never opens: it ends when it begins";
     let window = |from: &str, to: &str| json!({"time_window_start": from, "time_window_end": to});
@@ -157,7 +157,7 @@ async fn what_would_never_be_sent_or_names_what_does_not_fit_is_refused_at_the_f
 }
 
 #[tokio::test]
-async fn it_is_sent_once_when_its_time_comes() {
+async fn a_campaign_is_sent_once_at_its_start_time() {
     for kind in [WidgetType::Whatsapp, WidgetType::Phone] {
         let sender = Sender::of(Setup::start().await, kind, true, 12).await;
         let made = created(&sender, json!({"type": if kind.calls() { "outbound_call" } else { "message" }})).await;
@@ -179,7 +179,7 @@ async fn it_is_sent_once_when_its_time_comes() {
 }
 
 #[tokio::test]
-async fn each_execution_sends_what_was_added_since_the_last_one() {
+async fn each_execution_goes_to_the_contacts_added_since_the_last_one() {
     let sender = Sender::new(true, 6).await;
     let contacts = sender.contacts();
     let made = created(&sender, json!({"interval": 60, "contact_ids": contacts[..2]})).await;
@@ -196,19 +196,19 @@ async fn each_execution_sends_what_was_added_since_the_last_one() {
         );
         let sent = 2 * usize::try_from(execution + 1).unwrap();
         assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (sent, all("sent", sent)));
-        // Two more, with those before, who get nothing again.
+        // Two new contacts, beside the earlier ones, who get nothing more.
         let more = json!({"contact_ids": contacts[..(sent + 2).min(6)]});
         let added = sender.setup.post(&sender.org, &format!("/api/v1/campaign/{id}/contact"), more).await;
         assert_eq!((&added["contacts"], &added["next_run_at"]), (&json!((sent + 2).min(6)), &campaign["next_run_at"]));
         sender.minute(&[id]).await;
-        assert_eq!(sender.received().len(), sent, "it waits for the next execution");
+        assert_eq!(sender.received().len(), sent, "a contact is sent before the next execution");
     }
 }
 
 #[tokio::test]
-async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
+async fn sending_stops_with_the_window_and_resumes_in_the_next_one() {
     let sender = Sender::new(true, 30).await;
-    // A second before the window closes in Berlin, on a Friday: at ten a second a third of them is sent.
+    // One second before the window closes in Berlin, on a Friday: at ten a second, a third of the contacts is sent.
     let start = time("2026-11-27T15:59:59Z");
     let window = json!({
         "start_time": start, "time_window_start": "09:00", "time_window_end": "17:00", "time_zone": "Europe/Berlin",
@@ -227,7 +227,7 @@ async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
     assert!((5..=11).contains(&dispatched), "{dispatched}");
     sender.setup.clock.set(monday.plus_seconds(-120));
     sender.minute(&[id]).await;
-    // Whoever sends has looked at the clock just before; the clock of the tests jumps to where any of them waits.
+    // A sender reads the clock just before it sends; the clock of the tests jumps to the next waiting sender.
     let closed = start.plus_seconds(3).unix_seconds().to_string();
     let in_time = sender.received().iter().all(|request| request.headers["webhook-timestamp"] < closed);
     assert!(in_time && sender.received().len() <= dispatched && sender.conversations().await.len() == dispatched);
@@ -237,7 +237,7 @@ async fn what_the_window_cuts_off_goes_on_when_it_opens_again() {
 }
 
 #[tokio::test]
-async fn a_retry_of_a_delivery_waits_for_the_window_too() {
+async fn a_delivery_retry_waits_for_the_window() {
     let sender = Sender::new(true, 2).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let start = time("2026-11-27T16:58:59Z");
@@ -251,7 +251,11 @@ async fn a_retry_of_a_delivery_waits_for_the_window_too() {
     let tries = sender.received().len();
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.setup.minutes(30).await;
-    assert_eq!((sender.received().len(), sender.outcome(id).await), (tries, all("queued", 2)), "it is evening");
+    assert_eq!(
+        (sender.received().len(), sender.outcome(id).await),
+        (tries, all("queued", 2)),
+        "a delivery was tried outside the window"
+    );
     sender.setup.clock.set(time("2026-11-28T08:59:00Z"));
     for _ in 0..4 {
         sender.minute(&[id]).await;
@@ -260,7 +264,7 @@ async fn a_retry_of_a_delivery_waits_for_the_window_too() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_each_contact_is_sent_once() {
+async fn each_contact_is_sent_once_despite_a_crash() {
     let prepare = async || {
         let sender = Sender::new(true, 3).await;
         let made = created(&sender, json!({"interval": 60, "contact_ids": sender.contacts()[..2]})).await;
@@ -270,17 +274,17 @@ async fn wherever_a_process_dies_each_contact_is_sent_once() {
     let work = async |(sender, _): &(Sender, String)| {
         sender.setup.minute().await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         sender.while_due_within(HOUR / 2, id).await;
         let (campaign, _) = sender.campaign(id).await;
-        assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{what}");
-        assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{what}");
+        assert_eq!((&campaign["status"], sender.outcome(id).await), (&json!("to_be_run"), all("sent", 2)), "{case}");
+        assert_eq!((events(&sender.received()).len(), sender.conversations().await.len()), (2, 2), "{case}");
     };
     crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }
 
 #[tokio::test]
-async fn failed_contacts_are_sent_again_and_what_waits_for_the_next_execution_is_not() {
+async fn a_retry_sends_failed_contacts_but_none_that_wait() {
     let sender = Sender::new(true, 3).await;
     let contacts = sender.contacts();
     sender.setup.receiver.behave("/connector", Behaviour::Answer(410));

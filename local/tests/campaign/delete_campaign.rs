@@ -1,10 +1,9 @@
-//! `DELETE /api/v1/campaign/{campaign_id}`: removes a campaign that is not being sent. What it said stays said.
+//! `DELETE /api/v1/campaign/{campaign_id}`: deletes a campaign; the texts that it has sent stay in the conversations.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Settings;
-use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use shared::records::widget::WidgetType;
 use crate::support::fixture::everything;
 use crate::support::sender::{Sender, Transcripts};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::{cases, crashes_everywhere};
+use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
 
 impl Sender {
     /// The sizes of the items in the partitions whose keys contain `part`.
@@ -31,7 +30,7 @@ impl Sender {
     }
 }
 
-/// The bytes that DynamoDB counts of a value, not less.
+/// At least the bytes that DynamoDB counts for a value.
 fn bytes(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
@@ -42,7 +41,7 @@ fn bytes(value: &AttributeValue) -> usize {
     }
 }
 
-/// That nothing is left of the campaigns, and nothing of the conversations once they are deleted too.
+/// Asserts that no item of the campaigns is left, and none of the conversations after their delete.
 async fn nothing_is_left(sender: &Sender) {
     for part in ["#CAMPAIGN_RUN#", "#CAMPAIGN_CONTACT#", "#REMOVAL#"] {
         assert_eq!(sender.stored(part).await, Vec::<String>::new(), "{part}");
@@ -56,8 +55,8 @@ async fn nothing_is_left(sender: &Sender) {
     assert_eq!(sender.stored("#MESSAGE#").await, Vec::<String>::new());
 }
 
-/// A campaign that has failed, got another text, and was sent again, with what the conversations show.
-async fn said_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, String, Transcripts) {
+/// A campaign that has failed, got another text, and was sent again; with its transcripts.
+async fn sent_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, String, Transcripts) {
     let change = |settings| Settings { sends_per_second: 1000, ..settings };
     let sender = Sender::of(Setup::with(change).await, WidgetType::Whatsapp, connected, contacts).await;
     let id = sender.run(json!({"message": "First", "start_new_conversation": anew})).await;
@@ -77,16 +76,15 @@ async fn said_twice(connected: bool, contacts: usize, anew: bool) -> (Sender, St
 }
 
 #[tokio::test]
-async fn what_it_said_stays_said_in_transcripts_and_events() {
+async fn transcripts_and_events_keep_the_texts() {
     for anew in [false, true] {
-        let (sender, id, said) = said_twice(true, 4, anew).await;
+        let (sender, id, said) = sent_twice(true, 4, anew).await;
         let (first, second) = (("First".to_owned(), 5), ("The second".to_owned(), 10));
         let one_each = [vec![first.clone()], vec![second.clone()]];
-        let wanted =
+        let mut wanted: Vec<_> =
             if anew { one_each.iter().cycle().take(8).cloned().collect() } else { vec![vec![first, second]; 4] };
         let mut texts: Vec<_> = said.values().cloned().collect();
         texts.sort();
-        let mut wanted: Vec<_> = wanted;
         wanted.sort();
         assert_eq!(texts, wanted, "anew: {anew}");
         for part in ["#CAMPAIGN_CONTACT#", "#LIST#DELIVERY#"] {
@@ -97,7 +95,7 @@ async fn what_it_said_stays_said_in_transcripts_and_events() {
             );
         }
         sender.delete(&format!("campaign/{id}")).await;
-        assert_eq!(sender.transcripts().await, said, "it has gone, and what belongs to it has not yet");
+        assert_eq!(sender.transcripts().await, said, "the campaign is deleted and its contacts are left");
         sender.setup.settle().await;
         assert_eq!(sender.transcripts().await, said);
         assert_eq!(sender.told_when_closed().await, said);
@@ -106,9 +104,9 @@ async fn what_it_said_stays_said_in_transcripts_and_events() {
 }
 
 #[tokio::test]
-async fn what_it_said_is_found_where_a_contact_remembers_the_conversation_only() {
-    let (sender, id, said) = said_twice(false, 3, false).await;
-    // Another campaign speaks in the same conversations, and goes on.
+async fn contacts_without_message_ids_keep_their_texts() {
+    let (sender, id, said) = sent_twice(false, 3, false).await;
+    // Another campaign sends in the same conversations.
     let other = sender.run(json!({"message": "Another"})).await;
     sender.until_the_end(&other).await;
     let with_other = sender.transcripts().await;
@@ -128,7 +126,7 @@ async fn what_it_said_is_found_where_a_contact_remembers_the_conversation_only()
 }
 
 #[tokio::test]
-async fn a_contact_that_remembers_the_conversation_only_does_not_forget_it_with_its_next_message() {
+async fn a_retry_keeps_the_text_of_a_contact_without_message_ids() {
     for is_gone in [false, true] {
         let sender = Sender::new(true, 2).await;
         sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
@@ -151,8 +149,8 @@ async fn a_contact_that_remembers_the_conversation_only_does_not_forget_it_with_
 }
 
 #[tokio::test]
-async fn a_message_that_is_gone_stays_gone() {
-    let (sender, id, mut said) = said_twice(false, 3, false).await;
+async fn a_deleted_message_does_not_come_back() {
+    let (sender, id, mut said) = sent_twice(false, 3, false).await;
     let conversations = sender.conversations().await;
     sender.setup.close(&sender.org, &conversations[1]).await;
     sender.delete(&format!("conversation/{}", id_of(&conversations[1]))).await;
@@ -164,25 +162,15 @@ async fn a_message_that_is_gone_stays_gone() {
     assert_eq!(sender.stored(&format!("#MESSAGE#{}", id_of(&conversations[1]))).await, Vec::<String>::new());
 }
 
-/// More contacts than one step looks at.
+/// More contacts than one step deletes.
 const MANY: usize = 270;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_fails_meanwhile_what_it_said_stays_said() {
+async fn transcripts_keep_the_texts_despite_faults() {
     for (seed, connected, contacts) in cases([(0, false, MANY), (1, true, 6)]) {
-        let (sender, id, said) = said_twice(connected, contacts, false).await;
+        let (sender, id, said) = sent_twice(connected, contacts, false).await;
         sender.delete(&format!("campaign/{id}")).await;
-        let (random, delay) = (fastrand::Rng::with_seed(seed as u64), Duration::from_millis(5));
-        let stream = &sender.setup.stack.stream;
-        stream.set_faults(&StreamFaults {
-            redelivered: 0.3,
-            split: 0.3,
-            delayed: 0.3,
-            delay,
-            killed: 0.2,
-            random,
-            ..StreamFaults::default()
-        });
+        sender.setup.stack.stream.set_faults(&unreliable_stream(seed as u64, 0.3, 0.2));
         sender.setup.faults.plan(move |_, number| match (number + seed) % 40 {
             0 => Fault::Throttle,
             1 => Fault::Conflict,
@@ -201,8 +189,8 @@ async fn whatever_fails_meanwhile_what_it_said_stays_said() {
 }
 
 #[tokio::test]
-async fn who_reads_while_it_goes_reads_what_was_said() {
-    let (sender, id, said) = said_twice(true, 5, false).await;
+async fn a_read_during_the_delete_shows_the_texts() {
+    let (sender, id, said) = sent_twice(true, 5, false).await;
     sender.setup.faults.set_latency(Duration::from_millis(3));
     sender.delete(&format!("campaign/{id}")).await;
     let goes = async {
@@ -219,21 +207,21 @@ async fn who_reads_while_it_goes_reads_what_was_said() {
 }
 
 #[tokio::test]
-async fn wherever_the_process_dies_that_takes_a_contact_out_what_was_said_to_it_stays_said() {
-    let prepare = async || said_twice(true, 1, false).await;
+async fn transcripts_survive_a_crashed_delete_of_a_contact() {
+    let prepare = async || sent_twice(true, 1, false).await;
     let delete = async |(sender, id, _): &(Sender, String, Transcripts)| {
         let contact = id_of(&sender.campaign(id).await.1[0]).to_owned();
         sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
-    let look = async |setup: &(Sender, String, Transcripts), what: String| {
+    let look = async |setup: &(Sender, String, Transcripts), case: String| {
         let (sender, id, said) = setup;
-        assert_eq!(&sender.transcripts().await, said, "{what}");
+        assert_eq!(&sender.transcripts().await, said, "{case}");
         if !sender.campaign(id).await.1.is_empty() {
             delete(setup).await;
         }
         sender.delete(&format!("campaign/{id}")).await;
         sender.setup.settle().await;
-        assert_eq!(&sender.transcripts().await, said, "{what}");
+        assert_eq!(&sender.transcripts().await, said, "{case}");
     };
     crashes_everywhere(prepare, |(sender, ..)| &sender.setup, delete, look).await;
 }

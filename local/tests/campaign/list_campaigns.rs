@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/list`: a page of the campaigns, with their messages and counts.
+//! `GET /api/v1/campaign/list`: lists the campaigns with their messages and counts.
 
 use local::Stack;
 use local::http::Call;
@@ -18,7 +18,7 @@ async fn list(stack: &Stack, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_campaign_is_listed_as_it_is_read() {
+async fn a_listed_campaign_equals_the_read_one() {
     let stack = stack().await;
     let (campaign, contacts) = campaign_to(&stack, 3).await;
     stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{}", contacts[0]), ACME)).await;
@@ -33,7 +33,7 @@ async fn a_campaign_is_listed_as_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_status_selects_what_has_it_when_it_is_answered() {
+async fn a_status_filter_selects_by_the_answered_status() {
     let stack = Stack::start(streaming()).await.unwrap();
     let (sent, _) = campaign_to(&stack, 2).await;
     let (cancelled, _) = campaign_to(&stack, 3).await;
@@ -48,7 +48,7 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
     data(&stack.answer(&post(&format!("/api/v1/campaign/{cancelled}/cancel"), ACME, "")).await);
     assert_eq!(selected("queued").await, [json!(sent)]);
     assert_eq!(selected("cancelled").await, [json!(cancelled)]);
-    // Its widget has no connector: what is dispatched is sent.
+    // The widget has no connector, so a dispatched contact is sent.
     stack.tick("send-campaigns").await.unwrap();
     assert_eq!(selected("completed").await, [json!(id('a', kind::FAILED_CAMPAIGN, 1)), json!(sent)]);
     assert_eq!(selected("paused").await, [json!(id('a', kind::CAMPAIGN, 0))]);
@@ -58,7 +58,7 @@ async fn a_status_selects_what_has_it_when_it_is_answered() {
     }
 }
 
-/// The status with which a campaign is answered, which is the one whose list has it; no other list has it.
+/// The status of a campaign. Only the list of this status may have the campaign.
 async fn status_and_list(sender: &Sender, id: &str) -> String {
     sender.setup.settle().await;
     let status = sender.campaign(id).await.0["status"].as_str().unwrap().to_owned();
@@ -85,23 +85,21 @@ async fn waiting() -> (Sender, String, String) {
 }
 
 #[tokio::test]
-async fn however_the_last_open_contact_ends_the_campaign_stands_in_the_list_of_its_status() {
+async fn every_end_of_the_last_contact_moves_the_campaign_between_lists() {
     let ways = ["delivered", "dead", "deleted", "cancelled", "the widget is deleted", "the contact is deleted"];
     for way in ways {
         let (sender, id, contact) = waiting().await;
-        let delete = async |path: String| {
-            assert_eq!(sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await.status, 200, "{path}");
-        };
+        let delete = async |path: String| drop(sender.delete(&path).await);
         match way {
             "delivered" => sender.setup.receiver.behave("/connector", Behaviour::Answer(200)),
-            "deleted" => delete(format!("/api/v1/campaign_contact/{contact}")).await,
+            "deleted" => delete(format!("campaign_contact/{contact}")).await,
             "cancelled" => assert_eq!(sender.control(&id, "cancel").await.0, 200),
-            "the widget is deleted" => delete(format!("/api/v1/widget/{}", sender.widget.id)).await,
-            "the contact is deleted" => delete(format!("/api/v1/contact/{}", sender.contacts()[0])).await,
+            "the widget is deleted" => delete(format!("widget/{}", sender.widget.id)).await,
+            "the contact is deleted" => delete(format!("contact/{}", sender.contacts()[0])).await,
             _ => {}
         }
         let wanted = if way == "cancelled" { "cancelled" } else { "completed" };
-        // What a caller has ended is ended at once; the rest is when the delivery has been tried again.
+        // A request ends the campaign at once; a delivery or a deleted contact ends it at the next attempt.
         if !["deleted", "cancelled", "the widget is deleted"].contains(&way) {
             assert_eq!(status_and_list(&sender, &id).await, "in_progress", "{way}");
             sender.until_the_end(&id).await;
@@ -113,14 +111,14 @@ async fn however_the_last_open_contact_ends_the_campaign_stands_in_the_list_of_i
 }
 
 #[tokio::test]
-async fn wherever_the_deletion_of_the_last_open_contact_dies_the_campaign_stands_in_the_list_of_its_status() {
+async fn a_crashed_delete_of_the_last_contact_keeps_the_lists_right() {
     let work = async |(sender, _, contact): &(Sender, String, String)| {
         sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/campaign_contact/{contact}"), &Value::Null).await;
     };
-    let look = async |(sender, id, _): &(Sender, String, String), what: String| {
+    let look = async |(sender, id, _): &(Sender, String, String), case: String| {
         let left = sender.campaign(id).await.1.len();
         let wanted = if left == 0 { "completed" } else { "in_progress" };
-        assert_eq!(status_and_list(sender, id).await, wanted, "{what}");
+        assert_eq!(status_and_list(sender, id).await, wanted, "{case}");
     };
     crashes_everywhere(waiting, |(sender, ..)| &sender.setup, work, look).await;
 }

@@ -6,7 +6,7 @@ use crate::support::fixture::{ACME, data, id, kind, post, stack};
 use crate::support::records::{changes, conflict, detail, items, nothing};
 
 #[tokio::test]
-async fn a_repeat_by_either_route_is_the_same_run() {
+async fn a_repeat_by_either_route_answers_the_first_run() {
     let stack = stack().await;
     let widget = id('a', kind::WIDGET, 1);
     let body = json!({"contact_ids": [id('a', kind::CONTACT, 4), id('a', kind::CONTACT, 2)], "message": "Hi"});
@@ -21,7 +21,7 @@ async fn a_repeat_by_either_route_is_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_widget_that_calls_is_refused_before_anything_else_is_looked_at() {
+async fn refuses_a_widget_that_makes_calls_before_it_reads_contacts() {
     let stack = stack().await;
     let before = items(&stack).await;
     let path = format!("/api/v1/messaging/{}/contacts", id('a', kind::WIDGET, 2));

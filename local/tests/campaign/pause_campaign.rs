@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: what is paused is not sent, and is sent once after it is resumed.
+//! `POST /api/v1/campaign/{campaign_id}/pause` and `…/resume`: a paused campaign waits until it is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::support::sweep::crashes_everywhere;
 
 const DAY: i64 = 86_400;
 
-/// A campaign of three contacts in a state.
-async fn campaign_that_is(state: &str) -> (Sender, String) {
+/// A campaign of three contacts in this state.
+async fn campaign_in(state: &str) -> (Sender, String) {
     let sender = Sender::new(true, 3).await;
     let behaviour = match state {
         "failed" => Behaviour::Answer(410),
@@ -33,7 +33,7 @@ async fn campaign_that_is(state: &str) -> (Sender, String) {
 }
 
 #[tokio::test]
-async fn what_can_be_done_follows_from_the_state() {
+async fn each_state_allows_or_refuses_each_control() {
     let (over, cancelled, under_way) = ("campaign_completed", "campaign_cancelled", "campaign_in_progress");
     for (state, wanted) in [
         ("queued", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
@@ -44,18 +44,18 @@ async fn what_can_be_done_follows_from_the_state() {
         ("cancelled", [("pause", cancelled), ("resume", cancelled), ("retry", cancelled), ("cancel", cancelled)]),
     ] {
         for (verb, wanted) in wanted {
-            let (sender, id) = campaign_that_is(state).await;
+            let (sender, id) = campaign_in(state).await;
             let before = sender.campaign(&id).await.0;
             let (status, told) = sender.control(&id, verb).await;
-            let what = format!("{state} {verb}: {told}");
+            let case = format!("{state} {verb}: {told}");
             if status == 409 {
-                assert_eq!(told, wanted, "{what}");
-                assert_eq!(sender.campaign(&id).await.0, before, "{what}");
+                assert_eq!(told, wanted, "{case}");
+                assert_eq!(sender.campaign(&id).await.0, before, "{case}");
                 continue;
             }
-            // The answer is the campaign as it is read, and what is done again has the same answer, or is over.
-            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{what}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+            // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
+            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{case}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
             sender.setup.pass(1);
             let again = sender.control(&id, verb).await;
             let wanted = match verb {
@@ -63,15 +63,15 @@ async fn what_can_be_done_follows_from_the_state() {
                 "retry" if state == "failed" => (409, json!(under_way)),
                 _ => (200, told.clone()),
             };
-            assert_eq!(again, wanted, "{what}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{what}");
+            assert_eq!(again, wanted, "{case}");
+            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
-    // How far it is: not dispatched, dispatched and about to be handed over, or tried in vain.
+async fn a_resumed_campaign_is_sent_once() {
+    // The pause comes before the dispatch, after it, or after a failed attempt.
     for moment in ["queued", "ready", "waiting"] {
         for connected in [true, false] {
             let sender = Sender::new(connected, 5).await;
@@ -84,30 +84,30 @@ async fn what_is_paused_waits_and_is_sent_once_after_it_is_resumed() {
                 sender.setup.settle().await;
             }
             sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
-            let (what, tries) = (format!("{moment}, {connected}"), sender.received().len());
-            assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{what}");
+            let (case, tries) = (format!("{moment}, {connected}"), sender.received().len());
+            assert_eq!(sender.control(&id, "pause").await.1["status"], "paused", "{case}");
             for _ in 0..3 {
                 sender.minute(&[&id]).await;
                 sender.setup.pass(DAY);
             }
-            assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{what}");
-            assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{what}");
-            assert_eq!(sender.setup.due(), BTreeMap::new(), "nothing is looked at in vain: {what}");
-            assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{what}");
+            assert_eq!((sender.received().len(), sender.outcome(&id).await), (tries, all("queued", 5)), "{case}");
+            assert_eq!(sender.campaign(&id).await.0["status"], "paused", "{case}");
+            assert_eq!(sender.setup.due(), BTreeMap::new(), "a paused campaign is due: {case}");
+            assert_eq!(sender.control(&id, "resume").await.1["status"], "queued", "{case}");
             sender.until_the_end(&id).await;
-            assert_eq!(sender.outcome(&id).await, all("sent", 5), "{what}");
+            assert_eq!(sender.outcome(&id).await, all("sent", 5), "{case}");
             let sent = if connected { 5 } else { 0 };
-            assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{what}");
-            assert_eq!(sender.conversations().await.len(), 5, "{what}");
+            assert_eq!((sender.received().len(), events(&sender.received()).len()), (tries + sent, sent), "{case}");
+            assert_eq!(sender.conversations().await.len(), 5, "{case}");
             let outbox = sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await;
             let wanted = if moment == "waiting" { 2 } else { 1 };
-            assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{what}: {outbox:?}");
+            assert!(outbox.iter().all(|delivery| delivery.attempts == wanted), "{case}: {outbox:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn others_of_the_same_connector_are_not_held_up() {
+async fn a_paused_campaign_does_not_delay_others_of_its_connector() {
     let sender = Sender::new(true, 30).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     let paused = sender.run(json!({"message": "Paused"})).await;
@@ -126,7 +126,7 @@ async fn others_of_the_same_connector_are_not_held_up() {
 }
 
 #[tokio::test]
-async fn what_is_paused_while_it_is_sent_stops_there() {
+async fn a_pause_during_sending_stops_the_campaign() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 40).await;
         let (setup, id) = (&sender.setup, sender.run(json!({})).await);
@@ -145,10 +145,10 @@ async fn what_is_paused_while_it_is_sent_stops_there() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
+async fn a_paused_campaign_is_sent_once_despite_a_crash() {
     // The connector fails first, so that something waits when the campaign is paused.
     let waiting = async || {
-        let (sender, id) = campaign_that_is("waiting").await;
+        let (sender, id) = campaign_in("waiting").await;
         sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
         sender.setup.receiver.forget();
         (sender, id)
@@ -167,16 +167,16 @@ async fn wherever_a_process_dies_what_was_paused_is_sent_once() {
         sender.control(id, "resume").await;
         minutes(sender).await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         sender.setup.settle().await;
-        // Where it is over already, this is refused.
+        // A finished campaign refuses this.
         sender.control(id, "resume").await;
         sender.until_the_end(id).await;
-        assert_eq!(sender.outcome(id).await, all("sent", 3), "{what}");
-        assert_eq!(events(&sender.received()).len(), 3, "{what}");
+        assert_eq!(sender.outcome(id).await, all("sent", 3), "{case}");
+        assert_eq!(events(&sender.received()).len(), 3, "{case}");
         let conversations = sender.conversations().await;
         let with: BTreeSet<_> = conversations.iter().map(|one| one["contact_id"].as_str().unwrap()).collect();
-        assert_eq!((with.len(), conversations.len()), (3, 3), "{what}");
+        assert_eq!((with.len(), conversations.len()), (3, 3), "{case}");
     };
     crashes_everywhere(&waiting, |(sender, _)| &sender.setup, pause, once).await;
     let paused = async || {

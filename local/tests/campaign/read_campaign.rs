@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/get/{campaign_id}`: a campaign, with how many of its contacts are in each state.
+//! `GET /api/v1/campaign/get/{campaign_id}`: reads a campaign with the count of its contacts in each state.
 
 use local::Stack;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn read(stack: &Stack, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn one_that_has_nothing_left_to_send_is_completed() {
+async fn a_campaign_without_open_contacts_is_completed() {
     let stack = stack().await;
     let (campaign, contacts) = campaign_to(&stack, 2).await;
     for contact in &contacts {

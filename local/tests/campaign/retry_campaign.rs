@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/{campaign_id}/retry`: queues the failed contacts again, each once.
+//! `POST /api/v1/campaign/{campaign_id}/retry`: queues each failed contact again, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,11 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::support::fixture::data;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::{Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
 
-/// A campaign to so many contacts, all of which have failed.
+/// A campaign of which all contacts have failed.
 async fn failed(contacts: usize, body: Value) -> (Sender, String) {
     let sender = Sender::new(true, contacts).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
@@ -24,7 +23,7 @@ async fn failed(contacts: usize, body: Value) -> (Sender, String) {
 }
 
 #[tokio::test]
-async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
+async fn queues_failed_contacts_and_sends_each_as_a_new_event() {
     for anew in [false, true] {
         let (sender, id) = failed(3, json!({"message": "Sale!", "start_new_conversation": anew})).await;
         let (_, before) = sender.campaign(&id).await;
@@ -44,7 +43,7 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
         let received = sender.received();
         assert_eq!((received.len(), events(&received).len()), (3, 3));
         assert!(events(&received).keys().all(|event| !first.contains(*event)));
-        // An open conversation goes on, or a new one begins, as in the first dispatch.
+        // As in the first dispatch, the message continues the open conversation or begins a new one.
         for (was, is) in before.iter().zip(&contacts) {
             assert_eq!(was["conversation_id"] == is["conversation_id"], !anew);
             assert_eq!(sender.transcript(&is["conversation_id"]).await.len(), if anew { 1 } else { 2 });
@@ -53,7 +52,7 @@ async fn what_failed_is_queued_again_at_once_and_sent_as_a_new_event() {
 }
 
 #[tokio::test]
-async fn only_what_failed_is_sent_and_the_others_take_no_time() {
+async fn only_failed_contacts_are_sent_and_others_take_no_time() {
     let change = |settings| Settings { sends_per_second: 1, ..settings };
     let sender = Sender::of(Setup::with(change).await, WidgetType::Chat, true, 105).await;
     let replies = [(102, 200), (3, 410), (1, 200)].into_iter().flat_map(|(count, status)| vec![status; count]);
@@ -65,30 +64,29 @@ async fn only_what_failed_is_sent_and_the_others_take_no_time() {
     sender.setup.receiver.forget();
     let retried = sender.control(&id, "retry").await.1;
     assert_eq!(retried["counts"], json!({"queued": 3, "sent": 102, "failed": 0, "cancelled": 0}));
-    // At this rate all of them would take three ticks.
+    // At this rate, all contacts would take three ticks.
     for _ in 0..2 {
         sender.minute(&[&id]).await;
     }
     assert_eq!((sender.outcome(&id).await, sender.received().len()), (all("sent", 105), 3));
-    // Nothing is left to retry.
+    // Without failed contacts, a retry changes nothing.
     let before = sender.campaign(&id).await.0;
     assert_eq!(sender.control(&id, "retry").await, (200, before.clone()));
     assert_eq!(sender.campaign(&id).await.0, before);
 }
 
 #[tokio::test]
-async fn it_can_be_retried_again_and_again() {
+async fn each_retry_sends_the_contacts_that_failed_again() {
     let (sender, id) = failed(4, json!({})).await;
     for round in 0..4 {
         let reply = Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(410)]);
         sender.setup.receiver.behave("/connector", reply);
         assert_eq!(sender.control(&id, "retry").await.0, 200);
-        // One is deleted while it waits to be sent again: it counts as nothing any more.
+        // A contact that is deleted while it waits is no longer counted.
         if round == 2 {
             let contacts = sender.campaign(&id).await.1;
             let last = contacts.iter().find(|contact| contact["status"] == "queued").unwrap();
-            let path = format!("/api/v1/campaign_contact/{}", id_of(last));
-            let deleted = data(&sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await);
+            let deleted = sender.delete(&format!("campaign_contact/{}", id_of(last))).await;
             assert_eq!(deleted["status"], "queued");
         }
         sender.until_the_end(&id).await;
@@ -100,10 +98,10 @@ async fn it_can_be_retried_again_and_again() {
 }
 
 #[tokio::test]
-async fn where_it_fails_before_it_is_sent_it_says_why() {
+async fn a_contact_that_fails_before_sending_has_its_reason() {
     let (sender, id) = failed(2, json!({})).await;
     sender.control(&id, "retry").await;
-    data(&sender.setup.ask(&sender.org, "DELETE", &format!("/api/v1/widget/{}", sender.widget.id), &Value::Null).await);
+    sender.delete(&format!("widget/{}", sender.widget.id)).await;
     sender.until_the_end(&id).await;
     let (_, contacts) = sender.campaign(&id).await;
     assert_eq!(sender.outcome(&id).await, all("failed", 2));
@@ -113,7 +111,7 @@ async fn where_it_fails_before_it_is_sent_it_says_why() {
 }
 
 #[tokio::test]
-async fn what_is_queued_again_can_be_paused_and_cancelled() {
+async fn a_retried_campaign_can_be_paused_and_cancelled() {
     let (sender, id) = failed(3, json!({})).await;
     sender.control(&id, "retry").await;
     sender.setup.receiver.forget();
@@ -127,7 +125,7 @@ async fn what_is_queued_again_can_be_paused_and_cancelled() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
+async fn each_contact_is_sent_once_more_despite_a_crash() {
     let prepare = async || {
         let (sender, id) = failed(2, json!({"start_new_conversation": true})).await;
         sender.setup.receiver.forget();
@@ -137,18 +135,18 @@ async fn wherever_a_process_dies_each_contact_is_sent_once_more() {
         sender.control(id, "retry").await;
         sender.setup.minute().await;
     };
-    let once = async |(sender, id): &(Sender, String), what: String| {
+    let once = async |(sender, id): &(Sender, String), case: String| {
         let outcome = sender.outcome(id).await;
-        assert_eq!(outcome.values().sum::<usize>(), 2, "{what}");
+        assert_eq!(outcome.values().sum::<usize>(), 2, "{case}");
         sender.setup.settle().await;
-        // Where the first request was lost, this one does it; else it has been done.
+        // If the first request was lost, this one retries.
         if sender.outcome(id).await == all("failed", 2) {
-            assert_eq!(sender.control(id, "retry").await.0, 200, "{what}");
+            assert_eq!(sender.control(id, "retry").await.0, 200, "{case}");
         }
         sender.until_the_end(id).await;
-        assert_eq!(sender.outcome(id).await, all("sent", 2), "{what}");
+        assert_eq!(sender.outcome(id).await, all("sent", 2), "{case}");
         let events = events(&sender.received()).len();
-        assert_eq!((events, sender.conversations().await.len()), (2, 4), "{what}");
+        assert_eq!((events, sender.conversations().await.len()), (2, 4), "{case}");
     };
     crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, once).await;
 }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each of a list of contacts.
+//! `POST /api/v1/campaign/run/{widget_id}`: queues a message or a call to each contact of a list.
 
 use std::sync::atomic::Ordering;
 
@@ -29,13 +29,13 @@ async fn run(stack: &Stack, widget: u32, body: impl ToString) -> Answer {
     stack.answer(&post(&path, ACME, body.to_string())).await
 }
 
-/// `body`, to the contact `number`.
+/// `body` with the contact `number`.
 fn to(number: u32, mut body: Value) -> Value {
     body["contact_ids"] = json!([contact(number)]);
     body
 }
 
-/// The item of the campaign that was answered.
+/// The campaign of the answered run.
 async fn campaign(stack: &Stack, answer: &Answer) -> Value {
     let id = data(answer)["campaign_id"].as_str().unwrap().to_owned();
     get(stack, &format!("/api/v1/campaign/get/{id}")).await
@@ -66,7 +66,7 @@ fn stored_campaign() -> Value {
         "last_run_at": null,
         "created_at": TEST_TIME,
         "updated_at": TEST_TIME,
-        // What finds it: it is to be sent, from its first contact on.
+        // The sender finds the campaign by these, and begins with its first contact.
         "next_place": 0,
         "unscheduled": false,
         "round": 0,
@@ -79,10 +79,10 @@ fn stored_campaign() -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() {
+async fn a_run_stores_a_campaign_and_a_record_per_contact() {
     let stack = stack().await;
     let before = items(&stack).await;
-    // Contact 4 comes three times, each time looking different.
+    // The id of contact 4 comes three times, in three forms.
     let [a, b, c] = [4, 9, 2].map(contact);
     let body = json!({"contact_ids": [a, b, a.to_uppercase(), c, a.replace('-', "")], "message": "Hi"});
     let answer = run(&stack, CHAT, body).await;
@@ -92,13 +92,13 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     let of_run = |sk: &str| key(&format!("CAMPAIGN_RUN#{}", FRESH[0]), sk);
     let mut wanted = vec![
         (row("CAMPAIGN", 3), stored_campaign()),
-        // By this the campaign of a contact is found.
+        // This pointer leads from a contact to its campaign.
         (of_run("CAMPAIGN"), json!({"id": fresh(0, 3)})),
-        // Beside the campaign, which changes often.
+        // The text has its own item, because the campaign changes often.
         (of_run("CAMPAIGN_TEXT"), json!({"text": "Hi"})),
     ];
     wanted.extend([a, b, c].into_iter().enumerate().map(|(place, contact)| {
-        // A campaign's contacts have the beginning of its id, and behind it their place, from 1 on.
+        // The id of a campaign's contact is the beginning of the campaign's id and the contact's place, from 1 on.
         let id = format!("{}{:08x}", &FRESH[0][..28], place + 1);
         let key = key(&format!("CAMPAIGN_CONTACT#{}#00", FRESH[0]), &id);
         let item = json!({
@@ -119,13 +119,13 @@ async fn a_run_is_a_campaign_and_a_record_of_each_contact_under_their_own_ids() 
     };
     let wanted = head("CAMPAIGN", 4).into_iter().chain(wanted.into_iter().map(with_key)).collect();
     let (gone, mut new) = changes(&stack, &before).await;
-    // What remembers the request is no record.
+    // The item that stores the request is no record.
     new.retain(|(pk, _), _| !pk.contains("#RUN#"));
     assert_eq!((gone, new), (head("CAMPAIGN", 3), wanted));
 }
 
 #[tokio::test]
-async fn a_chat_has_the_message_or_the_widget_s_and_a_call_has_none_and_always_begins_anew() {
+async fn a_chat_has_a_message_and_a_call_has_none() {
     let stack = stack().await;
     let opening = json!("Hello, how can we help?");
     let cases = [
@@ -147,7 +147,7 @@ async fn a_chat_has_the_message_or_the_widget_s_and_a_call_has_none_and_always_b
 }
 
 #[tokio::test]
-async fn every_kind_of_widget_writes_or_calls() {
+async fn each_widget_type_makes_calls_or_requires_a_message() {
     const CHATS: [&str; 9] =
         ["chat", "html", "fb_messenger", "instagram", "whatsapp", "sms", "telegram", "leadconnector", "render_form"];
     const CALLS: [&str; 7] =
@@ -176,14 +176,14 @@ async fn every_kind_of_widget_writes_or_calls() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_where_it_stands_and_nothing_is_queued() {
+async fn lists_every_issue_and_queues_nothing() {
     let stack = stack().await;
     let before = items(&stack).await;
     let many = |count| json!({"contact_ids": vec![contact(0); count]});
     let list = |kind: &str, msg: &str| json!([issue(&json!(["body", "contact_ids"]), kind, msg)]);
     let no_list = list("list_type", "Input should be a valid list");
     let not_text = "UUID input should be a string, bytes or UUID object";
-    // A widget's id is no contact's.
+    // This id belongs to a widget.
     let widget = id('a', kind::WIDGET, 1);
     for (body, wanted) in [
         (json!({}), list("missing", "Field required")),
@@ -195,7 +195,7 @@ async fn what_is_wrong_is_told_where_it_stands_and_nothing_is_queued() {
             json!({"contact_ids": [contact(0), NOBODYS, contact(1), widget, contact(99), NOBODYS]}),
             json!([1, 3, 4, 5].map(|index| issue(&json!(["body", "contact_ids", index]), "not_found", "Not found"))),
         ),
-        // What is no id is told before what is not there.
+        // Malformed ids are refused before unknown ones are looked up.
         (
             json!({"start_new_conversation": 2, "message": 1, "contact_ids": ["x", contact(0), 12, NOBODYS, null]}),
             json!([
@@ -213,14 +213,14 @@ async fn what_is_wrong_is_told_where_it_stands_and_nothing_is_queued() {
     ] {
         assert_eq!(detail(&run(&stack, CHAT, body).await), (422, wanted));
     }
-    // The widget comes before the contacts.
+    // The widget is checked before the contacts.
     assert_eq!(detail(&run(&stack, 99, json!({"contact_ids": [NOBODYS]})).await), not_found("widget_id"));
     assert_eq!(changes(&stack, &before).await, nothing());
     assert_eq!(data(&run(&stack, CHAT, many(10_000)).await)["contacts"], 1);
 }
 
 #[tokio::test]
-async fn the_same_request_is_the_same_run_for_ten_minutes() {
+async fn a_repeat_within_ten_minutes_answers_the_first_run() {
     const TEN_MINUTES: i64 = 600_000;
     let settings = settings();
     let Clock::Manual(clock) = settings.clock.clone() else { panic!("the tests' clock is set by hand") };
@@ -247,7 +247,7 @@ async fn the_same_request_is_the_same_run_for_ten_minutes() {
 }
 
 #[tokio::test]
-async fn after_a_cancellation_the_same_request_is_a_new_run_and_its_repeats_are_that_one() {
+async fn a_repeat_after_a_cancellation_starts_one_new_run() {
     let stack = stack().await;
     let body = json!({"contact_ids": [contact(0), contact(1)]});
     let cancel = async |run: &Value| {
@@ -259,14 +259,14 @@ async fn after_a_cancellation_the_same_request_is_a_new_run_and_its_repeats_are_
     let (second, third) = tokio::join!(run(&stack, CHAT, &body), run(&stack, CHAT, &body));
     let second = data(&second);
     assert_ne!(second["campaign_id"], first["campaign_id"]);
-    assert_eq!(data(&third), second, "of two at once one is the repeat");
+    assert_eq!(data(&third), second, "two concurrent requests start two runs");
     assert_eq!(data(&run(&stack, CHAT, &body).await), second);
     cancel(&second).await;
     assert_ne!(data(&run(&stack, CHAT, &body).await)["campaign_id"], second["campaign_id"]);
 }
 
 #[tokio::test]
-async fn another_request_is_another_run() {
+async fn each_different_request_starts_another_run() {
     let stack = stack().await;
     let mut ids = Vec::new();
     for (widget, contacts, message, anew) in [
@@ -291,7 +291,7 @@ async fn another_request_is_another_run() {
 }
 
 #[tokio::test]
-async fn what_was_refused_may_be_asked_again() {
+async fn a_refused_request_does_not_block_a_repeat() {
     let stack = stack().await;
     let body = json!({"contact_ids": [contact(0)]});
     assert_eq!(run(&stack, SMS, &body).await.status, 422);
@@ -300,9 +300,9 @@ async fn what_was_refused_may_be_asked_again() {
 }
 
 #[tokio::test]
-async fn a_message_has_at_most_32_768_characters_however_many_bytes_each_has() {
+async fn refuses_more_than_32_768_characters_of_any_byte_length() {
     let stack = stack().await;
-    // In the body they are one, two, three, four and, as an escape, six and twelve bytes each.
+    // They take one, two, three and four bytes and, as escapes, six and twelve.
     for character in ["x", "é", "€", "😀", r"\u20ac", r"\ud83d\ude00"] {
         let body = |count: usize| {
             let (contact, message) = (contact(0), character.repeat(count));

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign that is not being sent, and stops or continues one that is.
+//! `PUT /api/v1/campaign/update/{campaign_id}`: changes a campaign, or pauses, resumes or cancels it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::support::sweep::crashes_everywhere;
 
 const HOUR: i64 = 3600;
 
-/// A campaign for two contacts, with these members more, and its id.
+/// A campaign for two contacts, whose body also has the members of `more`, and its id.
 async fn campaign(more: Value) -> (Sender, String) {
     let sender = Sender::new(true, 2).await;
     let made = created(&sender, more).await;
@@ -27,7 +27,7 @@ async fn campaign(more: Value) -> (Sender, String) {
 }
 
 #[tokio::test]
-async fn what_is_absent_stays_and_null_is_the_default() {
+async fn an_absent_field_stays_and_null_sets_the_default() {
     let (sender, id) = campaign(json!({"interval": 60, "attributes": {"team": 7}})).await;
     let before = sender.campaign(&id).await.0;
     sender.setup.pass(1);
@@ -37,21 +37,21 @@ async fn what_is_absent_stays_and_null_is_the_default() {
     wanted["updated_at"] = json!(sender.setup.clock.now());
     assert_eq!(renamed, wanted);
     assert_eq!(sender.campaign(&id).await.0, wanted);
-    // Without an interval there is one execution; without a message there is the widget's.
+    // Without an interval there is one execution; without a message, the widget's message is sent.
     let (_, reset) = sender.update(&id, &json!({"interval": null, "message": null, "attributes": null})).await;
     assert_eq!(
         (&reset["interval"], &reset["message"], &reset["attributes"]),
         (&Value::Null, &json!("Hello"), &json!({}))
     );
     assert_eq!(sender.campaign(&id).await.0, reset);
-    // What is sent back whole changes nothing.
+    // The read campaign, sent back unchanged, changes nothing.
     sender.setup.pass(1);
     assert_eq!(sender.update(&id, &reset).await, (200, reset.clone()));
     assert_eq!(sender.campaign(&id).await.0, reset);
 }
 
 #[tokio::test]
-async fn the_time_follows_from_what_is_changed() {
+async fn the_next_run_follows_the_changed_schedule() {
     let (sender, id) = campaign(json!({"interval": 60})).await;
     let start = sender.setup.clock.now().plus_seconds(2 * HOUR);
     let next = async |body: Value| {
@@ -68,7 +68,7 @@ async fn the_time_follows_from_what_is_changed() {
     assert_eq!(next(json!({"time_zone": "America/New_York"})).await.1, "2026-02-02T01:00:00.000Z");
     sender.setup.minutes(1).await;
     assert_eq!(sender.received(), Vec::new());
-    // After an execution the next one counts, and a new start that has not come yet.
+    // After an execution, the next run is one interval later.
     next(json!({"execution_weekdays": [], "time_window_start": null, "start_time": sender.setup.clock.now()})).await;
     sender.minute(&[&id]).await;
     assert_eq!(sender.outcome(&id).await, all("sent", 2));
@@ -78,7 +78,7 @@ async fn the_time_follows_from_what_is_changed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_at_its_field() {
+async fn refuses_each_invalid_field_with_422() {
     let (sender, made) = campaign(json!({"interval": 60})).await;
     let before = sender.campaign(&made).await.0;
     for (body, field, kind) in [
@@ -94,15 +94,15 @@ async fn what_does_not_fit_is_refused_at_its_field() {
         assert_eq!(sender.update(&made, &body).await, (422, json!([field, kind])), "{body}");
         assert_eq!(sender.campaign(&made).await.0, before, "{body}");
     }
-    // One that was run at once can have a name.
+    // A campaign without a schedule can get a name.
     let run = call("PUT", &format!("/api/v1/campaign/update/{}", id('a', kind::CAMPAIGN, 0)), ACME);
     let named = data(&stack().await.answer(&Call { body: br#"{"name":"Hours"}"#.to_vec(), ..run }).await);
     assert_eq!((&named["name"], &named["status"]), (&json!("Hours"), &json!("paused")));
 }
 
 #[tokio::test]
-async fn a_status_stops_and_continues_it_at_any_time() {
-    // Before its time, and after an execution.
+async fn a_status_pauses_resumes_or_cancels_the_campaign() {
+    // Before the first execution, and after it.
     for executions in [0, 1] {
         let (sender, id) = campaign(json!({"interval": 60})).await;
         sender.setup.minutes(61 * executions).await;
@@ -111,7 +111,7 @@ async fn a_status_stops_and_continues_it_at_any_time() {
         let told = |(status, told): (u16, Value)| (status, told["status"].clone(), told["next_run_at"].clone());
         assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
         assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
-        // What a pause outlasts is made up for as soon as it ends.
+        // An execution that falls into the pause is made up for when the pause ends.
         sender.setup.minutes(2).await;
         let resumed = turn("in_progress").await;
         assert_eq!(resumed.0, 200, "{resumed:?}");
@@ -130,7 +130,7 @@ async fn a_status_stops_and_continues_it_at_any_time() {
 }
 
 #[tokio::test]
-async fn nothing_but_the_status_changes_while_it_is_sent() {
+async fn only_the_status_can_change_during_sending() {
     let (sender, id) = campaign(json!({})).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     sender.setup.minutes(60).await;
@@ -140,7 +140,7 @@ async fn nothing_but_the_status_changes_while_it_is_sent() {
         (409, json!(["campaign_id", "campaign_in_progress"]))
     );
     assert_eq!(sender.update(&id, &json!({"status": "paused"})).await.1["status"], "paused");
-    // What is paused is not being sent.
+    // A paused campaign can be changed.
     assert_eq!(sender.update(&id, &json!({"name": "Later"})).await.1["status"], "paused");
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.1["status"], "queued");
@@ -152,14 +152,14 @@ async fn nothing_but_the_status_changes_while_it_is_sent() {
         sender.update(&id, &json!({"status": "paused"})).await,
         (409, json!(["campaign_id", "campaign_completed"]))
     );
-    // A completed one is sent again where it gets another time, to whom is added then.
+    // A new start time schedules a completed campaign again, for contacts that are added later.
     let start = sender.setup.clock.now().plus_seconds(HOUR);
     let again = sender.update(&id, &json!({"start_time": start})).await.1;
     assert_eq!((&again["status"], &again["next_run_at"]), (&json!("to_be_run"), &json!(start)));
 }
 
 #[tokio::test]
-async fn changes_side_by_side_are_all_made() {
+async fn concurrent_updates_of_different_fields_all_apply() {
     let (sender, id) = campaign(json!({"interval": 60})).await;
     let bodies = [
         json!({"name": "A"}),
@@ -182,7 +182,7 @@ async fn changes_side_by_side_are_all_made() {
 }
 
 #[tokio::test]
-async fn a_delivery_goes_to_the_connector_it_was_made_for_also_after_another_widget_was_named() {
+async fn a_delivery_keeps_its_connector_after_the_widget_changes() {
     let (sender, id) = campaign(json!({"interval": 1440})).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     sender.setup.minutes(60).await;
@@ -199,10 +199,10 @@ async fn a_delivery_goes_to_the_connector_it_was_made_for_also_after_another_wid
 }
 
 #[tokio::test]
-async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
+async fn an_update_adds_each_named_contact_once() {
     let (sender, id) = empty(60, json!({"interval": 60})).await;
     let contacts = sender.contacts();
-    // Some by one transaction, and some that are staged.
+    // Few contacts are added by one transaction; many are staged first.
     for (name, end) in [("A", 3), ("B", 5), ("C", 60), ("D", 2)] {
         let body = json!({"name": name, "contact_ids": contacts[..end]});
         let (status, told) = sender.update(&id, &body).await;
@@ -211,7 +211,7 @@ async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
         let members = sender.members(&id).await;
         assert_eq!(members, texts(&contacts[..end.max(members.len())]));
         assert_eq!(told["counts"]["queued"], members.len());
-        // The same once more changes nothing.
+        // A repeat changes nothing.
         sender.setup.pass(1);
         assert_eq!(sender.update(&id, &body).await, (200, campaign));
     }
@@ -221,7 +221,7 @@ async fn contacts_that_it_names_are_added_with_the_other_changes_each_once() {
 }
 
 #[tokio::test]
-async fn changes_and_additions_side_by_side_add_each_contact_once() {
+async fn concurrent_updates_and_additions_add_each_contact_once() {
     let (sender, id) = empty(50, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     let change = async |name: &str, part: &[ContactId]| {
@@ -240,7 +240,7 @@ async fn changes_and_additions_side_by_side_add_each_contact_once() {
 }
 
 #[tokio::test]
-async fn a_completed_one_goes_to_those_that_are_added_with_its_new_time() {
+async fn a_completed_campaign_with_a_new_time_goes_to_added_contacts() {
     for (first, all_of) in [(1, 3), (1, 40)] {
         let (sender, id) = empty(all_of, json!({})).await;
         let contacts = sender.contacts();
@@ -260,7 +260,7 @@ async fn a_completed_one_goes_to_those_that_are_added_with_its_new_time() {
 }
 
 #[tokio::test]
-async fn contacts_that_cannot_be_added_change_nothing() {
+async fn an_update_with_invalid_contacts_changes_nothing() {
     let (sender, id) = empty(3, json!({})).await;
     let more = sender.contacts();
     let contacts = &more[..2];
@@ -282,7 +282,7 @@ async fn contacts_that_cannot_be_added_change_nothing() {
     let stops = json!({"start_time": null, "contact_ids": more});
     assert_eq!(sender.update(&id, &stops).await, (409, json!(["campaign_id", "campaign_without_schedule"])));
     assert_eq!(sender.campaign(&id).await, before);
-    // While it is sent, those that are in it may be named.
+    // During sending, a request may name the contacts that the campaign already has.
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     sender.setup.minutes(60).await;
     assert_eq!(sender.update(&id, &json!({"contact_ids": contacts})).await.1["status"], "in_progress");
@@ -291,20 +291,20 @@ async fn contacts_that_cannot_be_added_change_nothing() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of_it_once() {
+async fn a_repeat_completes_an_update_that_crashed() {
     for contacts in [3, 20] {
         let body = |sender: &Sender| json!({"name": "Renamed", "contact_ids": sender.contacts()});
         let prepare = async || empty(contacts, json!({"interval": 60})).await;
         let work = async |(sender, id): &(Sender, String)| {
             sender.update(id, &body(sender)).await;
         };
-        let look = async |(sender, id): &(Sender, String), what: String| {
+        let look = async |(sender, id): &(Sender, String), case: String| {
             let members = sender.members(id).await.len();
-            assert!([0, contacts].contains(&members), "{members} {what}");
+            assert!([0, contacts].contains(&members), "{members} {case}");
             sender.setup.pass(40);
             let (status, told) = sender.update(id, &body(sender)).await;
-            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{what}");
-            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{what}");
+            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{case}");
+            assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{case}");
             sender.setup.pass(HOUR);
             for _ in 0..2 {
                 sender.minute(&[id]).await;
@@ -312,7 +312,7 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
             assert_eq!(
                 (events(&sender.received()).len(), sender.outcome(id).await),
                 (contacts, all("sent", contacts)),
-                "{what}"
+                "{case}"
             );
         };
         crashes_everywhere(prepare, |(sender, _)| &sender.setup, work, look).await;
@@ -320,14 +320,14 @@ async fn wherever_a_process_dies_a_repeat_of_a_change_with_contacts_makes_all_of
 }
 
 #[tokio::test]
-async fn what_was_said_stays_said_whatever_is_said_next() {
+async fn transcripts_keep_each_text_after_later_changes() {
     let (sender, id) = empty(3, json!({"interval": 60, "message": "First"})).await;
     let contacts = sender.contacts();
     let texts = ["First", "The second", "And the third one"];
     let mut costs = BTreeSet::new();
     for (number, text) in texts.iter().enumerate() {
         assert_eq!(sender.add(&id, &contacts[number..=number]).await.0, 200);
-        // One that nobody gets leaves nothing behind but the number.
+        // A text that is never sent only raises the version number.
         sender.update_text(&id, "Nobody gets this").await;
         assert_eq!(sender.update_text(&id, text).await["message"], *text);
         sender.setup.minutes(61).await;
@@ -336,13 +336,13 @@ async fn what_was_said_stays_said_whatever_is_said_next() {
         costs.insert((read.cost.calls, read.cost.depth));
         assert_eq!(data(&read)["message"], *text);
     }
-    assert_eq!(costs.len(), 1, "earlier texts are not read with the campaign: {costs:?}");
+    assert_eq!(costs.len(), 1, "the cost grows with the earlier texts: {costs:?}");
     let bodies = sender.received().iter().map(|request| event(request)["data"]["message"].clone()).collect::<Vec<_>>();
     assert_eq!(bodies, texts);
     let said = sender.transcripts().await;
     let wanted: Vec<_> = texts.iter().map(|text| vec![((*text).to_owned(), text.len() as u64)]).collect();
     assert_eq!(said.values().cloned().collect::<Vec<_>>(), wanted);
-    // What is the present text costs one call less than an earlier one.
+    // The current text costs one call less than an earlier text.
     let reads = said.keys().map(|conversation| format!("/api/v1/conversation/{conversation}"));
     let mut calls = Vec::new();
     for path in reads {
@@ -353,7 +353,7 @@ async fn what_was_said_stays_said_whatever_is_said_next() {
 }
 
 #[tokio::test]
-async fn a_text_that_nobody_got_is_not_kept() {
+async fn an_unsent_text_is_not_stored() {
     let (sender, id) = campaign(json!({"interval": 60})).await;
     sender.update_text(&id, "Better").await;
     sender.update_text(&id, "Best").await;
@@ -366,7 +366,7 @@ async fn a_text_that_nobody_got_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_a_completed_run_has_said_stays_said() {
+async fn transcripts_of_a_completed_run_keep_its_text() {
     for connected in [false, true] {
         let sender = Sender::new(connected, 2).await;
         let id = sender.run(json!({"message": "First"})).await;
@@ -380,7 +380,7 @@ async fn what_a_completed_run_has_said_stays_said() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_tried_again_has_the_same_body_whatever_changed() {
+async fn a_retried_delivery_has_the_same_body_after_changes() {
     let (sender, id) = campaign(json!({"message": "First"})).await;
     sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
     sender.setup.minutes(60).await;
@@ -407,7 +407,7 @@ async fn a_delivery_that_is_tried_again_has_the_same_body_whatever_changed() {
 }
 
 #[tokio::test]
-async fn what_each_contact_is_sent_is_what_its_conversation_shows_also_where_the_text_changes_meanwhile() {
+async fn each_transcript_shows_the_sent_text_despite_a_concurrent_change() {
     let sender = Sender::new(true, 100).await;
     let id = sender.run(json!({"message": "First"})).await;
     let change = async || {
@@ -430,7 +430,7 @@ async fn what_each_contact_is_sent_is_what_its_conversation_shows_also_where_the
 }
 
 #[tokio::test]
-async fn who_has_read_a_text_that_was_replaced_does_not_say_it() {
+async fn a_dispatch_with_a_replaced_text_is_stopped() {
     let sender = Sender::new(false, 1).await;
     let id = sender.run(json!({"message": "First"})).await;
     let (table, now) = (&sender.org.table, sender.setup.clock.now());

@@ -8,14 +8,14 @@ use crate::support::records::{DEMO_TIME, FRESH, Items, Key, changes, deletes_wit
 use crate::support::sender::Sender;
 use crate::support::sending::id_of;
 
-/// The item that keeps the places of a campaign's first thousand contacts that are gone.
+/// The item that lists the places of deleted contacts among a campaign's first thousand.
 fn places(campaign: &str, places: &[u32]) -> (Key, Value) {
     let key = key(&format!("CAMPAIGN_RUN#{campaign}"), "OUTCOMES_DELETED#00");
     (key.clone(), json!({"pk": key.0, "sk": key.1, "places": places}))
 }
 
 #[tokio::test]
-async fn each_contact_goes_as_it_was_and_the_campaign_counts_one_less() {
+async fn answers_the_deleted_contact_and_records_its_place() {
     let campaign = id('a', kind::CAMPAIGN, 0);
     for number in 1..=3 {
         let contact = id('a', kind::CAMPAIGN, number);
@@ -36,7 +36,7 @@ async fn each_contact_goes_as_it_was_and_the_campaign_counts_one_less() {
 }
 
 #[tokio::test]
-async fn what_a_run_has_queued_is_found_by_its_own_id() {
+async fn deletes_a_contact_of_a_run_by_its_own_id() {
     let stack = stack().await;
     let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
     let contacts = [0, 1].map(|number| id('a', kind::CONTACT, number));
@@ -51,7 +51,7 @@ async fn what_a_run_has_queued_is_found_by_its_own_id() {
 }
 
 #[tokio::test]
-async fn a_contact_of_a_cancelled_campaign_goes_as_it_is_seen() {
+async fn answers_a_contact_of_a_cancelled_campaign_as_cancelled() {
     let stack = stack().await;
     let campaign = id('a', kind::CAMPAIGN, 0);
     stack.answer(&post(&format!("/api/v1/campaign/{campaign}/cancel"), ACME, "")).await;
@@ -63,7 +63,7 @@ async fn a_contact_of_a_cancelled_campaign_goes_as_it_is_seen() {
 }
 
 #[tokio::test]
-async fn neither_the_campaign_s_id_nor_the_contact_s_is_a_campaign_contact_s() {
+async fn refuses_the_ids_of_campaigns_and_contacts_with_404() {
     let stack = stack().await;
     for other in [id('a', kind::CAMPAIGN, 0), id('a', kind::CONTACT, 0), id('a', kind::CAMPAIGN, 4)] {
         let answer = stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{other}"), ACME)).await;
@@ -72,7 +72,7 @@ async fn neither_the_campaign_s_id_nor_the_contact_s_is_a_campaign_contact_s() {
 }
 
 #[tokio::test]
-async fn what_was_said_to_it_stays_said() {
+async fn the_transcript_keeps_the_texts_of_a_deleted_contact() {
     for (anew, remembers) in [(false, true), (true, true), (false, false)] {
         let sender = Sender::new(true, 2).await;
         sender.setup.receiver.behave("/connector", Behaviour::Answer(410));
@@ -81,7 +81,7 @@ async fn what_was_said_to_it_stays_said() {
         sender.update_text(&id, "Second").await;
         sender.control(&id, "retry").await;
         sender.until_the_end(&id).await;
-        // The first one remembers the text that is about to be an earlier one, and the one before.
+        // After this change, the messages have two earlier texts.
         sender.update_text(&id, "Third").await;
         let said = sender.transcripts().await;
         assert_eq!(said.values().flatten().count(), 4);
@@ -91,7 +91,7 @@ async fn what_was_said_to_it_stays_said() {
             }
             let path = format!("/api/v1/campaign_contact/{}", id_of(&contact));
             let answer = sender.setup.ask(&sender.org, "DELETE", &path, &Value::Null).await;
-            // The key, the contact, then campaign and texts, the messages, and the transaction.
+            // Reads: the key, the contact, campaign with texts, and the messages. Then one transaction.
             assert!(answer.status == 200 && (!remembers || answer.cost.depth <= 4), "{:?}", answer.cost);
             assert_eq!(sender.transcripts().await, said);
         }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of the contacts of a campaign, and what became of each.
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: lists the contacts of a campaign with their statuses.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ async fn has_every_page(stack: &Stack, campaign: &str, ids: &[String], pages_of:
 }
 
 #[tokio::test]
-async fn what_is_deleted_leaves_the_list_wherever_it_stood() {
-    // Contacts are kept, and deleted places noted, by the thousand.
+async fn a_deleted_contact_leaves_the_list_at_every_place() {
+    // One partition has a thousand contacts, and one item the deleted places of a thousand.
     const CONTACTS: u32 = 2010;
     let stack = Stack::start(Settings { attempt: Duration::from_secs(10), ..settings() }).await.unwrap();
     add_contacts(&stack, CONTACTS).await;
@@ -42,7 +42,7 @@ async fn what_is_deleted_leaves_the_list_wherever_it_stood() {
 }
 
 #[tokio::test]
-async fn an_empty_campaign_has_no_pages() {
+async fn an_empty_campaign_has_no_page() {
     let stack = stack().await;
     let (campaign, ids) = campaign_to(&stack, 3).await;
     for id in &ids {

@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/message`: says something in an open conversation.
+//! `POST /api/v1/conversation/{conversation_id}/message`: adds a message to an open conversation.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
@@ -30,7 +30,7 @@ async fn read(stack: &Stack) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
+async fn stores_the_message_and_updates_the_conversation() {
     for (body, message_type) in [
         (json!({"sender_type": "user", "text": "Hi"}), "text"),
         (json!({"sender_type": "user", "text": "Hi", "message_type": null, "char_count": 9, "id": NOBODYS}), "text"),
@@ -63,7 +63,7 @@ async fn a_message_is_answered_and_stored_and_the_conversation_has_one_more() {
 }
 
 #[tokio::test]
-async fn everybody_may_speak_and_is_heard_in_order() {
+async fn messages_of_every_sender_type_keep_their_order() {
     let stack = stack().await;
     let mut said = vec!["Hello, how can we help?".to_owned()];
     for sender in ["bot", "agent", "user", "tool"].into_iter().cycle().take(10) {
@@ -79,7 +79,7 @@ async fn everybody_may_speak_and_is_heard_in_order() {
 }
 
 #[tokio::test]
-async fn characters_are_counted_and_not_bytes() {
+async fn char_count_counts_characters() {
     let stack = stack().await;
     for (text, characters) in [("", 0), (" \n", 2), ("é", 1), ("e\u{301}", 2), ("😀", 1), ("👩‍👩‍👧", 5), ("\0", 1)]
     {
@@ -89,7 +89,7 @@ async fn characters_are_counted_and_not_bytes() {
 }
 
 #[tokio::test]
-async fn a_closed_conversation_takes_no_message_and_every_issue_is_told_before_what_is_not_there_or_closed() {
+async fn refuses_a_closed_conversation_after_the_issues_of_the_body() {
     let stack = stack().await;
     let before = items(&stack).await;
     let closed = conflict("conversation_id", "conversation_closed", "The conversation is closed");
@@ -111,7 +111,7 @@ async fn a_closed_conversation_takes_no_message_and_every_issue_is_told_before_w
 }
 
 #[tokio::test]
-async fn messages_side_by_side_are_all_heard_each_in_a_place_of_its_own() {
+async fn concurrent_messages_get_distinct_places() {
     let stack = stack().await;
     let bodies: Vec<_> = (0..20).map(|number| json!({"sender_type": "user", "text": format!("{number}")})).collect();
     let answers = futures_util::future::join_all(bodies.iter().map(|body| say(&stack, OPEN, body))).await;
@@ -124,7 +124,7 @@ async fn messages_side_by_side_are_all_heard_each_in_a_place_of_its_own() {
     assert_eq!(places, (1..21).map(|place| format!("{place:08x}")).collect::<Vec<_>>());
 }
 
-/// Sets what the open conversation has already.
+/// Sets the count of messages and bytes of the open conversation.
 async fn has(stack: &Stack, messages: u64, bytes: u64) {
     let (pk, sk) = row("CONVERSATION", OPEN);
     let text = |text: String| AttributeValue::S(text);
@@ -135,7 +135,7 @@ async fn has(stack: &Stack, messages: u64, bytes: u64) {
 }
 
 #[tokio::test]
-async fn a_full_conversation_takes_no_more_and_a_repeat_is_no_more() {
+async fn a_full_conversation_refuses_messages_but_answers_a_repeat() {
     const MOST: u64 = 4 * 1024 * 1024;
     let full = conflict("conversation_id", "conversation_full", "The conversation has no room for this message");
     let body = json!({"sender_type": "user", "text": "é"});

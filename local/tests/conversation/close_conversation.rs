@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/close`: ends a conversation, once; its webhook is told.
+//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation once, and its webhook gets an event.
 
 use local::Stack;
 use local::http::Answer;
@@ -16,22 +16,22 @@ async fn close(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/conversation/{id}/close"), ACME, "")).await
 }
 
-fn open_one() -> String {
+fn open_id() -> String {
     id('a', kind::CONVERSATION, OPEN)
 }
 
-fn already() -> (u16, Value) {
+fn already_closed() -> (u16, Value) {
     conflict("conversation_id", "conversation_closed", "The conversation is closed")
 }
 
 #[tokio::test]
-async fn it_is_closed_and_found_among_the_closed() {
+async fn closes_the_conversation_and_changes_one_item() {
     let stack = stack().await;
     let before = items(&stack).await;
     let (assistant, contact) = (id('a', kind::ASSISTANT, 1), id('a', kind::CONTACT, 1));
     let widget = id('a', kind::WIDGET, 1);
     let closed = json!({
-        "id": open_one(),
+        "id": open_id(),
         "status": "closed",
         "chat_count": 1,
         "closed_at": TEST_TIME,
@@ -43,11 +43,11 @@ async fn it_is_closed_and_found_among_the_closed() {
         "device_type": "mobile",
         "attributes": {},
     });
-    let answer = close(&stack, &open_one()).await;
+    let answer = close(&stack, &open_id()).await;
     assert_eq!(data(&answer), closed);
 
     let row = row("CONVERSATION", OPEN);
-    // Who closed it is noted, so that a repeat of the same request is told that it did.
+    // The row keeps the id of the request, so that a repeat of it gets the first answer.
     let mut item = stored(&closed, &["attributes"], &row);
     (item["changed_by"], item["version"]) = (FRESH[0].into(), 2.into());
     item["text_bytes"] = before[&row]["text_bytes"].clone();
@@ -57,45 +57,45 @@ async fn it_is_closed_and_found_among_the_closed() {
 }
 
 #[tokio::test]
-async fn what_leads_to_the_open_one_goes_by_the_stream() {
+async fn the_stream_deletes_the_pointer_to_a_closed_conversation() {
     let stack = Stack::start(streaming()).await.unwrap();
     let (widget, contact) = (id('a', kind::WIDGET, 1), id('a', kind::CONTACT, 1));
-    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_one());
+    let thread = key(&format!("THREAD#{widget}#{contact}"), &open_id());
     assert!(items(&stack).await.contains_key(&thread));
-    close(&stack, &open_one()).await;
+    close(&stack, &open_id()).await;
     stack.settle().await.unwrap();
     assert!(!items(&stack).await.contains_key(&thread));
 }
 
 #[tokio::test]
-async fn of_several_at_once_one_closes_it_and_it_is_not_closed_again() {
+async fn one_of_several_requests_closes_and_the_others_get_409() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let id = open_one();
+    let id = open_id();
     let answers = futures_util::future::join_all((0..10).map(|_| close(&stack, &id))).await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((won.len(), lost.len()), (1, 9));
-    assert!(lost.iter().all(|answer| detail(answer) == already()));
+    assert!(lost.iter().all(|answer| detail(answer) == already_closed()));
     stack.settle().await.unwrap();
     assert_eq!(get(&stack, "/api/v1/conversation?status=closed").await["total"], 2);
     let before = items(&stack).await;
-    assert_eq!(detail(&close(&stack, &id).await), already());
+    assert_eq!(detail(&close(&stack, &id).await), already_closed());
     assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[tokio::test]
-async fn what_is_said_while_it_closes_is_in_it_or_is_refused() {
+async fn a_message_during_the_close_is_stored_or_refused() {
     let stack = stack().await;
-    let id = open_one();
+    let id = open_id();
     let path = format!("/api/v1/conversation/{id}/message");
     let says = post(&path, ACME, r#"{"sender_type":"user","text":"Wait!"}"#);
     let talk = futures_util::future::join_all((0..12).map(|_| stack.answer(&says)));
     let closing = futures_util::future::join_all((0..4).map(|_| close(&stack, &id)));
     let (said, closed) = tokio::join!(talk, closing);
     let heard = said.iter().filter(|answer| answer.status == 201).count();
-    assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already()));
+    assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already_closed()));
     let closed: Vec<_> = closed.iter().filter(|answer| answer.status == 200).map(data).collect();
     assert_eq!(closed.len(), 1);
-    // What was answered, and is told, is the conversation to its last word.
+    // The answer counts every stored message.
     assert_eq!(closed[0]["chat_count"], heard + 1);
     let path = format!("/api/v1/conversation/{id}");
     let read = get(&stack, &path).await;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with a contact.
+//! `GET /api/v1/conversation/by-contact/{contact_id}`: lists the conversations with a contact.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::demo_set::conversation;
 use crate::support::fixture::{get, id, kind, stack};
 
 #[tokio::test]
-async fn a_contact_has_its_own_conversations() {
+async fn lists_only_the_conversations_of_the_contact() {
     let stack = stack().await;
     for (contact, wanted) in [(0, vec![conversation(0)]), (1, vec![conversation(1)]), (2, vec![])] {
         let path = format!("/api/v1/conversation/by-contact/{}", id('a', kind::CONTACT, contact));

@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation`: a page of the conversations, of one status or one assistant where the query says so.
+//! `GET /api/v1/conversation`: lists the conversations, filtered by status, assistant and contact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ async fn list(stack: &Stack, query: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_page_has_no_messages_and_a_filter_takes_an_id_in_any_form_and_the_last_of_several() {
+async fn a_filter_accepts_an_id_of_any_form_and_its_last_value() {
     let stack = stack().await;
     let assistant = id('a', kind::ASSISTANT, 1);
     for (query, wanted) in [
@@ -42,7 +42,7 @@ async fn a_page_has_no_messages_and_a_filter_takes_an_id_in_any_form_and_the_las
             vec![demo_set::conversation(0), demo_set::conversation(1)],
         ),
         (format!("&assistant_id={NOBODYS}&status=open"), vec![]),
-        // Of several of one name the last counts.
+        // Of repeated parameters, the last one counts.
         ("&status=open&status=closed".into(), vec![demo_set::conversation(0)]),
     ] {
         let (total, pages) = (wanted.len(), u64::from(!wanted.is_empty()));
@@ -63,7 +63,7 @@ async fn a_page_has_no_messages_and_a_filter_takes_an_id_in_any_form_and_the_las
 }
 
 #[tokio::test]
-async fn what_is_no_filter_and_no_date_is_told_with_what_is_no_page() {
+async fn lists_the_issues_of_filters_dates_and_pages() {
     let stack = stack().await;
     let no_filter = json!([
         issue(&json!(["query", "page"]), "greater_than_equal", "Input should be greater than or equal to 1"),
@@ -83,7 +83,7 @@ async fn what_is_no_filter_and_no_date_is_told_with_what_is_no_page() {
     }
 }
 
-/// What a plain list knows of a conversation.
+/// A conversation in the plain list.
 #[derive(Debug, Clone)]
 struct Plain {
     id: String,
@@ -92,7 +92,7 @@ struct Plain {
     contact: Option<String>,
 }
 
-/// What is asked for.
+/// The filters of a query.
 #[derive(Debug, Clone, Copy)]
 struct Choice<'a> {
     closed: Option<bool>,
@@ -107,7 +107,7 @@ impl Choice<'_> {
             && (self.contact.is_none() || one.contact.as_ref() == self.contact)
     }
 
-    /// As the query has it, and the name of its set.
+    /// The filters as part of a query and of the name of a set.
     fn filter(&self) -> String {
         let status = self.closed.map(|closed| if closed { "&status=closed" } else { "&status=open" });
         let assistant = self.assistant.map(|assistant| format!("&assistant_id={assistant}"));
@@ -116,13 +116,13 @@ impl Choice<'_> {
     }
 }
 
-/// Every choice of a status, or none, with one of these assistants, or none.
+/// Every combination of a status or none with one of these assistants or none.
 fn choices(assistants: &[String]) -> impl Iterator<Item = Choice<'_>> {
     let of = |assistant| [None, Some(false), Some(true)].map(|closed| Choice { closed, assistant, contact: None });
     [None].into_iter().chain(assistants.iter().map(Some)).flat_map(of)
 }
 
-/// Asks for pages of every size, of those of each status and each assistant and both; all must say what the plain list says.
+/// Asserts that the pages of every size and of every filter have the rows of the plain list.
 async fn same(stack: &Stack, plain: &[Plain], assistants: &[String]) {
     for choice in choices(assistants) {
         let ids: Vec<_> = plain.iter().filter(|one| choice.takes(one)).map(|one| one.id.clone()).collect();
@@ -142,9 +142,9 @@ async fn same(stack: &Stack, plain: &[Plain], assistants: &[String]) {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// One more of the assistant at this place.
+    /// Opens a conversation with the assistant at this place.
     Open(usize),
-    /// The conversation at this place, as a fraction of the list.
+    /// Closes the conversation at this place, a fraction of the list.
     Close(f64),
 }
 
@@ -155,7 +155,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 #[tokio::test]
-async fn every_choice_is_what_a_filter_of_a_vec_is() {
+async fn every_filter_selects_the_rows_of_a_plain_list() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for _ in cases(0..4) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
@@ -213,7 +213,7 @@ fn conversation(id: ConversationId, assistant: &str) -> Conversation {
     serde_json::from_value(stored).unwrap()
 }
 
-/// The items of the set `name` of those `members` of a list, as they are after all of them were put in.
+/// The items of the set `name` after all `members` of a list were put into it.
 fn set_of(name: &str, members: impl Fn(u64) -> bool, count: u64) -> Vec<Item> {
     const BLOCK: u64 = 1024;
     let number = |value: u64| AttributeValue::N(value.to_string());
@@ -243,7 +243,7 @@ fn set_of(name: &str, members: impl Fn(u64) -> bool, count: u64) -> Vec<Item> {
 }
 
 #[tokio::test]
-async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
+async fn the_service_stores_sets_as_these_tests_write_them() {
     const PLACES: [u64; 12] = [0, 1, 63, 64, 1023, 1024, 2047, 32_767, 32_768, 65_535, 65_536, 69_999];
     let stack = stack().await;
     let table = acme(&stack);
@@ -265,7 +265,7 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
         to_item(&list_row(&tenant(), "TEST", place), &row).unwrap()
     };
     let follow = async |changes: &[Move]| {
-        // Twice each, as a stream may tell it.
+        // A stream may deliver each change twice.
         for _ in 0..2 {
             follow::<Conversation>(&table, changes, Timestamp::from_unix_millis(NOW)).await.unwrap();
         }
@@ -283,9 +283,9 @@ async fn what_is_put_into_a_set_is_found_in_it_as_these_tests_write_it() {
     follow(&left.chain((70_000..70_100).map(|place| moved(place, &closed, &new))).collect::<Vec<_>>()).await;
     put_items(&stack, PLACES.iter().map(|place| row(*place, false)).collect::<Vec<_>>()).await;
     follow(&PLACES.iter().map(|place| moved(*place, &open, &closed)).collect::<Vec<_>>()).await;
-    // What is told late changes nothing.
+    // A late change has no effect.
     follow(&opened).await;
-    // A set that once had more has zeros, and blocks without a bit.
+    // A set that has lost members has zeros, and blocks without a bit.
     let none = AttributeValue::N("0".into());
     let bare = |item: BTreeMap<String, AttributeValue>| {
         item.into_iter()
@@ -304,7 +304,7 @@ const COUNT: usize = 70_000;
 
 fn long_list(assistants: &[String], contact: &str) -> Vec<Plain> {
     let seed = Uuid::from_u128(0x019c_1912_fa00_7000_8000_0000_0000_0000);
-    // The second one's are few and far between, with a gap of more than a section; of the first one's last section none is closed.
+    // The second assistant has few rows, with a gap of more than a section. No row of the last section is closed.
     let second = |place: usize| place.wrapping_mul(2_654_435_761) % 50 == 7 && !(10_000..50_000).contains(&place);
     let row = |place: usize| Plain {
         id: with_ordinal(seed, place as u64).to_string(),
@@ -315,7 +315,7 @@ fn long_list(assistants: &[String], contact: &str) -> Vec<Plain> {
     (0..COUNT).map(row).collect()
 }
 
-/// The pages of `places` to be looked at: around where blocks and sections end, the first ones and the last. Their sizes, numbers, and rows.
+/// The pages of `places` around the ends of blocks and sections, the first and the last: size, number and rows.
 fn pages_at_edges(places: &[usize]) -> Vec<(usize, usize, &[usize])> {
     let at = |(edge, size): (usize, usize)| {
         let number = places.partition_point(|place| *place < edge).saturating_sub(size / 2) / size + 1;
@@ -337,7 +337,7 @@ async fn pages_are_found_across_blocks_and_sections() {
     let mut head = list_head(&tenant, &list_name).attributes();
     head.insert("next_ordinal".into(), AttributeValue::N(COUNT.to_string()));
     let mut items = vec![head];
-    // Few are with this contact: no set is kept of them and of others together.
+    // A contact has few conversations, so no set combines a contact with another filter.
     let is_kept = |choice: &&Choice<'_>| {
         let others = choice.closed.is_some() || choice.assistant.is_some();
         others != choice.contact.is_some()
@@ -350,7 +350,7 @@ async fn pages_are_found_across_blocks_and_sections() {
         .iter()
         .map(|choice| (choice, (0..COUNT).filter(|place| choice.takes(&plain[*place])).collect()))
         .collect();
-    // Rows that nothing asks for need not be there.
+    // Only the rows of these pages are stored.
     let present = chosen.iter().flat_map(|(_, places)| pages_at_edges(places)).flat_map(|(.., rows)| rows);
     for place in present.collect::<BTreeSet<_>>() {
         let Plain { id, assistant, closed, contact } = &plain[*place];

@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation`: begins a conversation of an assistant.
+//! `POST /api/v1/conversation`: opens a conversation with an assistant.
 
 use local::Stack;
 use local::http::Answer;
@@ -17,13 +17,13 @@ async fn open(stack: &Stack, body: impl ToString) -> Answer {
     stack.answer(&post("/api/v1/conversation", ACME, body.to_string())).await
 }
 
-/// The id of a new stack's first conversation: Acme has two.
+/// The id of the first new conversation; the demo set has two.
 fn first_id() -> String {
     format!("{}00000002", &FRESH[0][..28])
 }
 
-/// The conversation that a body makes which names an assistant and nothing else.
-fn unsaid() -> Value {
+/// The conversation that a body with only an assistant makes.
+fn defaults() -> Value {
     json!({
         "id": first_id(),
         "status": "open",
@@ -39,8 +39,8 @@ fn unsaid() -> Value {
     })
 }
 
-/// A body that says everything.
-fn all_said() -> Value {
+/// A body with every field.
+fn full_body() -> Value {
     json!({
         "assistant_id": assistant(),
         "widget_id": id('a', kind::WIDGET, 3),
@@ -51,15 +51,15 @@ fn all_said() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it_and_null_is_the_default_of_the_rest() {
+async fn stores_every_field_and_pointer_and_defaults_null_fields() {
     let nulls = json!({"widget_id": null, "contact_id": null, "device_type": null, "attributes": null});
-    let mut said = unsaid();
-    said.as_object_mut().unwrap().extend(all_said().as_object().unwrap().clone());
+    let mut said = defaults();
+    said.as_object_mut().unwrap().extend(full_body().as_object().unwrap().clone());
     for (mut body, wanted) in [
-        (json!({}), unsaid()),
-        (nulls, unsaid()),
-        (json!({"id": NOBODYS, "status": "closed", "chat_count": 7}), unsaid()),
-        (all_said(), said),
+        (json!({}), defaults()),
+        (nulls, defaults()),
+        (json!({"id": NOBODYS, "status": "closed", "chat_count": 7}), defaults()),
+        (full_body(), said),
     ] {
         body["assistant_id"] = assistant().into();
         let stack = stack().await;
@@ -71,7 +71,7 @@ async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it_and_null_
         let mut item = stored(&wanted, &["attributes"], &row);
         item["text_bytes"] = 0.into();
         new.insert(row, item);
-        if wanted != unsaid() {
+        if wanted != defaults() {
             let (widget, contact) = (id('a', kind::WIDGET, 3), id('a', kind::CONTACT, 24));
             let thread = key(&format!("THREAD#{widget}#{contact}"), &first_id());
             new.insert(thread.clone(), json!({"pk": thread.0, "sk": thread.1, "id": first_id()}));
@@ -81,7 +81,7 @@ async fn what_is_said_is_answered_and_stored_with_all_that_leads_to_it_and_null_
 }
 
 #[tokio::test]
-async fn a_device_type_is_kept_as_it_was_sent_whether_it_is_known_or_not() {
+async fn stores_any_device_type_as_sent() {
     let stack = stack().await;
     for device in ["mobile", "native", "desktop", "tablet", "phone", "Smart-TV", ""] {
         let opened = open(&stack, json!({"assistant_id": assistant(), "device_type": device})).await;
@@ -90,7 +90,7 @@ async fn a_device_type_is_kept_as_it_was_sent_whether_it_is_known_or_not() {
 }
 
 #[tokio::test]
-async fn attributes_come_back_as_they_were_written() {
+async fn answers_attributes_as_written() {
     let stack = stack().await;
     let attributes = r#"{ "" : 1e0, "big": 123456789012345678901234567890, "half": "\ud800", "twice": 1, "twice": 2 }"#;
     let body = format!(r#"{{"assistant_id":"{}","attributes":{attributes}}}"#, assistant());
@@ -105,23 +105,23 @@ async fn attributes_come_back_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn the_assistant_the_widget_and_the_contact_must_be_there() {
+async fn refuses_an_unknown_assistant_widget_or_contact() {
     let stack = stack().await;
     let before = items(&stack).await;
     for field in ["assistant_id", "widget_id", "contact_id"] {
-        // A tag's id is nobody's here.
-        let mut body = all_said();
+        // This id belongs to a tag.
+        let mut body = full_body();
         body[field] = id('a', kind::TAG, 1).into();
         assert_eq!(detail(&open(&stack, &body).await), wrong(field, "not_found", "Not found"), "{body}");
     }
-    // Of several that are not there, the first is told.
+    // Of several unknown records, the answer names the first.
     let none = json!({"assistant_id": NOBODYS, "widget_id": NOBODYS, "contact_id": NOBODYS});
     assert_eq!(detail(&open(&stack, &none).await), wrong("assistant_id", "not_found", "Not found"));
     assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[tokio::test]
-async fn every_issue_is_told_and_before_what_is_not_there() {
+async fn lists_every_issue_before_it_reads_records() {
     let stack = stack().await;
     let required = wrong("assistant_id", "missing", "Field required");
     assert_eq!(detail(&open(&stack, json!({})).await), required);
@@ -140,7 +140,7 @@ async fn every_issue_is_told_and_before_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn several_at_once_have_a_place_each() {
+async fn concurrent_conversations_get_distinct_places() {
     let stack = stack().await;
     let body = json!({"assistant_id": assistant()});
     let answers = futures_util::future::join_all((0..12).map(|_| open(&stack, &body))).await;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/conversation/{conversation_id}`: a conversation, with a page of what was said.
+//! `GET /api/v1/conversation/{conversation_id}`: reads a conversation with a page of its transcript.
 
 use serde_json::json;
 use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType};
@@ -10,7 +10,7 @@ use crate::support::demo_set::{self, message};
 use crate::support::fixture::{ACME, NOW, acme, call, data, get, id, kind, stack};
 
 #[tokio::test]
-async fn a_conversation_is_read_with_what_was_said() {
+async fn a_conversation_has_its_transcript() {
     let answer =
         stack().await.answer(&call("GET", "/api/v1/conversation/01900000-0000-7000-8000-a00f00000000", ACME)).await;
     let said = [message(0, "bot", "Hello, how can we help?"), message(1, "user", "Until when are you open?")];
@@ -28,7 +28,7 @@ async fn a_conversation_is_read_with_what_was_said() {
 }
 
 #[tokio::test]
-async fn every_page_of_a_long_transcript_has_its_messages_in_their_order() {
+async fn every_page_of_a_long_transcript_has_its_messages_in_order() {
     const SAID: usize = 130;
     let stack = stack().await;
     let (table, conversation) = (acme(&stack), id('a', kind::CONVERSATION, 1));

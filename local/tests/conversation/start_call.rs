@@ -23,7 +23,7 @@ fn path(caller: &Sender) -> String {
     format!("/api/v1/call/{}", caller.widget.id)
 }
 
-/// Calls with these variables, as they are written; what is answered.
+/// Starts a call with these variables, as they are written, and returns the answer.
 async fn start(caller: &Sender, variables: &str) -> Value {
     let body = format!(r#"{{"to":"{TO}","prompt_dynamic_variables":{variables}}}"#);
     let answer = caller.setup.stack.answer(&post(&path(caller), &caller.org.key, body)).await;
@@ -31,7 +31,7 @@ async fn start(caller: &Sender, variables: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_connector_gets_the_variables_as_they_were_written_on_every_attempt() {
+async fn each_attempt_sends_the_variables_as_written() {
     let caller = caller().await;
     caller.setup.receiver.behave("/connector", Behaviour::Recovering { failures: 2, then: 200 });
     let variables = r#"{ "name" : "Zoë", "": [1e0, null], "a": 1, "a": 2 }"#;
@@ -63,7 +63,7 @@ async fn the_connector_gets_the_variables_as_they_were_written_on_every_attempt(
 }
 
 #[tokio::test]
-async fn nothing_else_tells_the_variables() {
+async fn only_the_connector_gets_the_variables() {
     let caller = caller().await;
     let (setup, org) = (&caller.setup, &caller.org);
     let made = start(&caller, r#"{"pin":"unlikely-to-be-anywhere"}"#).await;
@@ -83,12 +83,12 @@ async fn nothing_else_tells_the_variables() {
     answers.extend(setup.receiver.received("/webhook").iter().map(event));
     assert_eq!(answers.len(), 7);
     assert!(answers.iter().all(|answer| !answer.to_string().contains("unlikely")), "{answers:?}");
-    // It is closed, and the call is made nevertheless: it was asked for before.
+    // The call was requested before the close, so it is made.
     assert_eq!(event(&caller.received()[0])["data"]["prompt_dynamic_variables"]["pin"], "unlikely-to-be-anywhere");
 }
 
 #[tokio::test]
-async fn each_call_begins_a_conversation_with_the_one_contact_of_the_number() {
+async fn each_call_starts_a_conversation_with_one_contact() {
     let caller = caller().await;
     let calls = join_all((0..5).map(|_| start(&caller, "null"))).await;
     let later = start(&caller, "{}").await;
@@ -103,7 +103,7 @@ async fn each_call_begins_a_conversation_with_the_one_contact_of_the_number() {
 }
 
 #[tokio::test]
-async fn the_largest_variables_arrive() {
+async fn variables_of_32_kib_arrive() {
     const MOST: usize = 32 * 1024;
     let caller = caller().await;
     start(&caller, &format!(r#"{{"x":"{}"}}"#, "x".repeat(MOST - r#"{"x":""}"#.len()))).await;
@@ -112,7 +112,7 @@ async fn the_largest_variables_arrive() {
 }
 
 #[tokio::test]
-async fn a_widget_that_writes_makes_no_call_nor_does_a_wrong_body() {
+async fn refuses_a_widget_that_sends_messages_and_an_invalid_body() {
     let stack = stack().await;
     let before = items(&stack).await;
     let body = json!({"to": TO});

@@ -6,7 +6,7 @@ use crate::support::fixture::{ACME, data, post, stack};
 use crate::support::records::{ACME_ORG, TEST_TIME, fresh};
 
 #[tokio::test]
-async fn it_begins_empty_whatever_status_the_body_names() {
+async fn a_new_data_source_ignores_the_status_and_is_empty() {
     let body = json!({"ds_type": "http", "ds_status": "ready_for_use"});
     let wanted = json!({
         "id": fresh(0, 2),

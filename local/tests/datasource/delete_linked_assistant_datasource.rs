@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: takes a data source away from an assistant.
+//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: unlinks a data source from an assistant.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::fixture::{ACME, call, id, kind, stack};
 use crate::support::records::{NOBODYS, changes, deletes_with, detail, hole, items, key, not_found, nothing, row};
 
 #[tokio::test]
-async fn only_the_link_goes() {
+async fn deletes_only_the_link() {
     let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));
     let record = json!({"datasource_id": datasource, "assistant_id": assistant});
     let (pointer, list) =
@@ -22,7 +22,7 @@ async fn only_the_link_goes() {
 }
 
 #[tokio::test]
-async fn the_whole_path_names_the_link() {
+async fn refuses_a_path_without_a_link_with_404() {
     let stack = stack().await;
     let before = items(&stack).await;
     let (datasource, assistant) = (id('a', kind::DATASOURCE, 1), id('a', kind::ASSISTANT, 1));

@@ -1,4 +1,4 @@
-//! `POST /api/v1/datasource/{datasource_id}/file`: a new file, and the request that uploads its bytes.
+//! `POST /api/v1/datasource/{datasource_id}/file`: creates a file and answers the request that uploads its bytes.
 
 use local::Stack;
 use local::http::Call;
@@ -18,7 +18,7 @@ fn create(body: &Value) -> Call {
     Call { body: body.to_string().into(), ..valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME) }
 }
 
-/// A new file of [`BYTES`], and how to upload it.
+/// A new file of [`BYTES`] and its upload request.
 async fn created(stack: &Stack) -> (Value, Value) {
     let body = json!({"name": "a.txt", "size_bytes": BYTES.len(), "content_type": "text/plain"});
     let file = data(&stack.answer(&create(&body)).await);
@@ -37,7 +37,7 @@ async fn read(stack: &Stack, file: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_record_has_what_was_sent_and_defaults() {
+async fn stores_the_body_and_defaults_the_rest() {
     let stack = stack().await;
     let mut file = data(&stack.answer(&create(&json!({"name": "a", "size_bytes": 104_857_600}))).await);
     let upload = file.as_object_mut().unwrap().remove("upload").unwrap();
@@ -63,7 +63,7 @@ async fn the_record_has_what_was_sent_and_defaults() {
 }
 
 #[tokio::test]
-async fn the_upload_works_exactly_as_it_is_answered_and_so_does_the_download() {
+async fn the_answered_requests_upload_and_download_the_bytes() {
     let (stack, _) = stack_of_today(settings()).await;
     let (file, how) = created(&stack).await;
     let before = read(&stack, &file).await;
@@ -78,7 +78,7 @@ async fn the_upload_works_exactly_as_it_is_answered_and_so_does_the_download() {
 }
 
 #[tokio::test]
-async fn an_address_is_for_one_key_one_size_one_type_and_one_method() {
+async fn an_address_accepts_one_key_size_type_and_method() {
     let (stack, _) = stack_of_today(settings()).await;
     let (file, how) = created(&stack).await;
     let (other, _) = created(&stack).await;
@@ -98,22 +98,21 @@ async fn an_address_is_for_one_key_one_size_one_type_and_one_method() {
     let longer = [BYTES, b"!"].concat();
     let signature = how["url"].as_str().unwrap().split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
     let flipped = signature.replace(['0', '1', '2', '3'], "4");
-    let get = Value::Object(how.as_object().unwrap().clone());
-    for (what, how, bytes) in [
+    for (case, how, bytes) in [
         ("another size", with("content-length", "13".into()), longer.as_slice()),
-        ("another size, told by the body alone", with("content-length", "11".into()), &BYTES[..11]),
+        ("a shorter size", with("content-length", "11".into()), &BYTES[..11]),
         ("another type", with("content-type", "text/html".into()), BYTES),
-        ("again and again", with("if-none-match", "x".into()), BYTES),
+        ("a condition that allows repeats", with("if-none-match", "x".into()), BYTES),
         ("another key", at(&id(&file), &id(&other)), BYTES),
         ("another organisation", at(ACME_ORG, "01900000-0000-7000-8000-b00000000001"), BYTES),
         ("a longer time", at("X-Amz-Expires=900", "X-Amz-Expires=9000"), BYTES),
         ("another signature", at(&signature, &flipped), BYTES),
         ("no signature", at(&format!("&X-Amz-Signature={signature}"), ""), BYTES),
     ] {
-        assert!([400, 403].contains(&upload(&how, bytes).await), "{what}");
+        assert!([400, 403].contains(&upload(&how, bytes).await), "{case}");
     }
     for method in ["GET", "HEAD", "DELETE"] {
-        let (status, ..) = send(method, get["url"].as_str().unwrap(), &json!({}), b"").await;
+        let (status, ..) = send(method, how["url"].as_str().unwrap(), &json!({}), b"").await;
         assert_eq!(status, 403, "{method}");
     }
     assert_eq!(stack.objects.objects().unwrap(), []);
@@ -135,7 +134,7 @@ async fn an_address_works_once_and_for_a_quarter_of_an_hour() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_file_is_told_and_makes_none() {
+async fn refuses_an_invalid_file_and_creates_nothing() {
     let stack = stack().await;
     let before = everything(&stack).await;
     for (body, wanted) in [
@@ -161,16 +160,16 @@ async fn what_cannot_be_a_file_is_told_and_makes_none() {
     assert_eq!(everything(&stack).await, before);
 }
 
-/// The answer is kept under an idempotency key: encrypted, as `idempotency.rs` shows for every operation.
+/// The answer is stored encrypted for its idempotency key; `idempotency.rs` shows this for every operation.
 #[tokio::test]
-async fn a_signature_is_in_the_answer_and_nowhere_else() {
+async fn only_the_answer_contains_the_signature() {
     let log = Log::default();
     let _guard = log.listen(shared::runtime::lambda::tracing::Level::INFO);
     let (stack, _) = stack_of_today(settings()).await;
     let headers = [("idempotency-key".to_owned(), "a key".replace(' ', "-"))].into();
     let call = Call { headers, ..valid_call(&CREATE_DATASOURCE_FILE, 'b', GLOBEX) };
     let first = stack.answer(&call).await;
-    assert_eq!(stack.answer(&call).await.body, first.body, "a repeat gets the first address");
+    assert_eq!(stack.answer(&call).await.body, first.body, "a repeat has another address");
     let signature = first.body.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
     let table = format!("{:?}", everything(&stack).await);
     for text in [log.text(), table] {

@@ -1,6 +1,5 @@
-//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: removes a file of a data source.
+//! `DELETE /api/v1/datasource/datasourcefile/{datasourcefile_id}`: deletes a file and, later, its bytes.
 
-use local::event_source::StreamFaults;
 use local::faults::{Fault, Faults};
 use local::http::Call;
 use local::{Settings, Stack};
@@ -11,13 +10,13 @@ use uuid::Uuid;
 
 use crate::support::fixture::{ACME, acme, call, data, get, id, kind, send, stack_of_today, streaming, valid_call};
 use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
-use crate::support::sweep::cases;
+use crate::support::sweep::{cases, unreliable_stream};
 
-/// Seconds after which a file gets no bytes any more.
+/// The seconds after which a file cannot get bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;
 
 #[tokio::test]
-async fn each_file_goes_as_it_was_and_the_data_source_and_its_other_file_stay() {
+async fn deletes_only_the_file_and_answers_it() {
     for (number, name, size) in [(1, "handbook.pdf", 48213), (2, "prices.pdf", 9120)] {
         let file = id('a', kind::DATASOURCE_FILE, number);
         let record = json!({
@@ -39,7 +38,7 @@ async fn each_file_goes_as_it_was_and_the_data_source_and_its_other_file_stay() 
 
 const TEXT: &[u8] = b"We open at nine.";
 
-/// A file with its bytes, and what leads to both: its path, how to upload it, where to download it.
+/// An uploaded file: its path, its upload request and its download address.
 async fn uploaded(stack: &Stack) -> (String, Value, String) {
     let body = json!({"name": "a.txt", "size_bytes": TEXT.len()}).to_string();
     let call_of = valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME);
@@ -57,12 +56,12 @@ fn bytes(stack: &Stack) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn the_bytes_of_an_old_file_go_with_it() {
+async fn deletes_the_bytes_of_an_old_file() {
     let (stack, clock) = stack_of_today(streaming()).await;
     let (kept, ..) = uploaded(&stack).await;
     let (gone, _, download) = uploaded(&stack).await;
     data(&stack.answer(&call("DELETE", &gone, ACME)).await);
-    assert_eq!(bytes(&stack).len(), 2, "the delete itself is one conditional write");
+    assert_eq!(bytes(&stack).len(), 2, "the request itself has deleted the bytes");
     clock.set(clock.now().plus_seconds(DAY_AND_HOUR));
     stack.settle().await.unwrap();
     assert_eq!(bytes(&stack), [TEXT]);
@@ -73,7 +72,7 @@ async fn the_bytes_of_an_old_file_go_with_it() {
 
 /// An address for an upload outlives the file that it is for.
 #[tokio::test]
-async fn an_upload_that_comes_after_the_delete_is_refused() {
+async fn an_upload_after_the_delete_is_refused() {
     let (stack, _) = stack_of_today(streaming()).await;
     let (path, how, download) = uploaded(&stack).await;
     let late = data(&stack.answer(&valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME)).await);
@@ -84,17 +83,17 @@ async fn an_upload_that_comes_after_the_delete_is_refused() {
     for (how, text) in [(&how, TEXT.to_vec()), (&late["upload"], vec![b'x'; 9120])] {
         assert_eq!(send("PUT", how["url"].as_str().unwrap(), &how["headers"], &text).await.0, 412);
     }
-    assert_eq!(bytes(&stack), [b"", b""], "what a rule of the bucket removes after a day");
+    assert_eq!(bytes(&stack), [b"", b""], "an object has other bytes than the empty marker");
     assert_eq!(send("GET", &download, &json!({}), b"").await.2, b"");
 }
 
 #[tokio::test]
-async fn a_text_whose_request_is_repeated_after_the_delete_does_not_come_back() {
+async fn a_repeat_after_the_delete_does_not_restore_the_text() {
     let faults = Faults::default();
     let (stack, clock) = stack_of_today(Settings { faults: faults.clone(), ..streaming() }).await;
     let headers = [("idempotency-key".to_owned(), "again".to_owned())].into();
     let add = Call { headers, ..valid_call(&ADD_DATASOURCE_TEXT_BLOB, 'a', ACME) };
-    // It dies when the text is there, before its answer is kept.
+    // The process crashes after the upload of the text, before it stores the answer.
     faults.plan(|action, _| if action == "PutObject" { Fault::LoseAnswer } else { Fault::None });
     assert!(faults.kill(stack.answer(&add)).await);
     faults.end();
@@ -108,7 +107,7 @@ async fn a_text_whose_request_is_repeated_after_the_delete_does_not_come_back() 
 }
 
 #[tokio::test]
-async fn a_bucket_that_fails_is_asked_again_until_the_bytes_are_gone() {
+async fn a_failed_delete_of_bytes_is_retried_until_it_succeeds() {
     let faults = Faults::default();
     let (stack, clock) = stack_of_today(Settings { faults: faults.clone(), ..streaming() }).await;
     let (path, ..) = uploaded(&stack).await;
@@ -126,20 +125,10 @@ async fn a_bucket_that_fails_is_asked_again_until_the_bytes_are_gone() {
 }
 
 #[tokio::test]
-async fn however_the_stream_delivers_and_whoever_removes_the_rows_the_bytes_are_gone() {
+async fn bytes_are_deleted_despite_faults_of_the_stream() {
     for seed in cases(0..3) {
         let (stack, clock) = stack_of_today(streaming()).await;
-        let random = fastrand::Rng::with_seed(seed);
-        let delay = std::time::Duration::from_millis(5);
-        stack.stream.set_faults(&StreamFaults {
-            redelivered: 0.5,
-            split: 0.5,
-            delayed: 0.5,
-            delay,
-            killed: 0.2,
-            random,
-            ..StreamFaults::default()
-        });
+        stack.stream.set_faults(&unreliable_stream(seed, 0.5, 0.2));
         let mut ids: Vec<DatasourceFileId> = Vec::new();
         for _ in 0..5 {
             let (path, ..) = uploaded(&stack).await;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: a file, whether its bytes are there, and where to download them.
+//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: reads a file with the address of its download.
 
 use local::faults::Fault;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::support::fixture::{
 };
 
 #[tokio::test]
-async fn a_download_address_is_for_one_object_and_expires() {
+async fn a_download_address_reads_one_object_and_expires() {
     let (stack, clock) = stack_of_today(settings()).await;
     let file = data(&stack.answer(&valid_call(&ADD_DATASOURCE_TEXT_BLOB, 'a', ACME)).await);
     let path = format!("/api/v1/datasource/datasourcefile/{}", file["id"].as_str().unwrap());
@@ -28,7 +28,7 @@ async fn a_download_address_is_for_one_object_and_expires() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_fails_is_asked_three_times_and_then_the_caller_may_repeat() {
+async fn a_failing_bucket_gets_three_attempts_and_then_gives_503() {
     let (stack, faults) = with_faults(settings()).await;
     let call = valid_call(&READ_DATASOURCE_FILE, 'a', ACME);
     for (failures, wanted) in [(1, 200), (2, 200), (3, 503)] {
@@ -47,9 +47,9 @@ async fn a_bucket_that_fails_is_asked_three_times_and_then_the_caller_may_repeat
     }
 }
 
-/// Such an object stands where bytes were removed. A file that has one all the same, after its table was restored, has no bytes.
+/// An empty object replaces deleted bytes. After a restore of the table, a file may have such an object.
 #[tokio::test]
-async fn an_empty_object_is_no_upload() {
+async fn an_empty_object_does_not_count_as_uploaded() {
     let (stack, _) = stack_of_today(settings()).await;
     let call = valid_call(&READ_DATASOURCE_FILE, 'a', ACME);
     let file = data(&stack.answer(&call).await);

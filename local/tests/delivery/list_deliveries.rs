@@ -1,4 +1,4 @@
-//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: what was sent to a webhook, and what became of it.
+//! `GET /api/v1/outbound_webhook/{webhook_id}/logs`: lists the deliveries to a webhook with their attempts.
 
 use serde_json::{Value, json};
 use shared::records::delivery::SentBy;
@@ -11,14 +11,14 @@ use crate::support::records::TEST_TIME;
 const PATH: &str = "/api/v1/outbound_webhook/01900000-0000-7000-8000-a00b00000001/logs";
 
 #[tokio::test]
-async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
+async fn a_delivery_shows_its_state_and_the_result_of_each_attempt() {
     let stack = stack().await;
     let at = "2026-02-01T11:59:00.000Z";
     let mut wanted = demo_set::delivery();
     wanted["updated_at"] = TEST_TIME.into();
     let now = Timestamp::from_unix_millis(NOW);
     let attempts = [
-        // Whether it waits, is there, or was given up; and when it is tried again.
+        // The status of the attempt, the state after it, and the time of the next attempt.
         (500, "waiting", json!("2026-02-01T12:00:05.000Z")),
         (302, "waiting", json!("2026-02-01T12:05:00.000Z")),
         (204, "delivered", Value::Null),
@@ -45,7 +45,7 @@ async fn a_delivery_says_how_far_it_is_and_what_came_of_each_attempt() {
 }
 
 #[tokio::test]
-async fn each_webhook_has_deliveries_of_its_own() {
+async fn a_webhook_without_deliveries_has_an_empty_list() {
     let stack = stack().await;
     let path = format!("/api/v1/outbound_webhook/{}/logs", id('a', kind::WEBHOOK, 0));
     let page = get(&stack, &path).await;

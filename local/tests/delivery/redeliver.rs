@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery once more, from the beginning of the schedule.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver`: sends a delivery again.
 
 use local::Stack;
 use local::http::{Answer, Call};
@@ -23,7 +23,7 @@ async fn redeliver(stack: &Stack) -> Answer {
 }
 
 #[tokio::test]
-async fn what_was_given_up_is_ready_once_more() {
+async fn makes_a_dead_delivery_ready_again() {
     let stack = stack().await;
     let before = items(&stack).await;
     let answer = redeliver(&stack).await;
@@ -34,13 +34,13 @@ async fn what_was_given_up_is_ready_once_more() {
     let key = row(&format!("DELIVERY#{}", id('a', kind::WEBHOOK, 1)), 0);
     let item = new.remove(&key).unwrap();
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new.len()), (vec![key], 0));
-    assert_eq!(item["due_at"], "2026-02-01T12:05:00.000Z", "where nobody sends it, it is found");
+    assert_eq!(item["due_at"], "2026-02-01T12:05:00.000Z", "the tick does not find the delivery");
     let logs = call("GET", &format!("/api/v1/outbound_webhook/{}/logs", id('a', kind::WEBHOOK, 1)), ACME);
     assert_eq!(data(&stack.answer(&logs).await)["items"], json!([delivery]));
 }
 
 #[tokio::test]
-async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
+async fn restarts_a_delivery_in_any_state_and_keeps_its_log() {
     let earlier = Timestamp::from_unix_millis(NOW - 60_000);
     let ready = || DeliveryOutcome::AskedAgain { by: Uuid::max() };
     let states = [
@@ -68,7 +68,7 @@ async fn however_far_it_is_it_begins_again_and_keeps_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
+async fn a_repeated_request_does_not_resend_a_sent_delivery() {
     let stack = stack().await;
     let now = Timestamp::from_unix_millis(NOW);
     let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
@@ -78,24 +78,24 @@ async fn what_one_request_asked_for_and_was_sent_is_not_sent_for_it_again() {
     };
     assert_eq!(ask().await.state.as_str(), "ready");
     let sent = replace_delivery(&stack, |was| was.decide(attempted(204, SentBy::Stream), now)).await;
-    // As it comes again where its first answer was lost.
+    // The request comes again if its first answer was lost.
     assert_eq!(ask().await, sent);
     assert_eq!(stored_delivery(&stack).await, sent);
 }
 
 #[tokio::test]
-async fn of_several_at_once_one_has_the_effect_and_all_are_told_of_it_as_is_who_asks_later() {
+async fn concurrent_requests_have_one_effect_and_the_same_answer() {
     let stack = stack().await;
     let answers = futures_util::future::join_all((0..8).map(|_| redeliver(&stack))).await;
     assert!(answers.iter().all(|answer| answer.status == 200 && answer.body == answers[0].body));
-    // What is about to be sent anyway stays as it is.
+    // A delivery that is ready stays as it is.
     let before = items(&stack).await;
     assert_eq!(redeliver(&stack).await.body, answers[0].body);
     assert_eq!(changes(&stack, &before).await, nothing());
 }
 
 #[tokio::test]
-async fn a_disabled_webhook_is_sent_nothing() {
+async fn refuses_a_disabled_webhook_with_409() {
     let stack = stack().await;
     let path = format!("/api/v1/outbound_webhook/{}", id('a', kind::WEBHOOK, 1));
     stack.answer(&Call { body: br#"{"enabled":false}"#.to_vec(), ..call("PUT", &path, ACME) }).await;
@@ -106,7 +106,7 @@ async fn a_disabled_webhook_is_sent_nothing() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_not_there_is_told_and_a_delivery_belongs_to_one_webhook() {
+async fn refuses_an_unknown_webhook_and_a_delivery_of_another() {
     let (stack, delivery) = (stack().await, id('a', kind::CONVERSATION, 0));
     for other in [NOBODYS, &id('b', kind::WEBHOOK, 1)] {
         assert_eq!(detail(&redeliver_one(&stack, other, &delivery).await), not_found("webhook_id"), "{other}");

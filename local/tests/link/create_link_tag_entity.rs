@@ -1,4 +1,4 @@
-//! `POST /api/v1/link_tag_entity`: links a tag to an entity, once.
+//! `POST /api/v1/link_tag_entity`: links a tag to an entity once.
 
 use futures_util::future::join_all;
 use local::Stack;
@@ -22,7 +22,7 @@ async fn total(stack: &Stack) -> Value {
 }
 
 #[tokio::test]
-async fn the_same_link_again_answers_the_first_one() {
+async fn a_repeated_link_gets_the_first_answer() {
     let stack = stack().await;
     let first = link(&stack, &body()).await;
     let answered = data(&first);
@@ -34,7 +34,7 @@ async fn the_same_link_again_answers_the_first_one() {
     let envelope = json!({"message": "Data created successfully", "meta": {}, "data": wanted});
     assert_eq!((first.status, json(&first)), (201, envelope));
     let before = items(&stack).await;
-    // Whatever form the ids have.
+    // The ids may have another form.
     let mut upper = body();
     for name in ["tag_id", "entity_id"] {
         upper[name] = format!("{{{}}}", upper[name].as_str().unwrap().to_uppercase()).into();
@@ -48,7 +48,7 @@ async fn the_same_link_again_answers_the_first_one() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_makes_the_link_and_all_answer_it() {
+async fn concurrent_requests_make_one_link() {
     let stack = stack().await;
     let body = body();
     let answers = join_all((0..8).map(|_| link(&stack, &body))).await;
@@ -57,7 +57,7 @@ async fn of_many_at_once_one_makes_the_link_and_all_answer_it() {
 }
 
 #[tokio::test]
-async fn another_tag_or_entity_is_another_link_and_a_removed_one_can_be_made_again() {
+async fn each_tag_and_entity_gets_its_own_link() {
     let stack = stack().await;
     let mut ids = Vec::new();
     for (tag, entity_type, entity) in [
@@ -80,10 +80,10 @@ async fn another_tag_or_entity_is_another_link_and_a_removed_one_can_be_made_aga
 }
 
 #[tokio::test]
-async fn the_tag_and_the_entity_must_be_there() {
+async fn refuses_an_unknown_tag_or_entity() {
     let stack = stack().await;
     let before = items(&stack).await;
-    // The id of another kind of record, and text that is no id.
+    // The id of another kind of record, and texts that are no ids.
     let (contact, long) = (id('a', kind::CONTACT, 1), "é".repeat(8192));
     let entities = [NOBODYS, &contact, "widget-1", "", &long].map(|entity| ("entity_id", entity));
     for (field, value) in [("tag_id", NOBODYS)].into_iter().chain(entities) {

@@ -19,14 +19,14 @@ UNAUTHORIZED = 401
 
 
 def expect(holds: object, message: str) -> None:
-    """Ends the program with `message` where something does not hold."""
+    """Ends the program with `message` unless `holds` is true."""
     if not holds:
         sys.exit(f"mcp: {message}")
 
 
 @asynccontextmanager
 async def connected(mode: str, key: str, *looks: Callable):
-    """A client with `key`; `looks` see what it is answered."""
+    """A client with `key`. Each function of `looks` gets every response."""
     headers, hooks = {"Authorization": f"Bearer {key}"}, {"response": list(looks)}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=40, event_hooks=hooks) as http,
@@ -36,7 +36,7 @@ async def connected(mode: str, key: str, *looks: Callable):
 
 
 async def used(mode: str) -> int:
-    """Makes, reads, lists, changes and deletes a tag; the number of tools."""
+    """Makes, reads, lists, changes and deletes a tag, and returns the number of tools."""
     async with connected(mode, os.environ["ACME"]) as client:
         version = client.session.protocol_version
         expect(version == REVISIONS[mode], f"{mode}: the version is {version}")
@@ -45,7 +45,7 @@ async def used(mode: str) -> int:
         expect(hints.destructive_hint and not hints.read_only_hint, f"{mode}: the hints of delete-tag are {hints}")
 
         async def call(tool: str, *, fails: bool = False, **arguments: object) -> dict:
-            """The JSON that the tool answers."""
+            """Calls the tool and returns its JSON."""
             result = await client.call_tool(tool, arguments)
             expect(result.is_error is fails, f"{mode} {tool}: {result}")
             return result.structured_content
@@ -67,7 +67,7 @@ async def used(mode: str) -> int:
 
 
 async def read_only(mode: str) -> int:
-    """A key that only reads is shown the tools that do; their number."""
+    """Checks that a read-only key gets only reading tools, and returns their number."""
     async with connected(mode, os.environ["ACME_READ_ONLY"]) as client:
         tools = (await client.list_tools()).tools
         writing = [tool.name for tool in tools if not tool.annotations.read_only_hint]
@@ -79,11 +79,11 @@ async def read_only(mode: str) -> int:
 
 
 async def refused(mode: str) -> None:
-    """A wrong key gets nowhere. The client's own error does not tell the status, so the answers are looked at."""
+    """Checks that a wrong key gets 401. The client's error has no status, so the responses are recorded."""
     statuses = []
 
     async def look(response: httpx2.Response) -> None:
-        """Remembers the status."""
+        """Records the status."""
         statuses.append(response.status_code)
 
     try:
@@ -96,7 +96,7 @@ async def refused(mode: str) -> None:
 
 
 async def main() -> None:
-    """Both revisions."""
+    """Tries both revisions."""
     for mode, version in REVISIONS.items():
         everything, reading = await used(mode), await read_only(mode)
         expect(reading < everything, f"{mode}: {reading} of {everything} tools read")

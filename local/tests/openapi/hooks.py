@@ -1,4 +1,4 @@
-"""Lets schemathesis send only requests that reach a function, each with a key of its own where it has one."""
+"""Limits schemathesis to requests that reach a function, and makes each idempotency key unique."""
 
 import itertools
 import re
@@ -15,12 +15,12 @@ numbers = itertools.count()
 
 @schemathesis.hook
 def filter_query(_context, query):
-    """Leaves out what is too long for the gateway: it does not answer from the document."""
+    """Leaves out queries above the limit of the gateway, whose refusal is not in the document."""
     return query is None or len(urlencode(query, doseq=True, errors="surrogatepass")) <= QUERY_BYTES
 
 
 @schemathesis.hook
 def before_call(_context, case, _kwargs):
-    """Numbers the key: schemathesis repeats a few of them, and what comes second with another body is refused."""
+    """Numbers the key: schemathesis repeats keys, and a repeated key with another body is refused."""
     if KEY.fullmatch(str((case.headers or {}).get(HEADER, ""))):
         case.headers[HEADER] += f"-{next(numbers)}"

@@ -1,4 +1,4 @@
-//! Requests of agents.
+//! Makes requests of agents to the MCP server.
 
 use local::http::Call;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use shared::routes::MCP;
 /// The revision without a handshake.
 pub const STATELESS: &str = VERSIONS[0];
 
-/// A request as the revision without a handshake wants it.
+/// The message of a request in the revision without a handshake.
 pub fn message(method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS,

@@ -1,4 +1,4 @@
-//! A server's certificate, and the private authority that vouches for it.
+//! Makes a server's certificate and the private authority that signs it.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -6,9 +6,9 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What a server and those who trust it are given.
+/// The TLS configuration of a server and the authority of its certificate.
 pub struct Certified {
-    /// How the server does TLS.
+    /// The server's configuration.
     pub config: ServerConfig,
     /// The authority.
     pub authority: CertificateDer<'static>,
@@ -18,7 +18,7 @@ impl Certified {
     /// A server with this name or address.
     ///
     /// # Errors
-    /// Where no certificate can be made.
+    /// When no certificate can be made.
     pub fn new(name: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let mut params = CertificateParams::new([])?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

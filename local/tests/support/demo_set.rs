@@ -1,4 +1,4 @@
-//! Records of the demo set: what the API answers of them, and its one delivery as it is stored.
+//! Records of the demo set as the API answers them, and its only delivery as it is stored.
 
 use local::Stack;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ pub fn webhook(number: u32) -> Value {
     })
 }
 
-/// The demo set's one delivery, which was given up.
+/// The demo set's only delivery, which is dead.
 pub fn delivery() -> Value {
     let conversation = id('a', kind::CONVERSATION, 0);
     json!({
@@ -104,14 +104,14 @@ pub fn delivery() -> Value {
     })
 }
 
-/// That delivery, as it is stored.
+/// The only delivery, as it is stored.
 pub async fn stored_delivery(stack: &Stack) -> Delivery {
     let (webhook, delivery) = (id('a', kind::WEBHOOK, 1), id('a', kind::CONVERSATION, 0));
     let key = (EndpointId(webhook.parse().unwrap()), DeliveryId(delivery.parse().unwrap()));
     acme(stack).get(key).await.unwrap()
 }
 
-/// Replaces it.
+/// Replaces the only delivery.
 pub async fn replace_delivery(stack: &Stack, change: impl FnOnce(Delivery) -> Delivery) -> Delivery {
     let was = stored_delivery(stack).await;
     let is = change(was.clone());
@@ -119,7 +119,7 @@ pub async fn replace_delivery(stack: &Stack, change: impl FnOnce(Delivery) -> De
     acme(stack).replace((webhook, was.id), &was, is).await.unwrap().unwrap()
 }
 
-/// An attempt to send it was answered this.
+/// The outcome of an attempt that was answered with this status.
 pub fn attempted(status: u64, retried_by: SentBy) -> DeliveryOutcome {
     let at = Timestamp::from_unix_millis(NOW - 60_000);
     let attempt = Attempt { at, status: Some(status), milliseconds: 12, error: None, answer: Some("thanks".into()) };

@@ -1,4 +1,4 @@
-//! What the document of the API says: every answer that a test gets, and every event that is delivered, is compared with it.
+//! Compares every answer and every delivered event of the tests with the document of the API.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -16,7 +16,7 @@ use crate::support::generated::generating;
 /// The document.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&root()));
 
-/// The components, without members that they do not name: a client may get more than it knows, but no test may.
+/// The components, closed to unknown members. A client may get unknown members, but a test may get none.
 static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
     let mut components = DOCUMENT["components"].clone();
     close(&mut components["schemas"]);
@@ -27,7 +27,7 @@ fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             members.values_mut().for_each(close);
-            // A member that is called `properties` is none.
+            // A member may be called `properties`; only a schema of an object has both.
             if members.get("type") == Some(&json!("object")) && members.contains_key("properties") {
                 members.insert("additionalProperties".into(), false.into());
             }
@@ -38,9 +38,9 @@ fn close(schema: &mut Value) {
 }
 
 /// Compares `value` with the schema that the document has at `pointer`.
-pub fn compare(pointer: &str, value: &Value, what: &str) {
+pub fn compare(pointer: &str, value: &Value, case: &str) {
     static VALIDATORS: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
-    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{what}: the document has no {pointer}"));
+    let schema = DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{case}: the document has no {pointer}"));
     let make = || {
         let mut schema = schema.clone();
         schema["components"] = COMPONENTS.clone();
@@ -49,7 +49,7 @@ pub fn compare(pointer: &str, value: &Value, what: &str) {
     let validator = Arc::clone(VALIDATORS.lock().unwrap().entry(pointer.to_owned()).or_insert_with(make));
     let wrong: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "{what}: not as documented: {wrong:?}\n{value}");
+    assert!(wrong.is_empty(), "{case}: not as documented: {wrong:?}\n{value}");
 }
 
 /// `text` as a part of a JSON pointer.
@@ -57,9 +57,9 @@ pub fn escaped(text: &str) -> String {
     text.replace('~', "~0").replace('/', "~1")
 }
 
-/// An answer is one of those that the document has for its request.
+/// Asserts that the document has this answer for its request.
 pub fn documented(call: &Call, answer: &Answer) {
-    // What is recorded anew may be an answer that the document does not have yet.
+    // While `cargo generate` writes the document, it may lack an answer.
     let Some(route) = routes::find(&call.method, &call.path).filter(|_| !generating()) else { return };
     if !routes::ALL.contains(&route) && !routes::SIGNED.contains(&route) {
         return;
@@ -69,12 +69,12 @@ pub fn documented(call: &Call, answer: &Answer) {
     if let Some(component) = DOCUMENT.pointer(&pointer).and_then(|response| response["$ref"].as_str()) {
         component[1..].clone_into(&mut pointer);
     }
-    // What a caller has stored may be deeper, or have larger numbers, than this program can hold.
+    // A stored body may be too deep, or have too large numbers, for this parser.
     let Ok(body) = serde_json::from_str(&answer.body) else { return };
     compare(&format!("{pointer}/content/application~1json/schema"), &body, &format!("{} {status}", route.name));
 }
 
-/// An event is one of those that the document has.
+/// Asserts that the document has this event.
 pub fn documented_event(received: &Received) {
     let body: Value = serde_json::from_slice(&received.body).unwrap();
     let name = body["event"].as_str().unwrap();

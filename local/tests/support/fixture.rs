@@ -1,4 +1,4 @@
-//! What the tests share: a stack with fixed clock and ids, the demo set's keys and ids, and calls that read well.
+//! Gives the tests a stack with fixed clock and ids, the demo set's keys and ids, and builders of calls.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,10 +43,10 @@ pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
 pub const ACME_READ_ONLY: &str = "in-demo-acme-read-only-00000000000000000000000";
 pub const GLOBEX: &str = "in-demo-globex-full-00000000000000000000000000";
 
-/// When every test takes place: 2026-02-01T12:00:00Z.
+/// The time of every test: 2026-02-01T12:00:00Z.
 pub const NOW: i64 = 1_769_947_200_000;
 
-/// The fields that the body of `route` has, each with its schema.
+/// The fields of the body of `route`, each with its schema.
 pub fn fields(route: &Route) -> Vec<(String, Value)> {
     let (schema, _) = describe(route.name).body.unwrap();
     schema["properties"].as_object().unwrap().clone().into_iter().collect()
@@ -62,31 +62,31 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Fixed clock, counted ids, and the table as the demo set leaves it.
+/// Settings with a fixed clock, counted ids, and the table of the demo set.
 pub fn settings() -> Settings {
     static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo.db", demo(false)));
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
-/// The same with a few rows in every list, for tests that compare whole tables again and again.
+/// The same with three rows in every long list, for tests that compare whole tables often.
 pub fn few() -> Settings {
     static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("few.db", few_of(3, false)));
     Settings { data: Data::CopyOf(LOADED.clone()), ..empty() }
 }
 
-/// The same, with the table's stream.
+/// The demo set with the table's stream.
 pub fn streaming() -> Settings {
     static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("demo-with-stream.db", demo(true)));
     Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
 }
 
-/// The same with a few rows in every list, for tests that repeat much of what follows from a change.
+/// The same with forty rows in every long list, for tests that repeat much work of the stream.
 pub fn few_streaming() -> Settings {
     static LOADED: LazyLock<PathBuf> = LazyLock::new(|| loaded("few-with-stream.db", few_of(40, true)));
     Settings { data: Data::CopyOf(LOADED.clone()), stream: true, ..empty() }
 }
 
-/// The demo set with so many rows where it has a hundred or more.
+/// The demo set with `rows` rows in every list that has a hundred or more.
 fn few_of(rows: usize, stream: bool) -> Settings {
     let set = std::fs::read_to_string(Settings::of(&root()).demo.unwrap()).unwrap();
     let few = scratch(&format!("few-{rows}.yaml"));
@@ -99,8 +99,8 @@ fn demo(stream: bool) -> Settings {
     Settings { demo: Settings::of(&root()).demo, stream, ..empty() }
 }
 
-/// A file with the demo set and all that follows from it. It is loaded once, then copied: a test waits for its own calls, and not for hundreds of
-/// others that were made before.
+/// A file with the demo set after the work of the stream. It is loaded once and then copied, so that a test only waits
+/// for its own calls.
 fn loaded(name: &str, settings: Settings) -> PathBuf {
     let file = scratch(name);
     let load = async {
@@ -113,14 +113,14 @@ fn loaded(name: &str, settings: Settings) -> PathBuf {
     file
 }
 
-/// The time limit of an attempt to call the database, or an endpoint that is not to be slow: no machine is so busy that it is reached by accident.
+/// The time limit of an attempt to call the database or an endpoint. It is so long that a busy machine stays within it.
 pub const PATIENT: Duration = Duration::from_secs(20);
 
-/// Lanes of the stream: some work is done at the same time as other work, and a batch has so many changes that what follows from them is written once. The fault
-/// run has as many as the template says.
+/// The lanes of the stream: two work at the same time, and their batches are large. The fault run has the number of the
+/// template.
 const LANES: usize = 2;
 
-/// Fixed clock, counted ids, an empty table, without a stream that nobody would read.
+/// Settings with a fixed clock, counted ids and an empty table, without a stream.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let (look, permit) = (Some(documented as Look), Some(permit as Permit));
@@ -132,25 +132,25 @@ pub async fn stack() -> Stack {
     Stack::start(settings()).await.unwrap()
 }
 
-/// A stack, and the faults of its database and its bucket.
+/// A stack with the faults of its database and its bucket.
 pub async fn with_faults(settings: Settings) -> (Stack, Faults) {
     let faults = settings.faults.clone();
     (Stack::start(settings).await.unwrap(), faults)
 }
 
-/// A stack whose clock stands at the time of the machine: S3 compares what is signed with that. It can be set.
+/// A stack and its clock, which begins at the machine's time, because S3 compares signatures with that time.
 pub async fn stack_of_today(settings: Settings) -> (Stack, Clock) {
     let clock = Clock::at(Clock::System.now());
     (Stack::start(Settings { clock: clock.clone(), ..settings }).await.unwrap(), clock)
 }
 
-/// An HTTP client that looks at no proxy.
+/// An HTTP client without a proxy.
 pub fn http_client() -> reqwest::Client {
     let tls = shared::network::tls::client_config(None).unwrap();
     reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }
 
-/// Sends a request about an object, as any HTTP client would: status, type and body of the answer.
+/// Sends a request about an object and returns status, type and body of the answer.
 pub async fn send(method: &str, url: &str, headers: &Value, body: &[u8]) -> (u16, String, Vec<u8>) {
     let mut request = http_client().request(method.parse().unwrap(), url).body(body.to_vec());
     for (name, value) in headers.as_object().unwrap() {
@@ -161,25 +161,25 @@ pub async fn send(method: &str, url: &str, headers: &Value, body: &[u8]) -> (u16
     (response.status().as_u16(), kind.unwrap_or_default(), response.bytes().await.unwrap().to_vec())
 }
 
-/// A stack, and the hand on its clock: how many milliseconds it is after the test's beginning.
+/// A stack, and a function that sets its clock to a number of milliseconds after the test's beginning.
 pub async fn stack_with_clock() -> (Stack, impl Fn(i64)) {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let stack = Stack::start(Settings { clock: clock.clone(), ..settings() }).await.unwrap();
     (stack, move |millis| clock.set(Timestamp::from_unix_millis(NOW + millis)))
 }
 
-/// Acme.
+/// The tenant Acme.
 #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
 pub fn tenant() -> Tenant {
     Tenant::operator(OrgId(Uuid::from_u128(0x0190_0000_0000_7000_8000_a000_0000_0001)))
 }
 
-/// Acme's part of the table: for what no operation does.
+/// Acme's part of the table, for work that no operation does.
 pub fn acme(stack: &Stack) -> Table {
     Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
 }
 
-/// Has `record-changed` handle these records of the stream as one batch.
+/// Lets `record-changed` handle these records of the stream as one batch.
 pub async fn handle(stack: &Stack, records: &[Value]) {
     let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
     let cx = EventContext { service: &stack.gateway.service };
@@ -187,31 +187,31 @@ pub async fn handle(stack: &Stack, records: &[Value]) {
     assert!(outcome.batch_item_failures.is_empty());
 }
 
-/// Has Acme make a record by a POST, and returns its id.
+/// Makes a record of Acme by a POST and returns its id.
 pub async fn make(stack: &Stack, path: &str, body: Value) -> Uuid {
     let made = data(&stack.answer(&post(path, ACME, body.to_string())).await);
     made["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// The id of Acme's contact of this number: one of the demo set, or of those that [`add_contacts`] has added.
+/// The id of Acme's contact of this number, from the demo set or from [`add_contacts`].
 pub fn contact_id(number: u32) -> String {
     let (number, first) = (u64::from(number), id('a', kind::CONTACT, 0).parse().unwrap());
     with_ordinal(first, if number < LONG { number } else { SPREAD + number - LONG }).to_string()
 }
 
-/// Has Acme have at least `count` contacts.
+/// Adds contacts until Acme has `count`.
 pub async fn add_contacts(stack: &Stack, count: u32) {
     let table = acme(stack);
     let have = u32::try_from(table.appended::<Contact>(()).await.unwrap()).unwrap();
     let ids: Vec<Uuid> = (have..count).map(|number| contact_id(number).parse().unwrap()).collect();
-    // The list is spread from the first row on that stands behind so many.
+    // The list is spread over partitions from this row on.
     let (few, more) = ids.split_at(ids.len().min(usize::try_from(LONG).unwrap() - have as usize));
     for ids in few.chunks(INSERT_LIMIT).chain(more.chunks(INSERT_LIMIT)) {
         table.insert_all((), ids, |_, id| contact(id)).await.unwrap();
     }
 }
 
-/// A contact of Acme's that nothing is known of.
+/// A contact of Acme with the required members only.
 fn contact(id: ContactId) -> Contact {
     serde_json::from_value(json!({
         "id": id,
@@ -222,7 +222,7 @@ fn contact(id: ContactId) -> Contact {
     .unwrap()
 }
 
-/// Writes items as they are, for tables that no calls could make in time.
+/// Writes items directly, for tables that would take too long by calls.
 pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
     let put = |item: Item| {
         let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
@@ -234,7 +234,7 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
     }
 }
 
-/// Has the list of conversations go on at this ordinal.
+/// Lets the list of conversations continue at this ordinal.
 pub async fn go_on_at(stack: &Stack, ordinal: u64) {
     let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
     let have = acme(stack).appended::<Conversation>(()).await.unwrap();
@@ -252,7 +252,7 @@ pub async fn spoil(stack: &Stack, list: &str, ordinal: u32, attribute: &str) {
     update.expression_attribute_values(":broken", AttributeValue::L(Vec::new())).send().await.unwrap();
 }
 
-/// Leaves in every list what a process leaves that died `minutes` ago, after it had reserved an ordinal and before it wrote the row.
+/// Leaves an abandoned reservation in every list, as by a process that crashed `minutes` ago before it wrote the row.
 pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
     let token = format!("{}goner00", minute_of_tokens(minutes));
     for head in everything(stack).await.iter().filter(|item| item["sk"].as_s().unwrap() == LIST_HEAD) {
@@ -264,7 +264,7 @@ pub async fn die_in_every_list(stack: &Stack, minutes: i64) {
     }
 }
 
-/// Has every token on every head be that of a reservation of so many minutes ago.
+/// Changes every token on every head to a reservation `minutes` ago.
 pub async fn age_tokens(stack: &Stack, minutes: i64) {
     let begins = minute_of_tokens(minutes);
     let aged = |(name, value): (String, AttributeValue)| match name.as_str() {
@@ -276,18 +276,18 @@ pub async fn age_tokens(stack: &Stack, minutes: i64) {
     put_items(stack, heads).await;
 }
 
-/// What the name of a token begins with that was left so many minutes ago.
+/// The beginning of the name of a token from `ago` minutes ago.
 fn minute_of_tokens(ago: i64) -> String {
     #[expect(
         clippy::disallowed_methods,
-        reason = "tokens go by the machine's time, whatever the clock of the service says"
+        reason = "tokens have the machine's time, not the time of the service's clock"
     )]
     let minute = u64::try_from(chrono::Utc::now().timestamp() / 60 - ago).unwrap();
     let digit = |place: u32| char::from_digit(u32::try_from(minute / 36_u64.pow(place) % 36).unwrap(), 36).unwrap();
     (0..3).rev().map(digit).collect()
 }
 
-/// A path of this test run's own.
+/// A path of this test run.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).unwrap();
@@ -297,7 +297,7 @@ pub fn scratch(name: &str) -> PathBuf {
 /// An id of the demo set: organisation `a` or `b`, kind and number as the file's head explains.
 pub fn id(organisation: char, kind: u8, number: u32) -> String {
     match kind {
-        // A file's id carries its place in the list of its data source, and the place of that one.
+        // A file's id has its place in the list of its data source, and the place of the data source.
         kind::DATASOURCE_FILE => format!("01900000-0000-7{organisation}04-8000-00010000{number:04x}"),
         _ => format!("01900000-0000-7000-8000-{organisation}0{kind:02x}{number:08x}"),
     }
@@ -335,7 +335,7 @@ pub fn post(path: &str, key: &str, body: impl Into<Vec<u8>>) -> Call {
     Call { body: body.into(), ..call("POST", path, key) }
 }
 
-/// What Acme reads at `path`.
+/// The `data` that Acme reads at `path`.
 pub async fn get(stack: &Stack, path: &str) -> Value {
     data(&stack.answer(&call("GET", path, ACME)).await)
 }
@@ -347,7 +347,7 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
         "campaign_id" => id(organisation, kind::CAMPAIGN, 0),
         "conversation_id" => id(organisation, kind::CONVERSATION, 1),
-        // A delivery has the id of what it tells of, but for its place.
+        // A delivery has the id of its conversation, except for the place.
         "delivery_id" => id(organisation, kind::CONVERSATION, 0),
         "link_tag_entity_id" => id(organisation, kind::LINK, 1),
         other => second_of_kind(organisation, other),
@@ -370,13 +370,13 @@ fn second_of_kind(organisation: char, parameter: &str) -> String {
     id.unwrap_or_else(|| panic!("the demo set has no two {plural} of {organisation}")).to_string()
 }
 
-/// The path of `route`, its parameters filled in by `fill`.
+/// The path of `route`, with its parameters from `fill`.
 pub fn path(route: &Route, fill: impl Fn(&str) -> String) -> String {
     let parameters = route.parameters();
     parameters.fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &fill(name)))
 }
 
-/// A body that `route` accepts; empty where it takes none.
+/// A body that `route` accepts, or an empty one.
 pub fn valid_body(route: &Route, organisation: char) -> String {
     (exercise(route).body)(organisation)
 }
@@ -393,7 +393,7 @@ pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
     });
     let body = valid_body(route, organisation).into_bytes();
     if route.access == Access::Signed {
-        // It has no key: the secret is that of the demo set.
+        // Such a call has no key. It is signed with the secret of the demo set.
         return signed(&path, demo_payment_secret(organisation), body);
     }
     Call { body, ..call(route.method, &path, key) }
@@ -422,7 +422,7 @@ pub fn data(answer: &Answer) -> Value {
     json(answer)["data"].clone()
 }
 
-/// What the stack answered, without what differs from stack to stack: its ports, and with them the signatures.
+/// The body of an answer without the parts that differ between stacks: ports and signatures.
 pub fn portable(stack: &Stack, body: &str) -> String {
     let mut text = body.replace(&stack.url, "http://localhost").replace(&stack.s3_url, "http://localhost");
     let name = "X-Amz-Signature=";
@@ -434,7 +434,7 @@ pub fn portable(stack: &Stack, body: &str) -> String {
     text
 }
 
-/// Status and, of each issue, place and type: what most tests want to see of a failure.
+/// The status of a failure, and the place and type of each issue.
 pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
     let issues = json(answer)["detail"].as_array().cloned().unwrap_or_default();
     (
@@ -443,8 +443,8 @@ pub fn failure(answer: &Answer) -> (u16, Vec<String>) {
     )
 }
 
-/// Every item of the table, as it is stored. Asks the database itself: tests compare whole tables so often that they would otherwise wait for the
-/// SDK most of the time.
+/// Every item of the table, as it is stored. Asks the database itself, because tests compare whole tables often and the
+/// SDK is slow.
 pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let (mut items, mut next) = (Vec::<BTreeMap<String, AttributeValue>>::new(), None);
     loop {
@@ -460,8 +460,7 @@ pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     }
 }
 
-/// Every item of the table, in order, for looking for what must be in it, or must not, without the tokens of reservations: they have
-/// random names, and mean nothing where the rows are there.
+/// Every item of the table, in order, without the tokens of reservations, whose names are random.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let mut items = as_stored(stack);
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
@@ -472,7 +471,7 @@ pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> 
     items
 }
 
-/// What the SDK makes of a value that the database holds. By way of JSON the tests that compare tables would take half as long again.
+/// The SDK's form of a value of the database. A conversion by JSON would slow the tests by half.
 fn value_of(value: dynoxide::AttributeValue) -> AttributeValue {
     use dynoxide::AttributeValue as Held;
     match value {

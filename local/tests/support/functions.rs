@@ -1,4 +1,4 @@
-//! The functions of the service, as the route table and their files name them.
+//! Lists the functions of the service from the route table and the files.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use shared::routes;
 use crate::support::fixture::root;
 use crate::support::generated::{names_in, read};
 
-/// A function: the package that it is in, its name, and the trait that it implements.
+/// A function: its package, its name, and the trait that it implements.
 pub struct Function {
     pub package: String,
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// What it is without a file, if it has none.
+    /// The plain operation that it is, if it has no file.
     pub fn plain(&self) -> Option<PlainOperation<'_>> {
         if self.kind == "Operation" { PlainOperation::of(&root(), &self.package, &self.name) } else { None }
     }
@@ -34,7 +34,7 @@ impl Function {
         self.plain().map(|plain| plain.types()).map_or_else(own, |[verb, record]| format!("{verb}<{record}>"))
     }
 
-    /// What makes a handler of it, as the binaries and the local stack both have it.
+    /// The expression that makes its handler in the binary and in the local stack.
     pub fn handler(&self) -> String {
         let (type_name, constant) = (self.type_name(), snake_case(&self.name).to_uppercase());
         match self.kind {
@@ -48,7 +48,7 @@ impl Function {
         }
     }
 
-    /// The program that runs it.
+    /// The source of its binary.
     pub fn main(&self) -> String {
         let (kind, run) = match self.kind {
             "Operation" | "SignedOperation" => ("request::pipeline::Handler", "run"),
@@ -77,7 +77,7 @@ pub fn snake_case(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Every function: those of the route table in its order, then those without a route, which their files name.
+/// Every function: first the ones of the route table in its order, then the ones without a route.
 pub fn functions() -> Vec<Function> {
     let lists: [(&[&Route], _); 4] = [
         (routes::ALL, "Operation"),
@@ -107,7 +107,7 @@ pub fn functions() -> Vec<Function> {
     functions
 }
 
-/// A plain operation is one of a listed record. This is found before anything is written: `cargo generate` cannot correct what does not compile.
+/// Asserts that the record of each plain operation is listed, before `cargo generate` writes code that cannot compile.
 fn records_are_declared(functions: &[Function]) {
     let records = "shared/src/records";
     let text = |file: String| Some(read(&format!("{records}/{}.rs", file.strip_suffix(".rs")?)));

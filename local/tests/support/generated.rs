@@ -1,4 +1,4 @@
-//! Files that are generated, or compared with what is generated: `cargo generate` writes them.
+//! Compares generated files with their wanted text; `cargo generate` writes them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use crate::support::fixture::root;
 
-/// Compares a file with what it should be. Where `cargo generate` runs the tests, writes it.
+/// Compares a file with its wanted text, or writes the file if `cargo generate` runs the tests.
 pub fn generated(path: &str, wanted: &str) {
     let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
     if is != wanted && generating() {
@@ -20,7 +20,7 @@ pub fn generated(path: &str, wanted: &str) {
 /// Writes a file, and adds its path to the list that `cargo generate` reads.
 pub fn write(path: &str, text: &str) {
     let file = root().join(path);
-    // Renamed, so that no test that reads it meanwhile sees half of it.
+    // The rename keeps other tests from reading half a file.
     let whole = file.with_extension("new");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&whole, text).unwrap();
@@ -29,13 +29,13 @@ pub fn write(path: &str, text: &str) {
     writeln!(list.unwrap(), "{path}").unwrap();
 }
 
-/// The same for the part of a file between two lines.
+/// Does the same for the part of a file between two lines.
 pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
     let (before, _, after) = around(&read(path), marks);
     generated(path, &format!("{before}\n{wanted}{after}"));
 }
 
-/// What stands before, between and after two lines; the lines themselves count as before and after.
+/// The text before, between and after two lines; the lines themselves belong to the outer parts.
 pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
     let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
     let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
@@ -47,8 +47,8 @@ pub fn generating() -> bool {
     list_of_written().is_some()
 }
 
-/// The file in which `cargo generate` wants to find what was written.
-#[expect(clippy::disallowed_methods, reason = "the tests' own switch, which no function reads")]
+/// The file in which `cargo generate` expects the paths of the written files.
+#[expect(clippy::disallowed_methods, reason = "a switch of the tests only")]
 fn list_of_written() -> Option<OsString> {
     std::env::var_os("GENERATE")
 }
@@ -63,7 +63,7 @@ pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names of what is in `folder`.
+/// The names of the entries of `folder`.
 pub fn names_in(folder: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Requests with an idempotency key, and what they leave in the table, in a form in which stacks can be compared.
+//! Requests with an idempotency key, and their records in a form that is comparable between stacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,16 @@ pub fn is_claim(item: &Item) -> bool {
     item["sk"] == AttributeValue::S("IDEMPOTENCY".into())
 }
 
-/// By this, the items are in order.
+/// The key that orders the items.
 pub fn key(item: &Item) -> [&str; 2] {
     ["pk", "sk"].map(|name| item[name].as_s().unwrap().as_str())
 }
 
-/// All records: whatever is no claim, and no contact of a campaign that does not exist.
+/// All items except claims and the staged contacts of campaigns that do not exist.
 pub async fn records(stack: &Stack) -> Vec<Item> {
     let mut items = everything(stack).await;
     for item in &mut items {
-        // In which partition of the index a record stands follows from its id, which differs from stack to stack.
+        // The partition of the index follows from the id, which differs between stacks.
         if let Some(AttributeValue::S(due)) = item.get_mut("due_pk") {
             due.truncate(due.find('#').unwrap_or(due.len()));
         }
@@ -52,7 +52,7 @@ pub async fn records(stack: &Stack) -> Vec<Item> {
     items
 }
 
-/// `text` with every id, hash and secret replaced that is not in `known`: what is left does not depend on how many were drawn before.
+/// `text` with a placeholder for every id, hash and secret that is absent from `known`.
 pub fn masked(text: &str, known: &str) -> String {
     let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     let digits = |at: usize, length: usize| text.get(at..at + length).filter(|part| part.as_bytes().iter().all(is_hex));
@@ -75,7 +75,7 @@ pub fn masked(text: &str, known: &str) -> String {
     out
 }
 
-/// Those of `items` that are not the same in `other`: both are in the order of their keys, and most are the same.
+/// The items that differ in `other`. Both slices are ordered by key.
 pub fn differing<'a>(items: &'a [Item], other: &'a [Item]) -> impl Iterator<Item = &'a Item> {
     let same = |item: &Item| other.binary_search_by_key(&key(item), key).is_ok_and(|at| other[at] == *item);
     items.iter().filter(move |item| !same(item))

@@ -1,4 +1,4 @@
-//! What the functions log.
+//! Collects the log of the functions.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,25 +8,25 @@ use shared::runtime::lambda::tracing::subscriber::fmt::{self, MakeWriter};
 use shared::runtime::lambda::tracing::subscriber::util::SubscriberInitExt;
 use shared::runtime::lambda::tracing::{Dispatch, Level, Subscriber};
 
-/// Whatever is logged by this thread while it is listened to.
+/// The log of this thread while a guard of `listen` exists.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Listens from now on, for as long as what is returned is kept.
+    /// Collects the log until the returned guard is dropped.
     pub fn listen(&self, level: Level) -> impl Sized {
         listening(|| fmt::fmt().with_max_level(level).with_writer(self.clone()).finish())
     }
 
-    /// What was logged.
+    /// The collected text.
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-/// Has `subscriber` get what this thread logs, for as long as what is returned is kept.
+/// Sends the log of this thread to `subscriber` until the returned guard is dropped.
 pub fn listening<S: Subscriber + Send + Sync + 'static>(subscriber: impl Fn() -> S) -> (DefaultGuard, Dispatch) {
-    // Of a single one, whatever thread comes to a line first decides for all whether it is wanted: there have to be two.
+    // With one subscriber, `tracing` caches the interest of the first thread for all threads. Two prevent this.
     let second = Dispatch::new(subscriber());
     (SubscriberInitExt::set_default(subscriber()), second)
 }

@@ -1,4 +1,4 @@
-//! What owns others, with all that belongs to it.
+//! Makes records of every kind that owns other records, with the owned records.
 
 use local::Stack;
 use serde_json::{Value, json};
@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use crate::support::fixture::{ACME, NOW, acme, data, id, kind, make, post, tenant};
 
-/// One that owns others, as the API names it.
+/// A record that owns others.
 pub struct Owned {
-    /// `DELETE` of this removes it.
+    /// The path that deletes it.
     pub path: String,
     pub id: Uuid,
 }
@@ -32,7 +32,7 @@ pub fn time() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
 }
 
-/// Inserts `count` rows into a list, as requests would.
+/// Inserts `count` rows into a list.
 pub async fn fill<R: Listed>(stack: &Stack, of: R::Of, count: u32, row: impl Fn(u32, R::Id) -> R + Sync) -> Vec<R> {
     let (table, numbers, mut rows) = (acme(stack), (0..count).collect::<Vec<_>>(), Vec::new());
     for numbers in numbers.chunks(INSERT_LIMIT) {
@@ -77,7 +77,7 @@ pub fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> Da
         size_bytes: 1,
         attributes: JsonObject::default(),
         org_id: tenant().org(),
-        // So old that nothing can be uploaded any more.
+        // So old that its upload address has expired.
         created_at: time().plus_seconds(-7 * 86_400),
         updated_at: time(),
         version: Version::default(),
@@ -119,7 +119,7 @@ pub fn intent_link(
     move |number, (assistant_id, id)| IntentLink::new(id, IntentId(intent(number)), assistant_id, time())
 }
 
-/// One of a kind that owns others, with `many` of each that belong to it.
+/// A record of a kind that owns others, with `many` records of each owned kind.
 pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
     let id = if kind_of == "campaign" { cancelled_campaign(stack, many).await } else { alone(stack, kind_of).await };
     match kind_of {
@@ -154,7 +154,7 @@ pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
             fill(stack, (), many, link(|_| id, EntityType::Form, entity)).await;
         }
         "outbound_webhook" | "widget" => deliver(stack, EndpointId(id), many).await,
-        // A tag may be all that belongs to the others.
+        // The other kinds own only links of tags.
         _ => {}
     }
     if let Some(entity_type) = EntityType::from_word(kind_of) {
@@ -163,7 +163,7 @@ pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
     Owned { path: format!("/api/v1/{kind_of}/{id}"), id }
 }
 
-/// One of a kind, to which nothing belongs.
+/// A record of this kind that owns nothing.
 async fn alone(stack: &Stack, kind_of: &str) -> Uuid {
     let body = match kind_of {
         "agency" | "assistant" => json!({}),
@@ -180,7 +180,7 @@ async fn alone(stack: &Stack, kind_of: &str) -> Uuid {
     make(stack, &format!("/api/v1/{path}"), body).await
 }
 
-/// A campaign to so many contacts, none of whom was written to.
+/// A cancelled campaign to `count` contacts, none of which was sent.
 async fn cancelled_campaign(stack: &Stack, count: u32) -> Uuid {
     let body = json!({"contact_ids": contacts(stack, count).await}).to_string();
     let run = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
@@ -210,7 +210,7 @@ pub async fn contacts(stack: &Stack, count: u32) -> Vec<Value> {
     ids
 }
 
-/// What can be deleted and may have more that belongs to it.
+/// The kinds of records that own others.
 pub const OWNERS: [&str; 11] = [
     "agency",
     "assistant",

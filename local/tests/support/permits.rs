@@ -1,4 +1,4 @@
-//! What the functions may call, and what the tests have called.
+//! Records the calls of functions in tests, and compares them with the roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use crate::support::fixture::root;
 use crate::support::generated::generating;
 use crate::support::sweep;
 
-/// What each function's role allows, and in a run that writes also what the tests of the run before have called.
+/// The permissions of each function's role. With `cargo generate`, also the recorded calls of the last run.
 pub fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     let mut allowed = Roles::of(&template(), None).unwrap().allowed().clone();
     if generating() {
@@ -25,7 +25,7 @@ pub fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     simplified(allowed)
 }
 
-/// Who may change every item may change those of the token buckets as well.
+/// Removes the permission for token buckets from functions that may change every item.
 pub fn simplified(mut of_functions: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
     for permissions in of_functions.values_mut().filter(|permissions| permissions.contains("dynamodb:UpdateItem")) {
         permissions.remove(&format!("dynamodb:UpdateItem {RATE}*"));
@@ -37,7 +37,7 @@ pub fn template() -> Template {
     Template::read(&root().join("template.yaml")).unwrap()
 }
 
-/// Decides about every call of a function in all tests, and records it: what the role does not allow is refused, unless the run writes the roles.
+/// Records every call of a function, and allows it if the role allows it or `cargo generate` writes the roles.
 pub fn permit(function: &str, permission: &str, allowed: bool) -> bool {
     static SEEN: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,12 +53,12 @@ pub fn permit(function: &str, permission: &str, allowed: bool) -> bool {
     allowed || generating()
 }
 
-/// Where the calls of the last run are kept.
+/// The file with the calls of the last run.
 fn record() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls")
 }
 
-/// What this run is called: only one of all tests with all their cases tells that something is not called.
+/// The name of this run. Only a run of all tests with all their cases shows that a permission is unused.
 fn run() -> &'static str {
     if std::env::args().count() == 1 && sweep::takes_all() { "all" } else { "some" }
 }
@@ -70,7 +70,7 @@ pub struct Recorded {
     pub whole: bool,
     /// Each function with the permissions that it needed.
     pub calls: BTreeSet<(String, String)>,
-    /// Those of them that its role did not allow.
+    /// The calls that the role refused.
     pub refused: BTreeSet<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of single operations share: what answers hold, and what the table holds before and after.
+//! Gives the tests of single operations the wanted answers, and the items of the table before and after.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ use crate::support::fixture::{ACME, call, contact_id, data, everything, id, json
 /// Acme's organisation.
 pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
 
-/// An id that nobody has.
+/// An id that no record has.
 pub const NOBODYS: &str = "01900000-0000-7000-8000-ffffffffffff";
 
-/// The first id that a new stack gives, and the second.
+/// The first and the second id that a new stack assigns.
 pub const FRESH: [&str; 2] = ["019c1912-fa00-7000-8000-000000000000", "019c1912-fa00-7000-8000-000100000000"];
 
-/// When the demo set was made.
+/// The time at which the demo set was made.
 pub const DEMO_TIME: &str = "2026-01-01T00:00:00.000Z";
 
-/// When every test takes place.
+/// The time of every test.
 pub const TEST_TIME: &str = "2026-02-01T12:00:00.000Z";
 
-/// What makes `uuid_parsing` of the text `x`.
+/// The message of `uuid_parsing` for the text `x`.
 pub const NO_UUID: &str = "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by \
                        [0-9a-fA-F-], found `x` at 1";
 
 /// Partition key and sort key.
 pub type Key = (String, String);
 
-/// Items by their keys, as JSON; what is free-form stays the text that it is stored as.
+/// Items by their keys, as JSON; free-form values stay text, as they are stored.
 pub type Items = BTreeMap<Key, Value>;
 
-/// The key of an item of Acme's.
+/// The key of an item of Acme.
 pub fn key(pk: &str, sk: &str) -> Key {
     (format!("ORG#{ACME_ORG}#{pk}"), sk.to_owned())
 }
@@ -50,7 +50,7 @@ pub async fn items(stack: &Stack) -> Items {
     all.map(|item| ((text(&item, "pk"), text(&item, "sk")), from_item(item.into_iter().collect()).unwrap())).collect()
 }
 
-/// What is gone from the table since `before`, and what is new in it; a changed item is both.
+/// The items that are gone from the table since `before`, and the new ones; a changed item is in both.
 pub async fn changes(stack: &Stack, before: &Items) -> (Items, Items) {
     let after = items(stack).await;
     let without = |these: &Items, those: &Items| {
@@ -60,13 +60,13 @@ pub async fn changes(stack: &Stack, before: &Items) -> (Items, Items) {
     (without(before, &after), without(&after, before))
 }
 
-/// The item of `record` at `key`: all that is answered, the members `free_form` as text.
+/// The item of an answered `record` at this key, with the members `free_form` as text.
 pub fn stored(record: &Value, free_form: &[&str], (pk, sk): &Key) -> Value {
     let mut item = record.clone();
     for name in free_form {
         item[*name] = record[*name].to_string().into();
     }
-    // The row of a list says which record it holds.
+    // The row of a list names the type of its record.
     if let Some((_, list)) = pk.split_once("#LIST#") {
         let list = list.split('#').next().unwrap().to_lowercase().replace('_', "-");
         item["record"] = camel_case(&list).into();
@@ -81,7 +81,7 @@ pub fn members_of(record: &Value, item: &Value) -> Value {
     record.as_object().unwrap().keys().map(|name| (name.clone(), item[name].clone())).collect()
 }
 
-/// Status and issues, words and all.
+/// The status and the whole issues of a failure.
 pub fn detail(answer: &Answer) -> (u16, Value) {
     (answer.status, json(answer)["detail"].clone())
 }
@@ -90,22 +90,22 @@ pub fn issue(loc: &Value, kind: &str, msg: &str) -> Value {
     json!({"loc": loc, "msg": msg, "type": kind})
 }
 
-/// What a request is answered whose path's `parameter` names nothing.
+/// The refusal of a path whose `parameter` names no record.
 pub fn not_found(parameter: &str) -> (u16, Value) {
     (404, json!([issue(&json!(["path", parameter]), "not_found", "Not found")]))
 }
 
-/// What a request is answered that the state of what its path's `parameter` names forbids.
+/// The refusal of a request that the state of the record of `parameter` forbids.
 pub fn conflict(parameter: &str, kind: &str, msg: &str) -> (u16, Value) {
     (409, json!([issue(&json!(["path", parameter]), kind, msg)]))
 }
 
-/// What a request is answered whose body's `field` is wrong.
+/// The refusal of a body with a wrong `field`.
 pub fn wrong(field: &str, kind: &str, msg: &str) -> (u16, Value) {
     (422, json!([issue(&json!(["body", field]), kind, msg)]))
 }
 
-/// Nothing gone, nothing new.
+/// No change of the table.
 pub fn nothing() -> (Items, Items) {
     (Items::new(), Items::new())
 }
@@ -122,25 +122,25 @@ pub fn row(list: &str, place: u32) -> Key {
     key(&format!("LIST#{list}#ROWS"), &format!("{place:010}"))
 }
 
-/// A campaign to Acme's first `contacts` contacts, and the ids of its own.
+/// A campaign to Acme's first `contacts` contacts, and the ids of the campaign's contacts.
 pub async fn campaign_to(stack: &Stack, contacts: u32) -> (String, Vec<String>) {
     let ids: Vec<_> = (0..contacts).map(contact_id).collect();
     let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1));
     let answer = stack.answer(&post(&path, ACME, json!({"contact_ids": ids}).to_string())).await;
     let campaign = data(&answer)["campaign_id"].as_str().unwrap().to_owned();
     let id = |place| with_ordinal(campaign.parse().unwrap(), u64::from(place) + 1);
-    // Those behind the first ones are spread, which their ids say.
+    // Later contacts are spread over partitions, and their ids have a flag for this.
     let ids = (0..contacts).map(|place| if place < NEIGHBOURS { id(place) } else { with_flag(id(place)) });
     let ids = ids.map(|id| id.to_string()).collect();
     (campaign, ids)
 }
 
-/// The `number`-th id that a new stack gives, at an ordinal.
+/// The `number`-th id that a new stack assigns, at an ordinal.
 pub fn fresh(number: usize, ordinal: u32) -> String {
     format!("{}{ordinal:08x}", &FRESH[number][..28])
 }
 
-/// What the insert of `record` at `ordinal` changes: the head that moves on, and the row.
+/// The changes of an insert of `record` at `ordinal`: the head with the next ordinal, and the row.
 pub fn inserted(list: &str, ordinal: u32, record: &Value, free_form: &[&str]) -> (Items, Items) {
     let row = row(list, ordinal);
     let (gone, mut new) = (head(list, ordinal), head(list, ordinal + 1));
@@ -148,7 +148,7 @@ pub fn inserted(list: &str, ordinal: u32, record: &Value, free_form: &[&str]) ->
     (if ordinal == 0 { Items::new() } else { gone }, new)
 }
 
-/// The hole that the first row leaves that is removed from a list.
+/// The items of the first hole in a list.
 pub fn hole(list: &str, ordinal: u32) -> Items {
     let (block, section) =
         (key(&format!("LIST#{list}#HOLES"), "00000000"), key(&format!("LIST#{list}"), "SECTION#00000000"));
@@ -158,13 +158,13 @@ pub fn hole(list: &str, ordinal: u32) -> Items {
     ])
 }
 
-/// A delete at `path` answers `record`, the row at `ordinal` of `list`, removes it and nothing else, and finds nothing the second time.
+/// Asserts that a delete at `path` answers `record`, removes only its row, and gives 404 the second time.
 pub async fn deletes(path: &str, record: Value, list: &str, ordinal: u32, parameter: &str) {
     deletes_with(path, record, &[row(list, ordinal)], hole(list, ordinal), parameter).await;
 }
 
-/// A delete at `path` answers `record`, removes or changes the items of these keys, makes the `new` ones, and finds nothing the second
-/// time.
+/// Asserts that a delete at `path` answers `record`, removes or changes the `gone` items, makes the `new` ones, and
+/// gives 404 the second time.
 pub async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, parameter: &str) {
     let stack = stack().await;
     let before = items(&stack).await;

@@ -1,4 +1,4 @@
-//! An organisation that sends campaigns, and what it does with them.
+//! An organisation that sends campaigns, and its requests.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::support::sending::{Org, Setup, id_of};
 
 const DAY: i64 = 86_400;
 
-/// By conversation, the texts that it shows, each with its length.
+/// The texts of each conversation, each with its length.
 pub type Transcripts = BTreeMap<String, Vec<(String, u64)>>;
 
 /// An organisation with a widget, its assistant and the assistant's webhook; the widget's connector is at `/connector`.
@@ -79,7 +79,7 @@ impl Sender {
         Self { setup, org, webhook, assistant, widget, contacts }
     }
 
-    /// Through a chat.
+    /// A sender whose widget is a chat.
     pub async fn new(connected: bool, contacts: usize) -> Self {
         Self::of(Setup::start().await, WidgetType::Whatsapp, connected, contacts).await
     }
@@ -89,19 +89,19 @@ impl Sender {
         self.contacts.iter().map(|contact| contact.id).collect()
     }
 
-    /// Runs a campaign for all contacts; its id.
+    /// Runs a campaign for all contacts and returns its id.
     pub async fn run(&self, body: Value) -> String {
         self.run_for(&self.contacts(), body).await
     }
 
-    /// The same for some of them.
+    /// Runs a campaign for these contacts and returns its id.
     pub async fn run_for(&self, contacts: &[ContactId], mut body: Value) -> String {
         body["contact_ids"] = json!(contacts);
         let run = self.setup.post(&self.org, &format!("/api/v1/campaign/run/{}", self.widget.id), body).await;
         run["campaign_id"].as_str().unwrap().to_owned()
     }
 
-    /// All that the API lists at `path`.
+    /// Every row of the list at `path`.
     pub async fn list(&self, path: &str) -> Vec<Value> {
         let (path, filters) = path.split_once('?').unwrap_or((path, ""));
         let (mut all, mut page) = (Vec::new(), json!(1));
@@ -114,7 +114,7 @@ impl Sender {
         all
     }
 
-    /// The campaign, whose counts are those of its contacts.
+    /// The campaign and its contacts. Asserts that the counts agree with the contacts.
     pub async fn campaign(&self, id: &str) -> (Value, Vec<Value>) {
         let campaign = self.setup.get(&self.org, &format!("/api/v1/campaign/get/{id}")).await;
         let contacts = self.list(&format!("/api/v1/campaign/contact/list/{id}")).await;
@@ -127,7 +127,7 @@ impl Sender {
         (campaign, contacts)
     }
 
-    /// The campaign's contacts by status, after a look at whether they add up.
+    /// The number of the campaign's contacts by status. Asserts that the counts add up.
     pub async fn outcome(&self, id: &str) -> BTreeMap<String, usize> {
         let (_, contacts) = self.campaign(id).await;
         contacts.iter().fold(BTreeMap::new(), |mut outcome, contact| {
@@ -136,7 +136,7 @@ impl Sender {
         })
     }
 
-    /// A minute passes, and its campaigns add up at each step of it.
+    /// Lets a minute pass, and asserts that the campaigns' counts add up at each step.
     pub async fn minute(&self, ids: &[&str]) {
         self.setup.pass(60);
         self.setup.stack.minute().await.unwrap();
@@ -144,26 +144,26 @@ impl Sender {
             self.campaign(id).await;
         }
         self.setup.settle().await;
-        // Whoever dies while sending has a lease until it expires: nobody looks before then whether anything is left.
+        // A crashed sender keeps its lease until the lease expires, and the lists may be late until then.
         let leased = self.setup.due().into_keys().any(|item| item.contains("#LIST#CAMPAIGN#"));
         for id in ids {
-            // A list that is filtered by the campaign's status has it.
+            // The list of the campaign's status has the campaign.
             let status = self.campaign(id).await.0["status"].clone();
             let listed = self.list(&format!("/api/v1/campaign/list?status={}", status.as_str().unwrap())).await;
             assert!(leased || listed.iter().any(|campaign| campaign["id"] == *id), "{status} {listed:?}");
         }
     }
 
-    /// Goes from each moment at which something is due to the next, until nothing is.
+    /// Lets time pass from due item to due item, until none is left.
     pub async fn until_the_end(&self, id: &str) {
         self.while_due_within(100 * DAY, id).await;
     }
 
-    /// Goes from each moment at which something is due to the next, until nothing is within so many seconds.
+    /// Lets time pass from due item to due item, until none is due within `seconds`.
     pub async fn while_due_within(&self, seconds: i64, id: &str) {
         for _ in 0..100 {
             let due = self.setup.due();
-            // An endpoint is looked after in every minute for as long as something waits for it.
+            // The health of an endpoint is due in every minute in which a delivery waits for the endpoint.
             let waits = |item: &&String| !item.ends_with("ENDPOINT_HEALTH");
             let next = due.keys().filter(waits).map(|item| &due[item]).min().or(due.values().min());
             let Some(next) = next else { return };
@@ -174,10 +174,10 @@ impl Sender {
             self.setup.clock.sleep_until(next).await;
             self.minute(&[id]).await;
         }
-        panic!("it never ends: {:?}", self.setup.due());
+        panic!("items are still due: {:?}", self.setup.due());
     }
 
-    /// What a caller does with a campaign: `pause`, `resume`, `cancel` or `retry`. The answer's status, and the campaign or the kind of the refusal.
+    /// Sends a `pause`, `resume`, `cancel` or `retry`. Returns the status, and the campaign or the type of the refusal.
     pub async fn control(&self, id: &str, verb: &str) -> (u16, Value) {
         let answer = self.setup.ask(&self.org, "POST", &format!("/api/v1/campaign/{id}/{verb}"), &Value::Null).await;
         let body = json(&answer);
@@ -185,7 +185,7 @@ impl Sender {
         (answer.status, told.clone())
     }
 
-    /// Does `act` while a queued campaign is being sent; returns when nothing of it is under way any more.
+    /// Does `act` while a queued campaign is being sent, and returns after both.
     pub async fn while_it_is_sent<T>(&self, id: &str, act: impl AsyncFnOnce() -> T) -> T {
         let setup = &self.setup;
         let sending = async {
@@ -224,7 +224,7 @@ impl Sender {
         contacts.iter().map(|contact| contact["contact_id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The answer's status, and the campaign or the kind of the refusal with its place.
+    /// Updates the campaign. Returns the status, and the campaign or the field and type of the refusal.
     pub async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
         let answer = self.setup.ask(&self.org, "PUT", &format!("/api/v1/campaign/update/{id}"), body).await;
         let body = json(&answer);
@@ -255,7 +255,7 @@ impl Sender {
         data(&self.setup.ask(&self.org, "DELETE", &format!("/api/v1/{path}"), &Value::Null).await)
     }
 
-    /// The texts that the events of all conversations have, which are closed now.
+    /// Closes all conversations and returns the texts of their events.
     pub async fn told_when_closed(&self) -> Transcripts {
         for conversation in self.conversations().await {
             self.setup.close(&self.org, &conversation).await;
@@ -270,7 +270,7 @@ impl Sender {
         self.setup.receiver.received("/webhook").iter().map(event).map(told).collect()
     }
 
-    /// Stores a contact of a campaign in the old form, which remembers the conversation and not the place of the message.
+    /// Stores a contact of a campaign in the old form, which has its conversation but no ids of messages.
     pub async fn forget_messages(&self, contact: &Value) {
         let id = CampaignContactId(id_of(contact).parse().unwrap());
         let key = self.org.table.key::<CampaignContact>(id);
@@ -280,7 +280,7 @@ impl Sender {
     }
 }
 
-/// A campaign for all contacts of `sender`, enabled, with these members more.
+/// An enabled campaign for all contacts of `sender`, whose body also has the members of `more`.
 pub async fn created(sender: &Sender, more: Value) -> Value {
     let mut body = json!({
         "name": "Reminder", "type": "message", "start_time": sender.setup.clock.now().plus_seconds(3600), "enabled": true,
@@ -298,7 +298,7 @@ pub fn event(request: &Received) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// A campaign without contacts in an organisation with so many.
+/// A campaign without contacts, in an organisation with this number of contacts.
 pub async fn empty(contacts: usize, more: Value) -> (Sender, String) {
     let sender = Sender::new(true, contacts).await;
     let mut body = json!({"contact_ids": null});
@@ -312,7 +312,7 @@ pub fn texts(contacts: &[ContactId]) -> Vec<String> {
     contacts.iter().map(ToString::to_string).collect()
 }
 
-/// Whether of these moments, in milliseconds, no more have come at any of them than the rate allows since `start`.
+/// Asserts that these moments, in milliseconds, keep the rate since `start`.
 pub fn within_the_rate(start: i64, moments: impl Iterator<Item = i64>, rate: usize) {
     let mut moments: Vec<i64> = moments.collect();
     moments.sort_unstable();

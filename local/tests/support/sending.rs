@@ -1,4 +1,4 @@
-//! What the tests of the outbox and of campaigns share: organisations, a customer's server, and time that is moved on by hand.
+//! Gives the tests of the outbox and of campaigns organisations, a receiver of events, and a clock that the test sets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use standardwebhooks::Webhook;
 use crate::support::documented::documented_event;
 use crate::support::fixture::{NOW, PATIENT, call, data, empty};
 
-/// The service with nothing in it, and a receiver that answers 200 until it is told otherwise.
+/// The service with an empty table, and a receiver that answers 200 by default.
 pub struct Setup {
     pub stack: Stack,
     pub receiver: Receiver,
@@ -33,7 +33,7 @@ pub struct Setup {
     pub faults: Faults,
 }
 
-/// An organisation: its key, and its part of the table for what no operation does.
+/// An organisation with its key and its part of the table, for work that no operation does.
 #[derive(Clone)]
 pub struct Org {
     pub id: OrgId,
@@ -58,7 +58,7 @@ impl Setup {
         Self::with(|settings| settings).await
     }
 
-    /// With `change` made to how it is.
+    /// A setup with changed settings.
     pub async fn with(change: impl FnOnce(Settings) -> Settings) -> Self {
         let (clock, faults) = (Clock::at(Timestamp::from_unix_millis(NOW)), Faults::default());
         let settings = change(Settings {
@@ -73,7 +73,7 @@ impl Setup {
         Self { stack: stack.unwrap(), receiver: receiver.unwrap(), clock, faults }
     }
 
-    /// One more organisation.
+    /// Makes an organisation.
     pub async fn org(&self) -> Org {
         let issued = self.stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"Test"}"#).await;
         let issued: Value = serde_json::from_str(&issued.body).unwrap();
@@ -97,12 +97,12 @@ impl Setup {
         data(&self.ask(org, "POST", path, &body).await)
     }
 
-    /// A webhook to the receiver's `path`.
+    /// Makes a webhook to the receiver's `path`.
     pub async fn webhook(&self, org: &Org, path: &str) -> Value {
         self.post(org, "/api/v1/outbound_webhook", json!({"endpoint": format!("{}{path}", self.receiver.url)})).await
     }
 
-    /// An assistant that has this webhook.
+    /// Makes an assistant with this webhook.
     pub async fn assistant(&self, org: &Org, webhook: &Value) -> Value {
         self.post(org, "/api/v1/assistant", json!({"webhook_id": webhook["id"]})).await
     }
@@ -115,7 +115,7 @@ impl Setup {
         self.post(org, &format!("/api/v1/conversation/{}/close", id_of(conversation)), Value::Null).await
     }
 
-    /// Opens and closes so many conversations.
+    /// Opens and closes `count` conversations.
     pub async fn converse(&self, org: &Org, assistant: &Value, count: usize) {
         for _ in 0..count {
             let conversation = self.open(org, assistant).await;
@@ -141,18 +141,18 @@ impl Setup {
         self.stack.settle().await.unwrap();
     }
 
-    /// All functions on a schedule are invoked, and then those on the stream.
+    /// Invokes all functions on a schedule, and then the functions on the stream.
     pub async fn minute(&self) {
         self.stack.minute().await.unwrap();
         self.settle().await;
     }
 
-    /// A while passes, in which nobody does anything.
+    /// Lets time pass without any work.
     pub fn pass(&self, seconds: i64) {
         self.clock.set(self.clock.now().plus_seconds(seconds));
     }
 
-    /// So many minutes pass, with what is done in each. Where nothing is due, the ticks would find nothing: of such minutes only the last one has them.
+    /// Lets `count` minutes pass with their ticks. Minutes without a due item have no ticks, except the last one.
     pub async fn minutes(&self, count: usize) {
         for left in (0..count).rev() {
             self.pass(60);
@@ -168,16 +168,16 @@ impl Setup {
         !self.find(Some("Due"), condition, &values).is_empty()
     }
 
-    /// What stands in the index of what becomes due, and for when.
+    /// The items in the index of due items, each with its time.
     pub fn due(&self) -> BTreeMap<String, String> {
-        // Where the index has shown nothing more, the deliveries themselves are looked at once more, which is no work.
+        // An item that was already looked at is no work, so it is left out.
         let condition = "attribute_exists(due_pk) AND (attribute_not_exists(looked) OR looked <> :looked)";
         let due = self.find(None, condition, &json!({":looked": {"BOOL": true}}));
         let of = |item: &Value, name: &str| item[name]["S"].as_str().unwrap().to_owned();
         due.iter().map(|item| (format!("{} {}", of(item, "pk"), of(item, "sk")), of(item, "due_at"))).collect()
     }
 
-    /// The items of the table, or of an index of it, of which `condition` holds, as JSON of DynamoDB.
+    /// The items of the table, or of an index, that meet `condition`, as JSON of DynamoDB.
     fn find(&self, index: Option<&str>, condition: &str, values: &Value) -> Vec<Value> {
         let (mut found, mut next) = (Vec::new(), Value::Null);
         loop {
@@ -200,12 +200,12 @@ impl Setup {
     }
 }
 
-/// The id of what the API made.
+/// The id of an answered record.
 pub fn id_of(made: &Value) -> &str {
     made["id"].as_str().unwrap()
 }
 
-/// How often each event came.
+/// The number of requests of each event.
 pub fn events(received: &[Received]) -> BTreeMap<&str, usize> {
     received.iter().fold(BTreeMap::new(), |mut times, request| {
         *times.entry(&request.headers["webhook-id"][..]).or_default() += 1;

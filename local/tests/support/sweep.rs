@@ -1,8 +1,11 @@
-//! Sweeps: tests of many cases, such as a crash at every write. `cargo test` takes a random tenth of the cases and prints its seed.
+//! Selects the cases of sweeps, which are tests of many cases: `cargo test` takes a random tenth and prints its seed.
 //!
-//! The variable `SWEEP` chooses: `all` takes all cases, as CI does, and a seed takes the tenth that a failed test has printed.
+//! The variable `SWEEP` selects them: `all` takes all cases, as CI does, and a seed repeats the tenth of a failed test.
+
+use std::time::Duration;
 
 use fastrand::Rng;
+use local::event_source::StreamFaults;
 
 use crate::support::sending::Setup;
 
@@ -16,7 +19,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// As the variable `SWEEP` has it.
+    /// The part that the variable `SWEEP` selects.
     #[expect(clippy::disallowed_methods, reason = "this variable is for tests, not for the service")]
     fn chosen() -> Self {
         match std::env::var("SWEEP") {
@@ -26,7 +29,7 @@ impl Part {
         }
     }
 
-    /// Those of `all` that it takes.
+    /// The cases of `all` in this part.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         let Self::Tenth(seed) = self else { return all };
         let chosen = Rng::with_seed(seed).choose_multiple(0..all.len(), all.len().div_ceil(10));
@@ -39,7 +42,7 @@ pub fn takes_all() -> bool {
     matches!(Part::chosen(), Part::All)
 }
 
-/// The cases of `all` that this run takes, in their order. A test that fails shows what this prints.
+/// The cases of `all` that this run takes, in their order. A failed test shows the printed seed.
 pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let (chosen, all) = (Part::chosen(), all.into_iter().collect::<Vec<_>>());
     let count = all.len();
@@ -50,15 +53,22 @@ pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     taken
 }
 
-/// Has a process crash at every write that `work` makes, before the write has taken effect and after: each time in a setup of its own, at which
-/// `look` looks then. At first nothing crashes: this tells how many writes there are.
+/// Faults of the stream: batches are repeated, split and delayed, each with this probability, and functions are killed.
+pub fn unreliable_stream(seed: u64, probability: f64, killed: f64) -> StreamFaults {
+    let (redelivered, split, delayed) = (probability, probability, probability);
+    let (random, delay) = (Rng::with_seed(seed), Duration::from_millis(5));
+    StreamFaults { redelivered, split, delayed, delay, killed, random, ..StreamFaults::default() }
+}
+
+/// Crashes the process at every write of `work`, before the write takes effect and after it, each time in its own
+/// setup. Then `look` checks the setup. A first run without a crash counts the writes.
 pub async fn crashes_everywhere<W>(
     prepare: impl AsyncFn() -> W,
     of: impl Fn(&W) -> &Setup,
     work: impl AsyncFn(&W),
     look: impl AsyncFn(&W, String),
 ) {
-    // Boxed, as are the futures below: whoever sweeps would otherwise carry the memory of a setup.
+    // Boxed, as are the futures below, so that the future of the caller stays small.
     let undisturbed = Box::pin(prepare()).await;
     let faults = &of(&undisturbed).faults;
     faults.watch();
@@ -66,8 +76,8 @@ pub async fn crashes_everywhere<W>(
     let writes = faults.writes();
     faults.end();
     Box::pin(look(&undisturbed, "undisturbed".to_owned())).await;
-    assert!(writes > 0, "there was nothing to do");
-    // With the last one every write has taken effect, but its answer is lost.
+    assert!(writes > 0, "`work` made no write");
+    // In the last case every write takes effect, and the answer is lost.
     for after in cases(0..=writes) {
         let prepared = Box::pin(prepare()).await;
         let faults = &of(&prepared).faults;

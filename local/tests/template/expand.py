@@ -1,7 +1,7 @@
-"""Expands template.yaml with SAM's own translator, and fails where CloudFormation leaves no room for 300 operations.
+"""Expands template.yaml with SAM's own translator, and fails if 300 operations exceed the quotas of CloudFormation.
 
-It expands the template twice: as it is, to compare the number of resources with the one in docs/OPERATIONS.md, and
-with as many made-up operations as that page says fit, to see that they do.
+It expands the template twice: unchanged, to compare the number of resources with docs/OPERATIONS.md, and with as many
+made-up operations as that page has room for, to check that they fit.
 """
 
 import copy
@@ -19,17 +19,17 @@ ROOT = Path(__file__).resolve().parents[3]
 FEWEST_OPERATIONS = 300
 # CloudFormation's quotas for a stack.
 RESOURCES, OUTPUTS, BYTES = 500, 200, 1_000_000
-# As long as those that `sam package` writes; the stages and names of a real stack are no longer than these.
+# A bucket and a key of the length that `sam package` writes.
 CODE = {"Bucket": "aws-sam-cli-managed-default-samclisourcebucket-0123456789ab", "Key": "assistants-prod/" + "0" * 32}
 
 
 def expand(template: dict) -> dict:
-    """What CloudFormation gets once SAM has expanded `template`."""
+    """The template that SAM makes of `template` for CloudFormation."""
     template = copy.deepcopy(template)
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = CODE
-    # The parser fills in the defaults of parameters, and checks the template against SAM's schema. It looks nothing up.
+    # The parser fills in the defaults of parameters, and checks the template against SAM's schema, without a network.
     return Translator({}, Parser()).translate(template, {}, {})
 
 
@@ -38,7 +38,7 @@ def operations(template: dict) -> dict[str, tuple[str, dict]]:
     found = {}
     for path, methods in template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"].items():
         if "Fn::If" in methods:
-            continue  # no operation, and not there unless a parameter says so
+            continue  # no operation; a parameter adds it
         for method in methods.values():
             uri = method["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
             found[re.search(r"\$\{(\w+)\.Arn\}", uri)[1]] = (path, method)
@@ -46,7 +46,7 @@ def operations(template: dict) -> dict[str, tuple[str, dict]]:
 
 
 def with_made_up(template: dict, count: int) -> dict:
-    """The template with `count` operations more: copies of those that are there, each with a path of its own."""
+    """The template with `count` more operations: copies of its operations, each with its own path."""
     template = copy.deepcopy(template)
     paths = template["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"]
     models = list(operations(template).items())
@@ -62,7 +62,7 @@ def with_made_up(template: dict, count: int) -> dict:
 
 
 def measure(name: str, template: dict) -> tuple[int, list[str]]:
-    """The resources of the expanded template, and the limits that it or the template itself passes."""
+    """The number of resources of the expanded template, and the exceeded limits."""
     expanded = expand(template)
     size = {
         "resources": (len(expanded["Resources"]), RESOURCES),
@@ -75,7 +75,7 @@ def measure(name: str, template: dict) -> tuple[int, list[str]]:
 
 
 def main() -> None:
-    """Both expansions."""
+    """Makes and compares both expansions."""
     logging.disable(logging.WARNING)
     template = yaml_parse((ROOT / "template.yaml").read_text())
     page = (ROOT / "docs/OPERATIONS.md").read_text()

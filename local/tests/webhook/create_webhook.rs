@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook`: registers an address that events are sent to.
+//! `POST /api/v1/outbound_webhook`: registers a webhook, whose address gets events.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,17 +12,17 @@ use crate::support::records::{TEST_TIME, changes, detail, inserted, issue, items
 
 const PATH: &str = "/api/v1/outbound_webhook";
 const ENDPOINT: &str = "https://93.184.215.14/hooks";
-/// The id of a new stack's first webhook: the secret comes before it, and two others of Acme's.
+/// The id of the first new webhook. The secret takes the first id, and Acme has two webhooks already.
 const ID: &str = "019c1912-fa00-7000-8000-000100000002";
-/// The secret of a new stack's first webhook.
+/// The secret of the first new webhook.
 const SECRET: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post(PATH, ACME, body.to_string())).await
 }
 
-/// The webhook that a body makes which says nothing but where.
-fn unsaid() -> Value {
+/// The webhook that a body with only an endpoint makes.
+fn defaults() -> Value {
     json!({
         "id": ID,
         "endpoint": ENDPOINT,
@@ -41,7 +41,7 @@ fn with_secret(mut webhook: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_field_but_the_address() {
+async fn stores_every_field_and_defaults_absent_and_null_fields() {
     for (mut body, name, enabled) in [
         (json!({}), Value::Null, true),
         (json!({"name": null, "enabled": null, "secret": "mine", "disabled_reason": "gone"}), Value::Null, true),
@@ -50,7 +50,7 @@ async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_fi
         let stack = stack().await;
         let before = items(&stack).await;
         body["endpoint"] = ENDPOINT.into();
-        let mut webhook = unsaid();
+        let mut webhook = defaults();
         (webhook["name"], webhook["enabled"]) = (name, enabled.into());
         let answer = create(&stack, &body).await;
         assert_eq!(data(&answer), with_secret(webhook.clone()), "{body}");
@@ -60,7 +60,7 @@ async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_fi
 }
 
 #[tokio::test]
-async fn the_secret_is_32_bytes_another_one_each_time_and_told_this_once() {
+async fn each_secret_has_32_new_bytes_and_is_answered_once() {
     let stack = stack().await;
     let mut secrets = Vec::new();
     for _ in 0..3 {
@@ -68,7 +68,7 @@ async fn the_secret_is_32_bytes_another_one_each_time_and_told_this_once() {
         let secret = created["secret"].as_str().unwrap().to_owned();
         assert_eq!(STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap().len(), 32);
         secrets.push(secret);
-        // Every other operation on webhooks, the removal last.
+        // Every other operation on webhooks; the delete is the last.
         let others = routes::ALL.iter().filter(|route| route.path.starts_with(PATH) && route.name != "create-webhook");
         let mut others: Vec<_> = others.collect();
         others.sort_by_key(|route| route.method == "DELETE");
@@ -96,7 +96,7 @@ async fn the_secret_is_32_bytes_another_one_each_time_and_told_this_once() {
 }
 
 #[tokio::test]
-async fn every_issue_is_told() {
+async fn lists_every_issue() {
     let stack = stack().await;
     let before = items(&stack).await;
     let required = issue(&json!(["body", "endpoint"]), "missing", "Field required");
@@ -112,7 +112,7 @@ async fn every_issue_is_told() {
     ]);
     let body = json!({"enabled": "perhaps", "name": 1, "endpoint": null});
     assert_eq!(detail(&create(&stack, &body).await), (422, wanted));
-    // Where an address leads is looked at once everything else is as it should be.
+    // The address is resolved only if every other field is valid.
     let wanted = wrong("name", "string_type", "Input should be a valid string");
     assert_eq!(detail(&create(&stack, &json!({"endpoint": "nowhere", "name": 1})).await), wanted);
     assert_eq!(changes(&stack, &before).await, nothing());

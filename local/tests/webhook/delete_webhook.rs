@@ -1,10 +1,10 @@
-//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: removes a webhook; what is still on its way there is given up.
+//! `DELETE /api/v1/outbound_webhook/{webhook_id}`: deletes a webhook and its deliveries.
 
 use crate::support::fixture::{ACME, call, get, id, kind, stack};
 use crate::support::records::{detail, not_found};
 
 #[tokio::test]
-async fn nothing_can_be_done_with_it_any_more() {
+async fn every_operation_on_a_deleted_webhook_gives_404() {
     let stack = stack().await;
     let webhook = id('a', kind::WEBHOOK, 1);
     let logs = format!("/api/v1/outbound_webhook/{webhook}/logs");

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: a new secret; the old one goes on signing beside it for a day.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: replaces a secret, which signs for one more day.
 
 use local::Stack;
 use shared::records::webhook::Webhook;
@@ -17,7 +17,7 @@ fn path(id: &str) -> String {
     format!("/api/v1/outbound_webhook/{id}/rotate_secret")
 }
 
-/// Rotates the secret of the demo set's second webhook; the new one.
+/// Rotates the secret of the demo set's second webhook and returns the new one.
 async fn rotate(stack: &Stack) -> String {
     let rotated = data(&stack.answer(&post(&path(&id('a', kind::WEBHOOK, 1)), ACME, "")).await);
     rotated["secret"].as_str().unwrap().to_owned()
@@ -34,7 +34,7 @@ async fn signing(stack: &Stack, now: Timestamp) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_new_secret_is_answered_with_the_webhook() {
+async fn answers_the_webhook_with_its_new_secret() {
     let stack = stack().await;
     let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 1)), ACME, "")).await;
     let mut wanted = demo_set::webhook(1);
@@ -44,7 +44,7 @@ async fn the_new_secret_is_answered_with_the_webhook() {
 }
 
 #[tokio::test]
-async fn each_secret_goes_on_signing_for_a_day_after_it_was_replaced() {
+async fn a_replaced_secret_signs_for_one_more_day() {
     let (stack, after) = stack_with_clock().await;
     let signing = async |millis: i64| {
         after(millis);
@@ -61,14 +61,14 @@ async fn each_secret_goes_on_signing_for_a_day_after_it_was_replaced() {
     assert_eq!(signing(36 * HOUR - 1).await, [&*third, &*second]);
     assert_eq!(signing(36 * HOUR).await, [&*third]);
     assert_eq!(signing(1000 * HOUR).await, [&*third]);
-    // What signs no more is kept no more.
+    // A rotation deletes the expired secrets.
     let fourth = rotate(&stack).await;
     assert_eq!(signing(1000 * HOUR).await, [&*fourth, &*third]);
     assert_eq!(stored(&stack).await.secrets.len(), 2);
 }
 
 #[tokio::test]
-async fn of_many_replaced_within_a_day_the_newest_sign() {
+async fn only_the_ten_newest_secrets_of_a_day_sign() {
     let stack = stack().await;
     let mut secrets = vec![DEMO_SECRET.to_owned()];
     for _ in 0..30 {
@@ -79,7 +79,7 @@ async fn of_many_replaced_within_a_day_the_newest_sign() {
 }
 
 #[tokio::test]
-async fn rotations_side_by_side_leave_every_secret_signing() {
+async fn concurrent_rotations_keep_every_secret_signing() {
     let stack = stack().await;
     let mut secrets = futures_util::future::join_all((0..6).map(|_| rotate(&stack))).await;
     secrets.push(DEMO_SECRET.to_owned());

@@ -1,4 +1,4 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends an event that tells nothing but that it arrives.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/test`: sends a test event to a webhook.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn path(id: &str) -> String {
     format!("/api/v1/outbound_webhook/{id}/test")
 }
 
-/// The delivery of a new stack's first test event: Acme's second webhook has one delivery.
+/// The delivery of the first test event. The webhook has one delivery already.
 fn first() -> Value {
     json!({
         "id": format!("{}00000001", &FRESH[0][..28]),
@@ -30,7 +30,7 @@ fn first() -> Value {
 }
 
 #[tokio::test]
-async fn a_delivery_is_answered_and_stored() {
+async fn stores_and_answers_a_delivery() {
     let stack = stack().await;
     let before = items(&stack).await;
     let webhook = id('a', kind::WEBHOOK, 1);
@@ -46,7 +46,7 @@ async fn a_delivery_is_answered_and_stored() {
         ("tries", json!(0)),
         ("record", json!("Delivery")),
         ("sent_by", json!("stream")),
-        // Where nobody sends it, it is found after five minutes.
+        // If the stream does not send it, the tick finds it after five minutes.
         ("due_pk", json!("DELIVERY#1")),
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
         ("unconfirmed", json!(0)),
@@ -56,7 +56,7 @@ async fn a_delivery_is_answered_and_stored() {
     ] {
         delivery[name] = value;
     }
-    // Longer than a change of it can be kept and handled once more.
+    // The marker outlives every repeat of the change by the stream.
     let five_weeks = 35 * 86_400;
     let marker = json!({
         "pk": marker_key.0,
@@ -70,7 +70,7 @@ async fn a_delivery_is_answered_and_stored() {
 }
 
 #[tokio::test]
-async fn each_is_an_event_of_its_own_and_the_last_of_the_deliveries() {
+async fn each_request_appends_an_event_to_the_deliveries() {
     let stack = stack().await;
     let webhook = id('a', kind::WEBHOOK, 1);
     let logs = call("GET", &format!("/api/v1/outbound_webhook/{webhook}/logs"), ACME);
@@ -82,7 +82,7 @@ async fn each_is_an_event_of_its_own_and_the_last_of_the_deliveries() {
 }
 
 #[tokio::test]
-async fn a_disabled_webhook_is_sent_nothing() {
+async fn refuses_a_disabled_webhook_with_409() {
     let stack = stack().await;
     let before = items(&stack).await;
     let answer = stack.answer(&post(&path(&id('a', kind::WEBHOOK, 0)), ACME, "")).await;

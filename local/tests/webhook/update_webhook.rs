@@ -1,4 +1,4 @@
-//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; what the body leaves out stays as it is.
+//! `PUT /api/v1/outbound_webhook/{webhook_id}`: changes a webhook; absent fields stay as they are.
 
 use local::Stack;
 use local::http::{Answer, Call};
@@ -23,7 +23,7 @@ async fn update(stack: &Stack, body: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_and_the_secrets_stay() {
+async fn stores_every_field_and_keeps_the_secrets() {
     let stack = stack().await;
     let before = items(&stack).await;
     let body = json!({"id": NOBODYS, "secret": "mine", "endpoint": ELSEWHERE, "name": "Renamed", "enabled": false});
@@ -41,7 +41,7 @@ async fn what_is_said_is_answered_and_stored_and_the_secrets_stay() {
 }
 
 #[tokio::test]
-async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before() {
+async fn only_enabling_clears_the_reason_of_the_disabling() {
     let disabled_at = Timestamp::from_unix_millis(NOW - 1000);
     for reason in [DisabledReason::Gone, DisabledReason::Failing] {
         let stack = stack().await;
@@ -56,7 +56,7 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
         for body in [json!({}), json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE})] {
             assert_eq!(state(&data(&update(&stack, &body).await)), disabled, "{body}");
         }
-        // Null puts it back to what a new webhook has.
+        // Null sets the default, which is enabled.
         let enable = if reason == DisabledReason::Gone { json!({"enabled": true}) } else { json!({"enabled": null}) };
         assert_eq!(state(&data(&update(&stack, &enable).await)), [json!(true), Value::Null, Value::Null]);
         assert_eq!(state(&data(&stack.answer(&read).await)), [json!(true), Value::Null, Value::Null]);
@@ -64,7 +64,7 @@ async fn why_it_was_disabled_is_forgotten_when_its_owner_decides_and_not_before(
 }
 
 #[tokio::test]
-async fn enabling_it_and_another_address_close_the_circuit() {
+async fn enabling_or_another_address_closes_the_circuit() {
     let now = Timestamp::from_unix_millis(NOW);
     let same = demo_set::webhook(1)["endpoint"].clone();
     for (body, closes) in [
@@ -80,7 +80,7 @@ async fn enabling_it_and_another_address_close_the_circuit() {
         let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
         table.put_single(webhook, &bad).await.unwrap();
         update(&stack, &body).await;
-        // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+        // The time of the last deferral stays, because the tick finds the deferred deliveries by it.
         let wanted = if closes { healthy } else { bad };
         let is = delivery::health::of(&table, webhook).await.unwrap();
         let wanted = EndpointHealth { due_at: is.due_at, reset_at: is.reset_at, version: is.version, ..wanted };
@@ -89,7 +89,7 @@ async fn enabling_it_and_another_address_close_the_circuit() {
 }
 
 #[tokio::test]
-async fn every_issue_is_told_and_nothing_changes() {
+async fn lists_every_issue_and_changes_nothing() {
     let stack = stack().await;
     let before = items(&stack).await;
     let wanted = json!([
@@ -103,16 +103,15 @@ async fn every_issue_is_told_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn changes_side_by_side_are_all_made() {
+async fn concurrent_updates_of_different_fields_all_apply() {
     let stack = stack().await;
     let bodies = [json!({"name": "Renamed"}), json!({"endpoint": ELSEWHERE}), json!({"enabled": false})];
     let updates = bodies.iter().cycle().take(12).map(|body| update(&stack, body));
     let answers = futures_util::future::join_all(updates).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
-    let item = items(&stack).await.remove(&row("WEBHOOK", 1)).unwrap();
-    let webhook = &item;
+    let webhook = items(&stack).await.remove(&row("WEBHOOK", 1)).unwrap();
     assert_eq!(
-        [&webhook["name"], &webhook["endpoint"], &webhook["enabled"], &item["version"]],
+        ["name", "endpoint", "enabled", "version"].map(|name| &webhook[name]),
         [&json!("Renamed"), &json!(ELSEWHERE), &json!(false), &json!(12)]
     );
 }

@@ -11,8 +11,8 @@ async fn create(stack: &Stack, body: &Value) -> Answer {
     stack.answer(&post("/api/v1/widget", ACME, body.to_string())).await
 }
 
-/// The widget that a body makes which says its channel only.
-fn unsaid() -> Value {
+/// The widget that a body with only a channel makes.
+fn defaults() -> Value {
     json!({
         "id": fresh(0, 4),
         "name": null,
@@ -35,8 +35,8 @@ fn unsaid() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_field_but_the_channel() {
-    let mut nulls = unsaid();
+async fn stores_every_field_and_defaults_absent_and_null_fields() {
+    let mut nulls = defaults();
     for (name, value) in nulls.as_object_mut().unwrap() {
         if !["id", "widget_type"].contains(&name.as_str()) {
             *value = Value::Null;
@@ -58,9 +58,9 @@ async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_fi
         "attributes": {"deep": [[{}]]},
         "org_id": ACME_ORG,
     });
-    let mut said = unsaid();
+    let mut said = defaults();
     said.as_object_mut().unwrap().extend(all.as_object().unwrap().clone());
-    for (body, widget) in [(json!({"widget_type": "chat"}), unsaid()), (nulls, unsaid()), (all, said)] {
+    for (body, widget) in [(json!({"widget_type": "chat"}), defaults()), (nulls, defaults()), (all, said)] {
         let stack = stack().await;
         let before = items(&stack).await;
         let answer = create(&stack, &body).await;
@@ -72,7 +72,7 @@ async fn what_is_said_is_answered_and_stored_and_null_is_the_default_of_every_fi
 }
 
 #[tokio::test]
-async fn buttons_are_objects_and_together_no_longer_than_any_free_form_value() {
+async fn refuses_buttons_that_are_no_objects_or_too_long_together() {
     let stack = stack().await;
     let widget = |buttons: Value| json!({"widget_type": "chat", "action_buttons": buttons});
     let answer = create(&stack, &widget(json!([{}, 7, [], "x"]))).await;
@@ -87,7 +87,7 @@ async fn buttons_are_objects_and_together_no_longer_than_any_free_form_value() {
 }
 
 #[tokio::test]
-async fn the_first_of_its_messages_opens_a_chat_where_it_has_no_opening_message() {
+async fn the_first_user_message_replaces_a_missing_opening_message() {
     let stack = stack().await;
     for (opening, messages, said) in [
         (json!(null), json!(["First", "Second"]), Some("First")),
@@ -109,7 +109,7 @@ async fn the_first_of_its_messages_opens_a_chat_where_it_has_no_opening_message(
 }
 
 #[tokio::test]
-async fn a_message_that_may_open_a_chat_is_as_long_as_any_message() {
+async fn refuses_a_user_message_above_32_768_characters() {
     let stack = stack().await;
     for (count, status) in [(32_768, 201), (32_769, 422)] {
         let text = "é".repeat(count);

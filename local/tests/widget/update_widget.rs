@@ -11,7 +11,7 @@ use crate::support::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
 const CONNECTOR: &str = "https://93.184.215.14/connector";
 
 #[tokio::test]
-async fn another_address_of_the_connector_closes_the_circuit() {
+async fn another_connector_address_closes_the_circuit() {
     let now = Timestamp::from_unix_millis(NOW);
     for (body, closes) in [
         (json!({"connector_url": "https://93.184.215.14/elsewhere"}), true),
@@ -30,7 +30,7 @@ async fn another_address_of_the_connector_closes_the_circuit() {
         let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
         table.put_single(widget, &bad).await.unwrap();
         update(&body).await;
-        // The deferred deliveries are still to be sent: the time of the last deferral leads to them.
+        // The time of the last deferral stays, because the tick finds the deferred deliveries by it.
         let wanted = if closes { healthy } else { bad };
         let is = delivery::health::of(&table, widget).await.unwrap();
         let wanted = EndpointHealth { due_at: is.due_at, reset_at: is.reset_at, version: is.version, ..wanted };
