@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_is_retried_and_then_given_up() {
+    async fn a_failing_batch_is_retried_and_then_given_up() {
         let sizes = EventSource { batch_size: 2, ..source() };
         let (came, given_up) =
             batches(4, sizes.clone(), |batch| if batch.contains(&1) { no() } else { Ok(Value::Null) }).await;
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_is_bisected_until_the_bad_record_is_alone() {
+    async fn a_failing_batch_is_bisected_down_to_the_bad_record() {
         let bisecting = EventSource { bisects: true, ..source() };
         let (came, given_up) =
             batches(5, bisecting, |batch| if batch.contains(&2) { no() } else { Ok(Value::Null) }).await;
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_from_the_lowest_reported_record_is_repeated() {
+    async fn records_from_the_lowest_reported_one_are_repeated() {
         let reporting = EventSource { reports_failures: true, ..source() };
         let stops = |batch: &[u64]| if batch[0] == 1 { Ok(failures(&[5, 3])) } else { Ok(failures(&[])) };
         assert_eq!(batches(5, reporting.clone(), stops).await, (vec![vec![1, 2, 3, 4, 5], vec![3, 4, 5]], vec![]));
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_bisection_the_batch_is_split_at_the_reported_record_and_only_that_one_is_lost() {
+    async fn bisection_splits_a_batch_at_the_reported_record() {
         let both = EventSource { reports_failures: true, bisects: true, ..source() };
         let stuck = |batch: &[u64]| Ok(failures(if batch.contains(&3) { &[3] } else { &[] }));
         let (came, given_up) = batches(5, both, stuck).await;
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_report_that_names_no_record_is_a_failure_and_one_that_names_nothing_a_success() {
+    async fn an_invalid_report_fails_and_an_empty_one_succeeds() {
         let reporting = EventSource { reports_failures: true, max_retries: 0, ..source() };
         for (answer, lost) in [
             (json!(null), false),
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_that_is_too_old_is_given_up_alone() {
+    async fn an_expired_record_is_given_up_alone() {
         let (mapping, batches) = mapping(source(), |_| Ok(Value::Null));
         let mut old = record(1, 1);
         old["dynamodb"]["ApproximateCreationDateTime"] = json!(now() - 3700);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_waits_does_not_delay_another_one() {
+    async fn a_waiting_lane_does_not_delay_another() {
         let source = EventSource { lanes: 2, batch_size: 1, ..source() };
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(source, function));
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_fault_does_what_it_says() {
+    async fn each_fault_has_its_own_effect() {
         let with = async |faults: StreamFaults| {
             let (mapping, batches) = mapping(EventSource { max_retries: 3, ..source() }, |_| Ok(Value::Null));
             mapping.set_faults(StreamFaults { random: fastrand::Rng::with_seed(1), ..faults });
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_function_that_is_killed_is_a_failed_invocation() {
+    async fn a_killed_function_is_a_failed_invocation() {
         let function: Function = Arc::new(|_| Box::pin(std::future::pending()));
         // It is woken again and again, and dies of it one day.
         let restless: Function = Arc::new(move |payload| {
@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stopped_work_is_repeated() {
+    async fn an_aborted_batch_is_invoked_again() {
         let (function, mut batches, words) = waiting();
         let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, ..source() }, function));
         let attending = tokio::spawn(Arc::clone(&mapping).attend(0));

@@ -150,7 +150,7 @@ async fn a_repeat_gets_the_first_answer_and_has_no_effect() {
 }
 
 #[tokio::test]
-async fn with_a_key_it_is_answered_as_without() {
+async fn an_idempotency_key_leaves_the_answer_unchanged() {
     for route in posts() {
         let [with, without] = [valid(route), valid_call(route, 'a', ACME)];
         let with = Outcome::undisturbed(&with, false).await;
@@ -165,7 +165,7 @@ async fn with_a_key_it_is_answered_as_without() {
 }
 
 #[tokio::test]
-async fn a_failure_that_is_no_fault_of_ours_is_repeated_too() {
+async fn a_repeat_returns_the_kept_client_error() {
     let stack = stack().await;
     let run = |body: &Value| {
         let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 3));
@@ -183,7 +183,7 @@ async fn a_failure_that_is_no_fault_of_ours_is_repeated_too() {
 }
 
 #[tokio::test]
-async fn an_answer_too_large_to_keep_is_made_again() {
+async fn a_repeat_computes_an_oversized_answer_again() {
     let stack = stack().await;
     let unknown: Vec<_> =
         (0..6000).map(|number| format!("01900000-0000-7000-8000-{:012x}", 0xf000_0000_0000_u64 + number)).collect();
@@ -197,7 +197,7 @@ async fn an_answer_too_large_to_keep_is_made_again() {
 }
 
 #[tokio::test]
-async fn the_largest_answer_to_a_creation_is_kept() {
+async fn the_largest_answer_to_a_create_is_kept() {
     let stack = stack().await;
     let most = "x".repeat(32 * 1024 - r#"{"x":""}"#.len());
     let body = format!(r#"{{"branding":{{"x":"{most}"}},"domain":{{"x":"{most}"}},"user_auth":{{"x":"{most}"}}}}"#);
@@ -209,7 +209,7 @@ async fn the_largest_answer_to_a_creation_is_kept() {
 }
 
 #[tokio::test]
-async fn a_key_goes_with_one_request() {
+async fn a_key_of_another_request_is_refused_with_422() {
     for route in cases(posts()) {
         let stack = stack().await;
         let first = valid(route);
@@ -230,7 +230,7 @@ async fn a_key_goes_with_one_request() {
 }
 
 #[tokio::test]
-async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values_does() {
+async fn a_repeat_may_order_its_parameter_names_differently() {
     let stack = stack().await;
     let with = |query: &str| Call { query: format!("api_key={ACME}&{query}"), ..valid(&routes::CREATE_AGENCY) };
     let first = stack.answer(&with("a=1&b=2&a=3")).await;
@@ -243,7 +243,7 @@ async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values
 }
 
 #[tokio::test]
-async fn another_key_and_no_key_are_another_request() {
+async fn another_key_or_no_key_makes_another_request() {
     for route in cases(posts()) {
         let stack = stack().await;
         let before = records(&stack).await;
@@ -297,7 +297,7 @@ async fn a_key_is_1_to_255_visible_characters() {
 }
 
 #[tokio::test]
-async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
+async fn a_malformed_key_is_reported_beside_other_issues() {
     let stack = stack().await;
     let path = format!("/api/v1/agency/billing/{}/billing_plan", "x");
     let answer = stack.answer(&keyed(post(&path, ACME, "[]"), "a key")).await;
@@ -310,7 +310,7 @@ async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_the_handler_leaves_the_key_free() {
+async fn an_early_refusal_leaves_the_key_unused() {
     for route in cases(posts()) {
         let stack = stack().await;
         let good = valid(route);
@@ -337,7 +337,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
 }
 
 #[tokio::test]
-async fn other_methods_take_no_notice() {
+async fn methods_other_than_post_ignore_the_key() {
     for route in cases(routes::ALL.iter().filter(|route| route.method != "POST")) {
         for key in [KEY, "", "not a key"] {
             let stack = stack().await;
@@ -349,7 +349,7 @@ async fn other_methods_take_no_notice() {
 }
 
 #[tokio::test]
-async fn after_a_day_the_key_is_as_good_as_new() {
+async fn a_key_is_free_again_after_a_day() {
     for route in cases(posts()) {
         let (stack, clock, _) = disturbed().await;
         let first = stack.answer(&valid(route)).await;
@@ -364,7 +364,7 @@ async fn after_a_day_the_key_is_as_good_as_new() {
 }
 
 #[tokio::test]
-async fn dynamodb_is_told_when_a_claim_may_go() {
+async fn a_claim_has_a_ttl_of_one_day() {
     let stack = stack().await;
     stack.answer(&valid(&routes::CREATE_AGENCY)).await;
     let claim = claims(&stack).await.remove(0);
@@ -390,7 +390,7 @@ async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
 }
 
 #[tokio::test]
-async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
+async fn a_repeat_after_any_crash_has_one_effect() {
     // Every stack begins as this one does.
     let before = records(&disturbed().await.0).await;
     for route in cases(posts()) {
@@ -431,7 +431,7 @@ async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
 }
 
 #[tokio::test]
-async fn a_repeat_after_a_death_with_a_transaction_in_progress_has_one_effect() {
+async fn a_repeat_after_a_crash_in_a_transaction_has_one_effect() {
     let before = records(&disturbed().await.0).await;
     let mut deaths = 0;
     for route in cases(posts()) {
@@ -460,7 +460,7 @@ async fn a_repeat_after_a_death_with_a_transaction_in_progress_has_one_effect() 
 }
 
 #[tokio::test]
-async fn who_dies_again_and_again_is_taken_over_again_and_again() {
+async fn repeated_crashes_and_take_overs_have_one_effect() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -481,7 +481,7 @@ async fn who_dies_again_and_again_is_taken_over_again_and_again() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_database_that_gets_lost_is_survived() {
+async fn a_lost_database_answer_does_not_change_the_outcome() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -505,7 +505,7 @@ async fn an_answer_of_the_database_that_gets_lost_is_survived() {
 }
 
 #[tokio::test]
-async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
+async fn a_take_over_succeeds_when_a_database_answer_is_lost() {
     let call = valid(&routes::CREATE_AGENCY);
     // The key's look-up, the claim that is refused, the take-over, the ordinal, the row, the answer that is kept.
     for lost in 0..6 {
@@ -519,7 +519,7 @@ async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
 }
 
 #[tokio::test]
-async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
+async fn a_repeat_after_a_server_error_runs_at_once() {
     let (stack, _, faults) = disturbed().await;
     let before = records(&stack).await;
     let call = valid(&routes::CREATE_AGENCY);
@@ -535,7 +535,7 @@ async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
 }
 
 #[tokio::test]
-async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
+async fn a_repeat_after_an_unrecorded_failure_waits_for_the_lease() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -552,7 +552,7 @@ async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
+async fn an_answer_is_returned_when_it_cannot_be_kept() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::CREATE_AGENCY);
     faults.plan(|_, number| if number >= 4 { Fault::ServerError } else { Fault::None });
@@ -567,7 +567,7 @@ async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
 }
 
 #[tokio::test]
-async fn of_two_at_once_one_is_carried_out() {
+async fn two_simultaneous_requests_have_one_effect() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -599,7 +599,7 @@ async fn of_two_at_once_one_is_carried_out() {
 }
 
 #[tokio::test]
-async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_staged_again() {
+async fn a_late_repeat_finds_its_campaign_without_staging_contacts() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::RUN_CAMPAIGN);
     // It dies after the commit, before its answer is kept: the contacts may be sent now.
@@ -627,7 +627,7 @@ async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_stag
 }
 
 #[tokio::test]
-async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
+async fn each_attempt_at_a_campaign_stages_its_own_contacts() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::RUN_CAMPAIGN);
     let queued = async || {
@@ -648,7 +648,7 @@ async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_table_tells_neither_key_nor_answer() {
+async fn the_table_reveals_neither_key_nor_answer() {
     for route in cases(posts()) {
         let stack = stack().await;
         let answer = stack.answer(&valid(route)).await;
@@ -679,7 +679,7 @@ async fn the_table_tells_neither_key_nor_answer() {
 }
 
 #[tokio::test]
-async fn a_keyed_request_costs_two_writes_more_and_its_repeat_one_in_all() {
+async fn a_keyed_request_costs_two_more_calls_and_its_repeat_one() {
     let warm_stack = async || {
         let stack = stack().await;
         stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;

@@ -52,7 +52,7 @@ fn came(stack: &Stack) -> Vec<(u64, String, Signature, u16)> {
 }
 
 #[tokio::test]
-async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
+async fn connect_replaces_only_the_endpoints_of_the_demo_set() {
     let stack = connected().await;
     let (webhooks, widgets) = (routes::LIST_WEBHOOKS.path, routes::LIST_WIDGETS.path);
     for (key, name) in [(ACME, "acme"), (GLOBEX, "globex")] {
@@ -75,7 +75,7 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
 }
 
 #[tokio::test]
-async fn the_limits_of_a_key_concern_no_request_of_the_program_itself() {
+async fn connect_takes_no_tokens_of_a_key() {
     let key_limits = Limits::new(5, 5);
     let stack = Stack::start(Settings { demo: demo_file(), key_limits, ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
@@ -86,7 +86,7 @@ async fn the_limits_of_a_key_concern_no_request_of_the_program_itself() {
 }
 
 #[tokio::test]
-async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
+async fn a_verified_event_gets_the_planned_answer() {
     let stack = connected().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 1, "status": 503})).unwrap());
     close(&stack).await;
@@ -106,7 +106,7 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_host() {
+async fn the_inbox_lists_events_and_refuses_pages_of_another_host() {
     let stack = Stack::start(streaming()).await.unwrap();
     let client = http_client();
     let address = |path: &str| format!("{}/inbox{path}", stack.url);
@@ -149,7 +149,7 @@ async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_
 }
 
 #[tokio::test]
-async fn the_last_thousand_are_kept() {
+async fn the_inbox_keeps_the_last_thousand_events() {
     let stack = Stack::start(streaming()).await.unwrap();
     let client = http_client();
     for _ in 0..1002 {

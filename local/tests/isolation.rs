@@ -24,7 +24,7 @@ fn visible(mut answer: Answer) -> Answer {
 }
 
 #[tokio::test]
-async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() {
+async fn a_foreign_id_in_the_path_answers_like_an_unknown_id() {
     let stack = warm_stack().await;
     let before = everything(&stack).await;
     for route in routes::ALL {
@@ -58,7 +58,7 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
 }
 
 #[tokio::test]
-async fn another_s_id_in_a_body_answers_like_nobody_s_and_changes_nothing() {
+async fn a_foreign_id_in_a_body_answers_like_an_unknown_id() {
     let stack = warm_stack().await;
     let mut cases = 0;
     for Exercise { route, names, .. } in EXERCISES {
@@ -99,7 +99,7 @@ async fn a_body_that_names_another_organisation_is_forbidden() {
 }
 
 #[tokio::test]
-async fn lists_hold_the_organisation_s_own_rows_only() {
+async fn a_list_holds_only_rows_of_its_organisation() {
     let stack = stack().await;
     // Which of its assistants an organisation asks for is told in the query, and so may be another's.
     let of = |organisation| format!("&assistant_id={}", id(organisation, kind::ASSISTANT, 1));
@@ -131,7 +131,7 @@ async fn lists_hold_the_organisation_s_own_rows_only() {
 }
 
 #[tokio::test]
-async fn every_item_but_a_key_and_what_leads_to_an_agency_belongs_to_an_organisation() {
+async fn every_item_except_keys_and_pointers_has_an_organisation() {
     let stack = stack().await;
     for route in routes::ALL {
         stack.answer(&valid_call(route, 'a', ACME)).await;

@@ -346,7 +346,7 @@ async fn clean_up(journey: &mut Journey) {
 }
 
 #[tokio::test]
-async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api() {
+async fn an_organisation_with_only_a_key_completes_the_journey() {
     let mut journey = Journey::begin().await;
     journey.write(
         "# From an empty organisation to a sent campaign, and back\n\n\

@@ -63,7 +63,7 @@ fn retry_after(answer: &HttpResponse) -> i64 {
 /// 20 processes are asked three times as often as the key allows: what is admitted in each second after the burst is used up is within a fifth of the
 /// limit. Another organisation, whose requests go to the same processes, is not refused. Who waits as long as a refusal says is answered.
 #[tokio::test]
-async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_processes_it_meets() {
+async fn many_processes_admit_a_key_at_its_limit() {
     const PROCESSES: usize = 20;
     for (rate, burst) in [(20, 40), (20, 20), (30, 100)] {
         let world = Processes::start(PROCESSES, rate, burst).await;
@@ -104,7 +104,7 @@ async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_p
 
 /// What each of 20 processes may do without being counted, together: a burst less than a fifth larger, and a fifth more a second.
 #[tokio::test]
-async fn processes_below_the_threshold_write_nothing_and_exceed_no_limit_by_more_than_a_fifth() {
+async fn uncounted_requests_stay_within_a_fifth_of_the_limit() {
     const PROCESSES: usize = 20;
     let world = Processes::start(PROCESSES, 50, 100).await;
     let mut admitted = 0;
@@ -123,7 +123,7 @@ async fn processes_below_the_threshold_write_nothing_and_exceed_no_limit_by_more
 }
 
 #[tokio::test]
-async fn a_steady_caller_below_its_limit_writes_once_a_second_at_most() {
+async fn a_steady_caller_writes_one_lease_a_second() {
     let world = Processes::start(1, 50, 100).await;
     let mut units = Vec::new();
     for millis in (0..10_000).step_by(25) {
@@ -143,7 +143,7 @@ fn headers(answer: &Answer) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_again_and_a_success_what_the_limit_is() {
+async fn a_refusal_has_retry_after_and_a_success_the_policy() {
     let (stack, clock) = limited(2, 5).await;
     let ask = async |key: &str| stack.answer(&call("GET", TAGS, key)).await;
     let policy = (POLICY, r#""key";q=5;w=3"#);
@@ -187,7 +187,7 @@ fn is_bucket(item: &std::collections::BTreeMap<String, aws_sdk_dynamodb::types::
 
 /// The bucket has neither the key nor its hash, and goes by itself.
 #[tokio::test]
-async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
+async fn a_bucket_holds_only_the_id_of_its_key_and_a_ttl() {
     let (stack, _) = limited(2, 5).await;
     get(&stack, TAGS).await;
     let items = everything(&stack).await;
@@ -202,7 +202,7 @@ async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
 
 /// Each fault of the one write. A request waits for one attempt, and for none of the next second.
 #[tokio::test]
-async fn a_lease_that_fails_lets_the_request_pass() {
+async fn a_failed_lease_admits_the_request() {
     for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest, Fault::BreakAnswer, Fault::Conflict] {
         let clock = Clock::at(Timestamp::from_unix_millis(NOW));
         let key_limits = Limits::new(1, 1);
@@ -227,7 +227,7 @@ async fn a_lease_that_fails_lets_the_request_pass() {
 
 /// Every operation is limited, and of each the document has the refusal: all answers are compared with it.
 #[tokio::test]
-async fn every_operation_is_refused_alike() {
+async fn every_operation_refuses_a_limited_key_alike() {
     let (stack, _) = limited(1, 1).await;
     get(&stack, TAGS).await;
     assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429);
@@ -244,7 +244,7 @@ async fn every_operation_is_refused_alike() {
 }
 
 #[tokio::test]
-async fn a_function_is_one_of_many_that_share_the_limit() {
+async fn functions_share_the_limit_of_a_key() {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let settings = Settings { clock, key_limits: Limits::new(10, 30), processes: true, ..settings() };
     let stack = Stack::start(settings).await.unwrap();
@@ -264,7 +264,7 @@ async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Value {
 
 /// Other limits are another bucket, which is full; what was remembered of the key holds for thirty seconds more.
 #[tokio::test]
-async fn limits_are_issued_shown_set_and_taken_back() {
+async fn limits_of_a_key_are_issued_changed_and_reset() {
     let (stack, clock) = limited(50, 100).await;
     let issued = invoke(&stack, "issue-api-key", &json!({"name": "A", "requests_per_second": 1, "burst": 2})).await;
     let (key, names) = (issued["api_key"].as_str().unwrap(), json!({"org_id": issued["org_id"], "id": issued["id"]}));
@@ -299,7 +299,7 @@ async fn limits_are_issued_shown_set_and_taken_back() {
 }
 
 #[tokio::test]
-async fn limits_that_make_no_sense_are_refused_with_their_place() {
+async fn invalid_limits_are_refused_with_their_field() {
     let (stack, _) = limited(50, 100).await;
     let before = everything(&stack).await;
     let (org, id) = ("01900000-0000-7000-8000-a00000000001", "01900000-0000-7000-8000-a00e00000001");
@@ -337,7 +337,7 @@ fn of_agent(method: &str, params: Value) -> Call {
 
 /// The operation counts the call of a tool, and the server all other requests.
 #[tokio::test]
-async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
+async fn a_tool_call_takes_one_token_and_fails_as_a_tool() {
     assert_eq!(functions::SERVERS.len(), 1);
     let (stack, clock) = limited(3, 3).await;
     let tool = of_agent("tools/call", json!({"name": "list-tags", "arguments": {}}));

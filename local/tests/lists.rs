@@ -206,7 +206,7 @@ impl Form {
 }
 
 #[tokio::test]
-async fn a_list_is_what_a_vec_is() {
+async fn a_list_equals_a_vec() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for form in FORMS.into_iter().cycle().take(2 * FORMS.len()) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
@@ -221,7 +221,7 @@ async fn a_list_is_what_a_vec_is() {
 }
 
 #[tokio::test]
-async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_lost() {
+async fn a_list_equals_a_vec_under_conflicts_and_lost_answers() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
@@ -243,7 +243,7 @@ async fn a_list_is_what_a_vec_is_while_transactions_conflict_and_answers_are_los
 }
 
 #[tokio::test]
-async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
+async fn a_list_equals_a_vec_after_a_crash_between_any_writes() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for form in FORMS {
         let steps = steps().new_tree(&mut runner).unwrap().current();
@@ -300,7 +300,7 @@ async fn a_list_is_exact_at_once_when_a_process_dies_between_any_two_writes() {
 }
 
 #[tokio::test]
-async fn what_is_refused_gives_its_ordinal_back() {
+async fn a_refused_create_returns_its_ordinal() {
     let stack = Stack::start(empty()).await.unwrap();
     let (table, _) = function(&stack);
     let mut plain = append(&table, 3, link(1)).await;
@@ -357,7 +357,7 @@ async fn pages_and_totals_agree_while_many_append() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
+async fn concurrent_appends_and_removals_keep_each_row_once() {
     let stack = Arc::new(Stack::start(empty()).await.unwrap());
     let numbers = Arc::new(AtomicU64::new(0));
     let workers = (0..8).map(|worker| {
@@ -385,7 +385,7 @@ async fn appends_and_removals_side_by_side_lose_and_double_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
+async fn a_removal_of_a_missing_row_changes_nothing() {
     let stack = Stack::start(empty()).await.unwrap();
     let (table, _) = function(&stack);
     let rows = append(&table, 5, link(1)).await;
@@ -403,7 +403,7 @@ async fn what_is_not_there_is_not_removed_nor_anything_with_it() {
 }
 
 #[tokio::test]
-async fn a_list_that_gets_long_is_spread_and_a_page_of_it_is_read_from_one_partition_or_two() {
+async fn a_long_list_spreads_its_rows_over_partitions() {
     let stack = Stack::start(empty()).await.unwrap();
     Form::NearlyLong.begin(&stack).await;
     let (table, meter) = function(&stack);
@@ -426,7 +426,7 @@ async fn a_list_that_gets_long_is_spread_and_a_page_of_it_is_read_from_one_parti
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_list_is_cut_off_when_nothing_is_left_of_it() {
+async fn empty_sections_at_the_start_of_a_list_are_cut_off() {
     // Section 0 has 1,050 rows before they are spread, and each further one 32,768.
     let (from, section, first) = (1050, 32 * 1024, SPREAD / (32 * 1024));
     let end = SPREAD + 2 * section + 1024;
@@ -538,7 +538,7 @@ async fn cost_of(stack: &Stack, rank: u64, first: u64) -> Cost {
 }
 
 #[tokio::test]
-async fn any_page_of_a_million_rows_is_two_round_trips_and_three_units_away() {
+async fn a_page_of_a_million_rows_costs_at_most_three_round_trips() {
     let stack = Stack::start(empty()).await.unwrap();
     let starts = [0, 500_000, 999_950];
     let present: Vec<_> = starts.iter().map(|start| *start..start + 50).collect();

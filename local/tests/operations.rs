@@ -30,7 +30,7 @@ fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_alarm_is_explained_and_none_that_is_not_there() {
+fn the_page_explains_exactly_the_alarms_of_the_template() {
     let resources = template_names("Resources");
     let kind = |alarm: &String| {
         let suffix = "IteratorAgeAlarm";
@@ -44,13 +44,13 @@ fn every_alarm_is_explained_and_none_that_is_not_there() {
 }
 
 #[test]
-fn every_parameter_is_explained() {
+fn the_page_explains_every_parameter() {
     assert_eq!(first_cells(&page(), "Settings"), template_names("Parameters"));
 }
 
 /// The commands that invoke a function, with `KEY_ID` and the like filled in from the answers before.
 #[tokio::test]
-async fn the_commands_that_invoke_a_function_work() {
+async fn every_invoke_command_of_the_page_succeeds() {
     let stack = local::Stack::start(empty()).await.unwrap();
     let (mut org, mut id, mut invoked) = (String::new(), String::new(), BTreeSet::new());
     for command in page().lines().filter_map(|line| line.strip_prefix("sam remote invoke ")) {
@@ -114,7 +114,7 @@ fn one_command_sets_the_rollback_triggers() {
 
 /// Under $2.50 a month, the alarms among it.
 #[test]
-fn an_idle_stack_costs_what_the_page_says() {
+fn the_page_has_the_cost_of_an_idle_stack() {
     let template = Template::read(&root().join("template.yaml")).unwrap();
     let alarms = template_names("Resources").iter().filter(|name| name.ends_with("Alarm")).count();
     let schedules: Vec<u64> = template.schedules.iter().map(|schedule| schedule.every_seconds).collect();
@@ -124,7 +124,7 @@ fn an_idle_stack_costs_what_the_page_says() {
 }
 
 #[test]
-fn the_prices_are_those_of_the_measured_costs() {
+fn the_prices_follow_from_the_measured_costs() {
     let costs = std::fs::read_to_string(root().join("docs/COST.md")).unwrap();
     let marks = ("<!-- prices -->\n", "\n<!-- /prices -->");
     generated_between("docs/OPERATIONS.md", marks, &prices::table(&costs).unwrap());

@@ -116,7 +116,7 @@ fn states(outbox: &[Delivery]) -> BTreeMap<&'static str, usize> {
 }
 
 #[tokio::test]
-async fn a_closed_conversation_arrives_as_it_is_documented() {
+async fn a_closed_conversation_arrives_as_documented() {
     let customer = Customer::new().await;
     let Customer { setup, org, webhook, assistant } = &customer;
     let fields = json!({"assistant_id": assistant["id"], "device_type": "phone", "attributes": {"a": {"é": null}}});
@@ -177,7 +177,7 @@ async fn a_closed_conversation_arrives_as_it_is_documented() {
 }
 
 #[tokio::test]
-async fn every_way_to_close_a_conversation_makes_the_event() {
+async fn any_write_that_closes_a_conversation_makes_the_event() {
     let customer = Customer::new().await;
     let Customer { setup, org, assistant, .. } = &customer;
     let opened = setup.open(org, assistant).await;
@@ -194,7 +194,7 @@ async fn every_way_to_close_a_conversation_makes_the_event() {
 }
 
 #[tokio::test]
-async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
+async fn every_event_keeps_one_id_under_stream_faults() {
     const EVENTS: usize = 20;
     for seed in cases(0..4) {
         let customer = Customer::new().await;
@@ -225,7 +225,7 @@ async fn whatever_befalls_the_functions_every_event_arrives_under_one_id() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
+async fn a_crash_anywhere_loses_no_event() {
     let closed = async || {
         let customer = Customer::new().await;
         customer.converse(2).await;
@@ -245,7 +245,7 @@ async fn wherever_a_process_dies_every_event_arrives_under_one_id() {
 }
 
 #[tokio::test]
-async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
+async fn a_crash_of_a_tick_loses_no_deferred_delivery() {
     let deferred = async || {
         let customer = Customer::new().await;
         customer.answers(Behaviour::Answer(500));
@@ -269,7 +269,7 @@ async fn a_deferred_delivery_is_not_lost_wherever_a_tick_dies() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_goes_out_whole() {
+async fn a_long_conversation_is_sent_whole() {
     const MESSAGES: u64 = 5000;
     let customer = Customer::new().await;
     let Customer { setup, org, assistant, .. } = &customer;
@@ -307,7 +307,7 @@ async fn a_long_conversation_goes_out_whole() {
 }
 
 #[tokio::test]
-async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever() {
+async fn a_disabled_or_deleted_webhook_gets_no_event() {
     // None at all.
     let customer = Customer::new().await;
     let Customer { setup, org, .. } = &customer;
@@ -367,7 +367,7 @@ async fn without_an_enabled_webhook_nothing_is_sent_and_nothing_queued_for_ever(
 }
 
 #[tokio::test]
-async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
+async fn a_failing_delivery_ends_after_ten_attempts_in_three_days() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Answer(500));
     customer.tell().await;
@@ -400,7 +400,7 @@ async fn it_is_tried_ten_times_over_three_days_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn thirty_days_after_its_end_a_delivery_expires_and_is_counted_no_more() {
+async fn a_finished_delivery_expires_after_thirty_days() {
     let customer = Customer::new().await;
     let Customer { setup, org, webhook, .. } = &customer;
     let listed = async || {
@@ -440,7 +440,7 @@ async fn thirty_days_after_its_end_a_delivery_expires_and_is_counted_no_more() {
 }
 
 #[tokio::test]
-async fn a_receiver_says_how_long_it_is_to_be_left_alone() {
+async fn a_retry_after_header_sets_the_delay_of_the_retry() {
     let customer = Customer::new().await;
     for (status, wait) in [(429, 7200), (502, 7200), (503, 7200), (504, 7200), (500, 5), (404, 5)] {
         customer.answers(Behaviour::Sequence(vec![Behaviour::RetryAfter(status, 7200), Behaviour::Answer(200)]));
@@ -455,7 +455,7 @@ async fn a_receiver_says_how_long_it_is_to_be_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
+async fn a_delivery_without_a_2xx_answer_is_retried() {
     for (behaviour, status, error) in [
         (Behaviour::Answer(301), Some(301), None),
         (Behaviour::Answer(404), Some(404), None),
@@ -477,7 +477,7 @@ async fn what_is_no_success_is_tried_again_and_a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
+async fn an_endless_2xx_answer_is_a_success() {
     for behaviour in [Behaviour::HugeBody, Behaviour::Trickle] {
         let setup = Setup::with(|settings| Settings { network: loopback(Duration::from_secs(1)), ..settings }).await;
         let customer = Customer::of(setup).await;
@@ -490,7 +490,7 @@ async fn an_answer_without_end_is_a_success_of_which_little_is_kept() {
 }
 
 #[tokio::test]
-async fn a_deleted_endpoint_gets_nothing_more() {
+async fn a_410_answer_disables_the_webhook() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(410)]));
     customer.tell().await;
@@ -514,7 +514,7 @@ async fn a_deleted_endpoint_gets_nothing_more() {
 }
 
 #[tokio::test]
-async fn after_five_days_without_one_success_it_is_disabled() {
+async fn a_webhook_is_disabled_after_five_days_of_failures() {
     for recovers_on in [None, Some(3)] {
         let customer = Customer::new().await;
         customer.answers(Behaviour::Answer(500));
@@ -546,7 +546,7 @@ async fn after_five_days_without_one_success_it_is_disabled() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_sent_is_sent_after_five_minutes() {
+async fn an_unsent_delivery_is_released_after_five_minutes() {
     let customer = Customer::new().await;
     let Customer { setup, .. } = &customer;
     customer.converse(3).await;
@@ -563,7 +563,7 @@ async fn what_nobody_has_sent_is_sent_after_five_minutes() {
 }
 
 #[tokio::test]
-async fn after_a_lag_of_the_stream_all_that_waited_is_sent_at_the_same_time() {
+async fn deliveries_are_sent_together_after_a_lag_of_the_stream() {
     const WAITING: usize = 30;
     for minutes in [6, 11, 31] {
         let customer = Customer::new().await;
@@ -602,7 +602,7 @@ async fn make_suspects(customer: &Customer, count: usize) {
 }
 
 #[tokio::test]
-async fn what_the_stream_gives_up_again_and_again_is_sent_one_by_one() {
+async fn suspects_are_sent_one_by_one() {
     const GIVEN_UP: usize = 5;
     let customer = Customer::new().await;
     make_suspects(&customer, GIVEN_UP).await;
@@ -643,7 +643,7 @@ impl Lookup for DeadlyThenSlow {
 }
 
 #[tokio::test]
-async fn a_tick_sends_one_suspect_also_where_other_deliveries_take_its_whole_time() {
+async fn a_tick_without_time_left_still_sends_one_suspect() {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let lookup = Arc::new(DeadlyThenSlow(clock.clone(), AtomicUsize::default()));
     let network = Network::new(Reach::Loopback, lookup, PATIENT);
@@ -672,7 +672,7 @@ async fn a_tick_sends_one_suspect_also_where_other_deliveries_take_its_whole_tim
 
 /// Two customers; the first one has a second webhook, at `/other`; the second customer's is at `/neighbour`.
 #[tokio::test]
-async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other() {
+async fn an_open_circuit_defers_only_its_own_endpoint() {
     const ATTEMPT: Duration = Duration::from_secs(2);
     const BEHIND: usize = 20;
     const OTHERS: usize = 5;
@@ -722,7 +722,7 @@ async fn an_open_circuit_defers_the_deliveries_of_its_endpoint_and_of_no_other()
 }
 
 #[tokio::test]
-async fn a_410_of_a_former_address_disables_nothing() {
+async fn a_410_from_a_former_address_disables_no_webhook() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Slow(Duration::from_millis(500), 410));
     customer.converse(1).await;
@@ -747,7 +747,7 @@ async fn a_410_of_a_former_address_disables_nothing() {
 }
 
 #[tokio::test]
-async fn for_a_day_two_secrets_sign() {
+async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let customer = Customer::new().await;
     let old = customer.webhook["secret"].clone();
     let new = customer.change("POST", "/rotate_secret", Value::Null).await["secret"].clone();
@@ -763,7 +763,7 @@ async fn for_a_day_two_secrets_sign() {
 }
 
 #[tokio::test]
-async fn a_delivery_may_be_asked_for_again() {
+async fn a_finished_delivery_can_be_sent_again() {
     let customer = Customer::new().await;
     customer.tell().await;
     customer.setup.pass(DAY);
@@ -791,7 +791,7 @@ async fn a_delivery_may_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_endpoint_may_be_tried_out() {
+async fn a_test_event_reaches_its_webhook() {
     let customer = Customer::new().await;
     let made = customer.change("POST", "/test", Value::Null).await;
     assert_eq!((&made["event"], &made["state"]), (&json!("webhook.test"), &json!("ready")));
@@ -818,7 +818,7 @@ impl Lookup for Turns {
 }
 
 #[tokio::test]
-async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
+async fn a_rebound_name_is_not_connected_to() {
     let machine = TcpListener::bind("127.0.0.1:0").unwrap();
     machine.set_nonblocking(true).unwrap();
     let endpoint = format!("https://rebound.example.com:{}/hook", machine.local_addr().unwrap().port());
@@ -841,7 +841,7 @@ async fn a_name_that_comes_to_mean_this_machine_is_not_connected_to() {
 }
 
 #[tokio::test]
-async fn no_secret_is_found_where_it_does_not_belong() {
+async fn a_webhook_secret_appears_only_in_its_own_row() {
     let log = Log::default();
     let _guard = log.listen(Level::INFO);
     let customer = Customer::new().await;
@@ -878,7 +878,7 @@ async fn no_secret_is_found_where_it_does_not_belong() {
 }
 
 #[tokio::test]
-async fn what_the_index_never_shows_is_sent_nevertheless() {
+async fn a_delivery_missing_from_the_index_is_sent() {
     // It is due now, or in some hours, since it has failed for so long.
     join_all([0, 8].map(async |hours| {
         let customer = Customer::new().await;
@@ -916,7 +916,7 @@ async fn what_the_index_never_shows_is_sent_nevertheless() {
 }
 
 #[tokio::test]
-async fn a_failure_counts_once_also_where_the_answer_of_the_database_is_lost() {
+async fn a_failure_counts_once_after_a_lost_database_answer() {
     let (stack, faults) = with_faults(empty()).await;
     let table = Table::new(stack.gateway.service.store.clone(), tenant());
     let now = Timestamp::from_unix_millis(NOW);
@@ -953,7 +953,7 @@ impl Lookup for Deadly {
 }
 
 #[tokio::test]
-async fn who_ends_the_process_at_every_try_is_given_up_after_ten_and_delays_no_other_by_a_minute() {
+async fn a_delivery_that_crashes_the_process_fails_after_ten_attempts() {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let deadly = Arc::new(Deadly { clock: clock.clone(), begun: AtomicBool::default(), tries: AtomicUsize::default() });
     let network = Network::new(Reach::Loopback, Arc::<Deadly>::clone(&deadly), PATIENT);

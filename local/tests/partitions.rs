@@ -198,7 +198,7 @@ fn calls() -> Vec<(&'static str, Value, Vec<&'static str>)> {
 }
 
 #[test]
-fn each_call_takes_its_units_of_its_partitions() {
+fn each_call_takes_units_from_its_partitions() {
     for (action, body, wanted) in calls() {
         let table = CountedTable::counted(Counting::Counted);
         let (status, answer) = table.ask(action, &body);
@@ -211,7 +211,7 @@ fn each_call_takes_its_units_of_its_partitions() {
 }
 
 #[tokio::test]
-async fn the_units_of_the_partitions_are_those_that_an_operation_costs() {
+async fn the_partition_units_equal_the_cost_of_an_operation() {
     for route in cases(routes::ALL) {
         let partitions = Partitions::new(Counting::Counted);
         let stack = Stack::start(Settings { partitions: partitions.clone(), ..few() }).await.unwrap();
@@ -277,7 +277,7 @@ fn a_partition_without_units_refuses_until_the_next_second() {
 }
 
 #[test]
-fn of_a_batch_as_much_is_done_as_there_are_units() {
+fn a_batch_is_processed_as_far_as_its_units_last() {
     let table = CountedTable::counted(Counting::Throttled(0.01));
     let put = |place: usize| json!({"PutRequest": {"Item": item("E", &place.to_string(), 10)}});
     let other = json!({"PutRequest": {"Item": item("F", "1", 10)}});
@@ -301,7 +301,7 @@ fn of_a_batch_as_much_is_done_as_there_are_units() {
 }
 
 #[test]
-fn a_full_partition_of_an_index_stands_in_the_way_only_of_what_writes_to_it() {
+fn a_full_index_partition_refuses_only_writes_to_it() {
     let full = Partition { unit: Unit::Write, index: Some("Due".into()), key: "DUE#1".into() };
     for (action, body, taken) in calls() {
         let table = CountedTable::counted(Counting::Throttled(1.0));
@@ -317,7 +317,7 @@ fn a_full_partition_of_an_index_stands_in_the_way_only_of_what_writes_to_it() {
 }
 
 #[test]
-fn hot_partitions_are_told_without_what_may_be_a_customers() {
+fn the_heat_report_masks_customer_data() {
     let partitions = Partitions::new(Counting::Counted).by_hand();
     let write = |key: &str, index: Option<&str>| Partition {
         unit: Unit::Write,
@@ -441,7 +441,7 @@ async fn throttled(call: &Call, full: &Partition, before: &[Item]) -> Effect {
 /// For each operation, and for each partition that it uses: the partition has no units left when the request comes. The caller gets 503 with `Retry-After`, and
 /// a second later the same request has its one effect.
 #[tokio::test]
-async fn whichever_partition_is_full_a_caller_is_told_to_come_again_and_nothing_is_lost_or_doubled() {
+async fn a_full_partition_answers_503_and_a_repeat_has_one_effect() {
     let before = &records(&stack(&Partitions::default()).await.0).await;
     let mut attempts = Vec::new();
     for route in cases(routes::ALL) {

@@ -36,7 +36,7 @@ const COUNTED: Limits = Limits::new(50, 99);
 
 /// Whoever appends to a list tidies up after others who died, and with an idempotency key more is written: every function is allowed that too.
 #[tokio::test]
-async fn where_others_have_died_days_ago_every_function_is_allowed_what_it_calls() {
+async fn every_function_may_make_its_calls_after_old_crashes() {
     let dead = Data::CopyOf(dead().await);
     for file in cases(names_in("events")) {
         let function = file.split('.').next().unwrap();
@@ -62,7 +62,7 @@ async fn where_others_have_died_days_ago_every_function_is_allowed_what_it_calls
 
 /// A process reads an item that is not there before its first event, so that its connection is open.
 #[tokio::test]
-async fn every_function_is_allowed_the_call_of_its_start() {
+async fn every_function_may_make_its_warm_up_call() {
     let stack = stack().await;
     // A document has no client of the table.
     let documents: Vec<_> = routes::DOCUMENTS.iter().map(|route| route.name).collect();
@@ -73,7 +73,7 @@ async fn every_function_is_allowed_the_call_of_its_start() {
 
 /// The same of those that only an operator invokes.
 #[tokio::test]
-async fn operators_functions_are_allowed_what_they_call() {
+async fn operator_tasks_may_make_their_calls() {
     let acme = "01900000-0000-7000-8000-a00000000001";
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x", "burst": 10_000});
     for task in functions::TASKS {
@@ -94,7 +94,7 @@ async fn dead() -> PathBuf {
 
 /// Functions on the stream and on a schedule are allowed what they call when they have something to do.
 #[tokio::test]
-async fn functions_without_a_caller_are_allowed_what_they_call() {
+async fn background_functions_may_make_their_calls() {
     let scheduled: BTreeSet<_> = template().schedules.into_iter().map(|with| with.function).collect();
     let on_stream = functions::CONSUMERS.iter().map(|consumer| consumer.name.to_owned());
     for function in on_stream.chain(scheduled.iter().cloned()).collect::<BTreeSet<_>>() {
@@ -110,7 +110,7 @@ async fn functions_without_a_caller_are_allowed_what_they_call() {
 
 /// What handles once more what the stream gave up is allowed all that follows from a change.
 #[tokio::test]
-async fn redrive_is_allowed_what_reactions_call() {
+async fn redrive_may_make_the_calls_of_reactions() {
     let stack = Stack::start(streaming()).await.unwrap();
     stack.settle().await.unwrap();
     stack.stream.set_faults(&StreamFaults { given_up: 1.0, ..StreamFaults::default() });
@@ -131,7 +131,7 @@ async fn redrive_is_allowed_what_reactions_call() {
 
 /// What one of them may call, and not the other, would be handled by the one, and never by the other.
 #[test]
-fn redrive_is_allowed_all_that_the_function_on_the_stream_is() {
+fn redrive_has_the_permissions_of_record_changed() {
     let mut allowed = allowed();
     let mut redrive = allowed.remove("redrive").unwrap();
     redrive.retain(|call| !call.ends_with(&of_failed_records()));
@@ -244,7 +244,7 @@ async fn close_towards_nobody(stack: &Stack) -> String {
 
 /// Operations are allowed the calls that they make beyond those of their recorded events.
 #[tokio::test]
-async fn operations_are_allowed_what_they_call_more() {
+async fn operations_may_make_the_calls_of_rare_cases() {
     for exercise in EXERCISES {
         let stack = stack().await;
         let mut before = String::new();
@@ -258,7 +258,7 @@ async fn operations_are_allowed_what_they_call_more() {
 
 /// The same where a campaign has said something: its text is not stored with the messages.
 #[tokio::test]
-async fn operations_are_allowed_what_they_call_after_a_campaign() {
+async fn operations_may_make_their_calls_after_a_campaign() {
     let stack = stack().await;
     let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
     stack.tick("send-campaigns").await.unwrap();
@@ -280,7 +280,7 @@ async fn operations_are_allowed_what_they_call_after_a_campaign() {
 
 /// What a role allows beside the data: each function writes its log; one on the stream reads it, and Lambda keeps what it gave up.
 #[test]
-fn a_role_allows_the_log_and_the_stream_and_nothing_more() {
+fn a_role_allows_only_log_and_stream_beside_its_data() {
     let template = template();
     let on_stream: BTreeSet<_> = template.sources.iter().map(|source| &source.function).collect();
     let permission = |actions: &[&str], resource: &str| Permission {

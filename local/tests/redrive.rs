@@ -161,7 +161,7 @@ async fn all_is_done(setup: &Setup, customers: &[Customer], when: &str) {
 }
 
 #[tokio::test]
-async fn what_ten_attempts_could_not_do_is_done_when_the_cause_is_mended() {
+async fn redrive_handles_given_up_changes_after_an_outage() {
     let (setup, customers) = start().await;
     for customer in &customers {
         customer.close(&setup).await;
@@ -182,7 +182,7 @@ async fn what_ten_attempts_could_not_do_is_done_when_the_cause_is_mended() {
 }
 
 #[tokio::test]
-async fn while_the_table_is_unavailable_everything_stays() {
+async fn redrive_keeps_every_record_during_an_outage() {
     let (setup, customers) = given_up().await;
     let before = kept(&setup);
     setup.faults.plan(|action, _| if action.contains("Object") { Fault::None } else { Fault::Throttle });
@@ -197,7 +197,7 @@ async fn while_the_table_is_unavailable_everything_stays() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_handled_stays_alone_and_is_told_nowhere() {
+async fn a_poison_record_stays_alone_and_out_of_the_log() {
     const SONG: &str = "CANARYOFATAG";
     let log = Log::default();
     let _guard = log.listen(Level::TRACE);
@@ -226,7 +226,7 @@ async fn a_record_that_cannot_be_handled_stays_alone_and_is_told_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_twelve_hours_waits_for_an_operator() {
+async fn a_record_older_than_twelve_hours_waits_for_an_operator() {
     let (setup, customers) = given_up().await;
     setup.pass(12 * 3600);
     let objects = kept(&setup).len();
@@ -241,7 +241,7 @@ async fn what_is_older_than_twelve_hours_waits_for_an_operator() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_markers_of_its_events_is_not_tried_again() {
+async fn a_record_older_than_its_markers_is_not_retried() {
     let (setup, customers) = given_up().await;
     let objects = kept(&setup).len();
     setup.pass(30 * 86_400);
@@ -253,7 +253,7 @@ async fn what_is_older_than_the_markers_of_its_events_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn an_object_that_lambda_has_not_put_there_stays() {
+async fn a_foreign_object_in_the_bucket_stays() {
     let (setup, _) = given_up().await;
     let kept = &setup.stack.gateway.service.failed_records;
     kept.replace("notes.txt", b"to do".to_vec()).await.unwrap();
@@ -264,7 +264,7 @@ async fn an_object_that_lambda_has_not_put_there_stays() {
 }
 
 #[tokio::test]
-async fn two_runs_at_once_do_nothing_twice() {
+async fn two_simultaneous_runs_have_each_effect_once() {
     let (setup, customers) = given_up().await;
     let (one, other) = tokio::join!(setup.stack.tick("redrive"), setup.stack.tick("redrive"));
     one.and(other).unwrap();
@@ -274,7 +274,7 @@ async fn two_runs_at_once_do_nothing_twice() {
 }
 
 #[tokio::test]
-async fn wherever_a_run_ends_the_next_one_does_the_rest() {
+async fn a_run_after_a_crash_handles_the_rest() {
     crashes_everywhere(
         async || {
             let (setup, customers) = given_up().await;
@@ -293,7 +293,7 @@ async fn wherever_a_run_ends_the_next_one_does_the_rest() {
 
 /// What ends the process is tried after all others the next time.
 #[tokio::test]
-async fn what_was_tried_last_comes_last() {
+async fn an_object_that_crashed_a_run_is_listed_last() {
     let (setup, _) = given_up().await;
     let objects = async || {
         let kept = setup.stack.gateway.service.failed_records.list().await.unwrap();
@@ -311,7 +311,7 @@ async fn what_was_tried_last_comes_last() {
 }
 
 #[tokio::test]
-async fn a_run_begins_with_nothing_more_when_its_time_is_over() {
+async fn a_run_out_of_time_starts_no_further_object() {
     let (setup, customers) = given_up().await;
     let clock = setup.clock.clone();
     setup.faults.plan(move |action, _| {
@@ -328,7 +328,7 @@ async fn a_run_begins_with_nothing_more_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_list_of_more_than_a_page_is_read_to_its_end() {
+async fn a_bucket_list_of_several_pages_is_read_whole() {
     const OBJECTS: usize = 1001;
     let setup = Setup::start().await;
     let bucket = &setup.stack.gateway.service.failed_records;
@@ -342,7 +342,7 @@ async fn a_list_of_more_than_a_page_is_read_to_its_end() {
 
 /// `release-deliveries` has sent what `send-delivery` gave up: it is counted, and nothing else is done.
 #[tokio::test]
-async fn what_send_delivery_gave_up_is_kept_until_it_is_counted() {
+async fn redrive_only_counts_records_of_send_delivery() {
     let setup = Setup::start().await;
     let customer = Customer::of(&setup, "acme").await;
     customer.close(&setup).await;
@@ -359,7 +359,7 @@ async fn what_send_delivery_gave_up_is_kept_until_it_is_counted() {
 
 /// Else an operator who has an old change handled again would have its event sent again.
 #[tokio::test]
-async fn an_event_is_remembered_for_longer_than_its_change_is_kept() {
+async fn an_event_marker_outlives_its_kept_change() {
     let template = document(&read("template.yaml")).unwrap();
     let bucket = &template["Resources"]["FailedRecordsBucket"]["Properties"];
     let rules = bucket["LifecycleConfiguration"]["Rules"].as_array().unwrap();

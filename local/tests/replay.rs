@@ -40,7 +40,7 @@ fn not_sent(report: &ReplayReport) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_demo_set() {
+async fn a_read_only_replay_reaches_every_function_without_a_change() {
     let stack = service(settings()).await;
     let before = everything(&stack).await;
     let report = run(&ReplayOptions { read_only: true, ..options(&stack, ACME) }, |_, _, _| ()).await.unwrap();
@@ -69,7 +69,7 @@ async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_de
 }
 
 #[tokio::test]
-async fn an_empty_service_answers_every_call_as_wanted() {
+async fn a_replay_against_an_empty_service_passes() {
     let stack = service(empty()).await;
     let key = new_key(&stack).await;
     let report = run(&options(&stack, &key), |_, _, _| ()).await.unwrap();
@@ -79,7 +79,7 @@ async fn an_empty_service_answers_every_call_as_wanted() {
 }
 
 #[tokio::test]
-async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() {
+async fn a_replay_against_a_second_service_finds_a_difference() {
     let (stack, other) = (service(settings()).await, service(settings()).await);
     let against = |stack: &Stack| ReplayOptions { against: Some(other.url.clone()), ..options(stack, ACME) };
     let deletes = vec!["delete-".to_owned()];
@@ -97,7 +97,7 @@ async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() 
 }
 
 #[tokio::test]
-async fn a_function_that_may_not_write_is_found() {
+async fn a_replay_names_functions_that_cannot_write() {
     let faults = Faults::default();
     let stack = service(Settings { faults: faults.clone(), ..empty() }).await;
     let key = new_key(&stack).await;
@@ -125,7 +125,7 @@ fn program(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_program_says_yes_or_no_and_why_it_cannot_say() {
+async fn the_replay_program_exits_with_its_verdict() {
     let stack = service(settings()).await;
     let call = async |key: &str| {
         let (url, key) = (stack.url.clone(), key.to_owned());

@@ -116,7 +116,7 @@ fn unavailable<T: std::fmt::Debug>(appended: &Result<T, TableError>) {
 }
 
 #[tokio::test]
-async fn rows_that_are_throttled_leave_nothing() {
+async fn throttled_puts_leave_no_trace() {
     let (stack, faults, warm) = failing().await;
     for _ in 0..3 {
         append(&warm).await.unwrap();
@@ -136,7 +136,7 @@ async fn rows_that_are_throttled_leave_nothing() {
 }
 
 #[tokio::test]
-async fn transactions_that_are_throttled_leave_nothing() {
+async fn throttled_transactions_leave_no_trace() {
     let (stack, faults, warm) = failing().await;
     append_link(&warm).await.unwrap();
     let before = everything(&stack).await;
@@ -150,7 +150,7 @@ async fn transactions_that_are_throttled_leave_nothing() {
 }
 
 #[tokio::test]
-async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
+async fn concurrent_throttled_puts_leave_holes() {
     const TOGETHER: usize = 20;
     let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
@@ -169,7 +169,7 @@ async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
 }
 
 #[tokio::test]
-async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
+async fn a_put_with_a_lost_answer_succeeds() {
     let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakAnswer } else { Fault::None });
     for _ in 0..FAILURES {
@@ -186,7 +186,7 @@ async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
 
 /// Nothing that is about rows is answered: neither the writes, which are done, nor the look whether they are.
 #[tokio::test]
-async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
+async fn the_next_process_finds_rows_of_unknown_outcome() {
     let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| match action {
         "PutItem" => Fault::BreakAnswer,
@@ -204,7 +204,7 @@ async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
 }
 
 #[tokio::test]
-async fn rows_that_never_came_are_holes_ten_minutes_later() {
+async fn missing_rows_become_holes_after_ten_minutes() {
     let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakRequest } else { Fault::None });
@@ -237,7 +237,7 @@ async fn rows_that_never_came_are_holes_ten_minutes_later() {
 
 /// More processes than a head has room for: each leaves a token, and appends no more.
 #[tokio::test]
-async fn the_tokens_of_many_processes_go() {
+async fn tokens_of_many_processes_leave_the_head() {
     let (stack, ..) = failing().await;
     for number in 1..=FAILURES as u64 {
         append(&process(&stack)).await.unwrap();
@@ -249,7 +249,7 @@ async fn the_tokens_of_many_processes_go() {
 }
 
 #[tokio::test]
-async fn a_row_that_comes_after_its_token_was_merged_counts() {
+async fn a_row_written_after_its_token_was_merged_counts() {
     let (stack, faults, warm) = failing().await;
     let late = process(&stack);
     append(&warm).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_row_that_comes_after_its_token_was_merged_counts() {
 }
 
 #[tokio::test]
-async fn every_execution_has_ordinals_of_its_own() {
+async fn concurrent_processes_reserve_different_ordinals() {
     let (stack, ..) = failing().await;
     let reserved =
         join_all((0..3).map(|_| async { of_request(&process(&stack)).0.reserve::<Intent>((), 1).await.unwrap() }));

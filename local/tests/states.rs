@@ -111,7 +111,7 @@ async fn of_campaigns() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_diagrams_show_what_follows_on_what() {
+async fn the_diagrams_show_every_transition() {
     let diagram = |lines: Vec<String>| format!("```mermaid\nstateDiagram-v2\n{}\n```\n", lines.join("\n"));
     let (campaigns, deliveries) = (of_campaigns().await, of_deliveries());
     assert!(campaigns.iter().any(|line| line.contains("Paused --> Queued: resume")), "{campaigns:?}");

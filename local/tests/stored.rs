@@ -136,7 +136,7 @@ fn without(item: &Item, attribute: &str) -> Item {
 }
 
 #[tokio::test]
-async fn what_was_stored_once_is_read_for_ever() {
+async fn every_stored_sample_can_still_be_read() {
     let folder = root().join("local/tests/stored");
     for (name, mark, reads) in records() {
         let file = folder.join(format!("{name}.v1.json"));
@@ -197,7 +197,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn an_item_that_cannot_be_read_is_left_out_of_its_page_and_takes_no_other_along() {
+async fn an_unreadable_item_is_left_out_of_its_page() {
     let stack = stack().await;
     spoil(&stack, "USER", 3, "email").await;
     spoil(&stack, "CONVERSATION", 0, "assistant_id").await;

@@ -25,7 +25,7 @@ fn marks(part: &str, indent: usize) -> (String, String) {
 }
 
 #[test]
-fn what_follows_from_the_tables_is_generated() {
+fn the_generated_parts_are_up_to_date() {
     let functions = functions();
     write_roles(&allowed());
     write_parts(vec![
@@ -38,7 +38,7 @@ fn what_follows_from_the_tables_is_generated() {
 /// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `cargo generate` writes what it finds.
 #[test]
 #[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
-fn roles_allow_what_the_tests_have_called_and_no_more() {
+fn roles_allow_exactly_the_calls_of_the_tests() {
     let Recorded { whole, calls, refused } = recorded();
     assert!(whole, "first run all tests with all their cases: SWEEP=all cargo test");
     let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -253,7 +253,7 @@ fn iterator_age_alarms(functions: &[Function]) -> String {
 }
 
 #[test]
-fn at_most_700_lines_are_written_by_hand() {
+fn the_template_has_at_most_700_handwritten_lines() {
     let (template, mut inside, mut by_hand) = (read("template.yaml"), false, 0);
     for line in template.lines() {
         inside &= line.trim() != END;
@@ -289,7 +289,7 @@ fn suppressions_stand_in_configuration_files() {
 
 /// A prefix of the name would also fit the functions of a stack called `NAME-2`.
 #[test]
-fn the_gateway_invokes_the_functions_of_this_stack_alone() {
+fn the_gateway_may_invoke_only_functions_of_its_stack() {
     let template = document(&read("template.yaml")).unwrap();
     let policies = &template["Resources"]["GatewayRole"]["Properties"]["Policies"];
     let allowed = json!([{
@@ -305,7 +305,7 @@ fn the_gateway_invokes_the_functions_of_this_stack_alone() {
 
 /// What the gateway answers by itself: a kind without an entry of its own gets the default of its class.
 #[test]
-fn the_gateway_answers_its_own_failures_in_the_shape_of_the_others() {
+fn a_gateway_error_has_the_shape_of_a_service_error() {
     let template = document(&read("template.yaml")).unwrap();
     let responses = &template["Resources"]["Api"]["Properties"]["GatewayResponses"];
     let (nowhere, path, body): (&[&str], &[&str], &[&str]) = (&[], &["path"], &["body"]);
@@ -387,7 +387,7 @@ fn room(template: &Value) -> usize {
 }
 
 #[test]
-fn there_is_room_for_300_operations() {
+fn the_stack_has_room_for_300_operations() {
     let template = document(&read("template.yaml")).unwrap();
     let (resources, room) = (resources_after_sam(&template), room(&template));
     let fit = routes::ALL.len() + room;

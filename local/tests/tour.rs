@@ -4,7 +4,7 @@ use crate::support::fixture::root;
 use crate::support::generated::read;
 
 #[test]
-fn the_tour_names_what_is_there() {
+fn the_tour_names_existing_files_and_items() {
     let page = read("docs/TOUR.md");
     let mut seen = 0;
     for (before, after) in page.match_indices("](").map(|(at, _)| (&page[..at], &page[at + 2..])) {

@@ -42,7 +42,7 @@ async fn said(stack: &Stack) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
+async fn a_slow_transaction_adds_its_message_once() {
     for meets in 0..12 {
         for commits in [true, false] {
             let (stack, faults) = failing().await;
@@ -58,7 +58,7 @@ async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
 
 /// All attempts at one transaction have one token, and those at another one have another.
 #[tokio::test]
-async fn two_messages_beside_each_other_are_added_once_each() {
+async fn two_concurrent_messages_are_added_once_each() {
     for commits in [true, false] {
         let (stack, faults) = failing().await;
         let before = said(&stack).await.len();
@@ -73,7 +73,7 @@ async fn two_messages_beside_each_other_are_added_once_each() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
+async fn a_delete_by_a_slow_transaction_answers_200() {
     for route in routes::ALL.iter().filter(|route| route.method == "DELETE") {
         for (meets, commits) in [(1, true), (1, false), (7, true), (7, false)] {
             let (stack, faults) = failing().await;
@@ -89,7 +89,7 @@ async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
 
 /// Where the answer to a delete was lost, the record may be gone by that delete or by another one. So the caller gets 503, not 404.
 #[tokio::test]
-async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
+async fn a_delete_with_an_unknown_outcome_is_unavailable() {
     let (stack, faults) = failing().await;
     let table = Table::new(stack.gateway.service.store.clone(), tenant());
     // A record that stands alone is removed by a plain delete, which meets a transaction after the lost answer.
@@ -127,7 +127,7 @@ async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
 
 /// It takes as long as a request tries.
 #[tokio::test]
-async fn where_a_transaction_does_not_end_it_is_503_and_a_repeat_has_its_one_effect() {
+async fn a_stuck_transaction_answers_503_and_a_repeat_succeeds() {
     let repeated = async |commits: bool| {
         let patience = Duration::from_secs(2);
         let (stack, faults) = with_faults(Settings { attempt: PATIENT, patience, ..few() }).await;

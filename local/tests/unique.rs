@@ -89,7 +89,7 @@ async fn look(stack: &Stack, when: &str) {
 }
 
 #[tokio::test]
-async fn of_two_writers_at_most_one_gets_a_value() {
+async fn two_concurrent_writers_never_share_a_value() {
     let (stack, faults) = with_faults(settings()).await;
     // Calls take different times, so the writers meet in many ways.
     faults.set_latency(Duration::from_millis(3));
@@ -117,7 +117,7 @@ async fn of_two_writers_at_most_one_gets_a_value() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
+async fn a_value_has_one_holder_after_any_crash() {
     let work: [(&str, CallOf); 4] = [
         ("create", |of| {
             let body = (of.create)("fresh@acme.example").to_string().into();
@@ -154,7 +154,7 @@ async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
 }
 
 #[tokio::test]
-async fn upserts_that_meet_at_one_contact_take_nothing_from_each_other() {
+async fn upserts_of_one_contact_lose_no_value() {
     let stack = Stack::start(settings()).await.unwrap();
     let post = |path: &str, body: Value| {
         let call = Call { body: body.to_string().into(), ..call("POST", path, ACME) };

@@ -83,7 +83,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
+async fn an_update_keeps_absent_fields_and_ignores_unknown_ones() {
     for route in plain_updates() {
         let stack = stack().await;
         let before = read(&stack, route).await;
@@ -105,7 +105,7 @@ async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
 }
 
 #[tokio::test]
-async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_none() {
+async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
     let mut seen = [0, 0];
     for route in plain_updates() {
         for (name, schema) in fields(route) {
@@ -130,7 +130,7 @@ async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_non
 }
 
 #[tokio::test]
-async fn updates_side_by_side_lose_no_field() {
+async fn concurrent_updates_lose_no_field() {
     for route in plain_updates() {
         let stack = stack().await;
         let mut wanted = read(&stack, route).await;
@@ -150,7 +150,7 @@ async fn updates_side_by_side_lose_no_field() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_whatever_the_body_names() {
+async fn an_update_of_a_missing_record_answers_404() {
     let stack = stack().await;
     let before = everything(&stack).await;
     for route in updates() {
@@ -172,7 +172,7 @@ async fn what_is_not_there_is_not_found_whatever_the_body_names() {
 }
 
 #[tokio::test]
-async fn updates_one_after_another_make_no_record_that_is_too_large() {
+async fn an_update_that_makes_the_record_too_large_is_refused() {
     let stack = stack().await;
     let widget = routes::ALL.iter().find(|route| route.name == "update-widget").unwrap();
     let most = "😀".repeat(32_768);

@@ -72,7 +72,7 @@ fn verdict(interpreter: &str, script: &std::path::Path, case: &Case) -> String {
 }
 
 #[tokio::test]
-async fn the_readme_s_examples_accept_what_is_ours_and_nothing_else() {
+async fn the_examples_of_the_page_accept_only_genuine_events() {
     let setup = Setup::with(|settings| Settings { clock: Clock::System, ..settings }).await;
     let org = setup.org().await;
     let webhook = setup.webhook(&org, "/hook").await;

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_local_stack_reaches_this_machine_without_tls_and_no_other_network() {
+    async fn the_local_stack_may_reach_this_machine_without_tls() {
         for (url, wanted) in [
             ("http://127.0.0.1:9001/", None),
             ("http://[::1]:9001/", None),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_of_this_body_and_time_is_refused() {
+    fn an_invalid_signature_is_refused() {
         let (cut, later) = (&GOOD[..62], TIME + 1);
         for header in [
             String::new(),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_for_five_minutes() {
+    fn a_signature_holds_for_five_minutes() {
         let header = format!("t={TIME},v1={GOOD}");
         for (seconds, accepted) in [(-301, false), (-300, true), (0, true), (300, true), (301, false)] {
             assert_eq!(accepts(Some(SECRET), Some(&header), BODY, TIME + seconds), accepted, "{seconds}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_s_secret_signs_nothing() {
+    fn the_substitute_secret_verifies_no_signature() {
         let key = Key::new(HMAC_SHA256, SUBSTITUTE.as_bytes());
         let signature = hmac::sign(&key, &[format!("{TIME}.").as_bytes(), BODY].concat());
         let header = format!("t={TIME},v1={}", crate::hex(signature.as_ref()));

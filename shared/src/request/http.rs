@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_the_api_is_told_from_stage_and_base_path() {
+    fn stage_and_base_path_are_split_from_the_path() {
         for (full, prefix, path) in [
             ("/api/v1/tag/a", "", "/api/v1/tag/a"),
             ("/prod/api/v1/tag/a", "/prod", "/api/v1/tag/a"),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_custom_domain_the_address_has_its_base_path() {
+    fn the_base_url_includes_the_base_path_of_a_domain() {
         let v1 = json!({
             "resource": "/x",
             "httpMethod": "GET",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idempotency_key_is_found_in_both_formats_however_its_name_is_written() {
+    fn an_idempotency_key_is_found_in_both_event_formats() {
         for name in ["idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"] {
             for (value, wanted) in
                 [("a", "a"), ("", ""), ("a b", "a b"), ("\u{e9}", "\u{e9}"), ("a\u{fffd}", "a\u{fffd}")]

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_once_for_an_address_and_few_are_kept() {
+    fn the_library_keeps_the_texts_of_a_few_addresses() {
         let library = Library::new(Config {
             table_name: String::new(),
             files_bucket: String::new(),

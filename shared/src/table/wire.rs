@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_bytes_come_in_sets_as_well() {
+    fn sets_of_numbers_and_bytes_are_read() {
         let Record(read) =
             serde_json::from_str::<Record<BTreeMap<String, BTreeSet<i64>>>>(r#"{"a": {"NS": ["2", "-1"]}}"#).unwrap();
         assert_eq!(read["a"], BTreeSet::from([-1, 2]));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_attribute_value_is_an_error() {
+    fn an_invalid_attribute_value_is_an_error() {
         for json in [
             r#"{"a": {}}"#,
             r#"{"a": {"S": "x", "N": "1"}}"#,

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_of_day_has_two_digits_twice() {
+    fn a_time_of_day_has_the_form_hh_mm() {
         for text in ["00:00", "09:30", "23:59"] {
             assert_eq!(TimeOfDay::new(text).unwrap().to_string(), text);
         }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_those_of_the_database() {
+    fn a_zone_must_be_in_the_time_zone_database() {
         for (text, name) in
             [("UTC", "UTC"), ("europe/berlin", "Europe/Berlin"), ("America/New_York", "America/New_York")]
         {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_an_offset_is_what_the_clocks_of_the_zone_show() {
+    fn a_time_without_an_offset_is_local_to_its_zone() {
         let read = |json: &str, zone: &str| {
             let time = ZonedTime::parse(Raw::Json(json), &Location::body(), &mut Issues::new()).unwrap();
             time.in_zone(&ZoneName::new(zone).unwrap()).to_string()

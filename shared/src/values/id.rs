@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
+    fn a_seed_gives_the_same_distinct_ids_and_secrets() {
         let now = Timestamp::from_unix_millis(1_700_000_000_000);
         let made = |secret: [u8; 32]| {
             let ids = Ids::Seeded(Seed::new(&secret));

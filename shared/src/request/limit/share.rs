@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_below_the_threshold_asks_for_nothing() {
+    fn a_share_below_the_threshold_asks_for_no_tokens() {
         // A hundredth of the burst at once, and of the rate for as long as one likes.
         let mut share = Share::new(Limits::new(50, 500));
         for request in 0..1000 {
@@ -244,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_under_a_hundred_has_no_part_that_is_not_counted() {
+    fn a_burst_below_a_hundred_is_counted_from_the_start() {
         assert_eq!(Share::new(Limits::new(50, 99)).decide(0), Decision::Ask(1));
     }
 
     #[test]
-    fn it_is_calm_again_when_its_requests_are_forgotten() {
+    fn a_share_stops_asking_after_two_seconds_of_calm() {
         let mut share = Share::new(Limits::new(50, 100));
         assert_eq!(share.decide(0), Decision::Admitted);
         assert_eq!(share.decide(1), Decision::Ask(2));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_fails_lets_pass_and_does_not_ask_again_for_a_second() {
+    fn a_failed_lease_admits_requests_for_a_second() {
         let mut share = Share::new(Limits::new(50, 50));
         assert_eq!(share.decide(0), Decision::Ask(1));
         assert_eq!(share.failed(0), Decision::Admitted);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_does_not_ask_again_before_there_are_tokens() {
+    fn a_refused_share_asks_again_when_tokens_are_back() {
         let limits = Limits::new(50, 100);
         let mut share = Share::new(Limits { burst: 99, ..limits });
         let empty = capacity(share.limits);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_there_it_takes_less_than_it_wants() {
+    fn a_share_takes_the_tokens_that_are_left() {
         let mut share = Share::new(Limits::new(50, 50));
         let (mut now, mut asked) = (0, 1);
         while asked < 16 {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_caller_takes_a_lease_a_second_and_is_never_refused() {
+    fn a_steady_caller_takes_one_lease_a_second() {
         for rate in [1, 5, 20, 45] {
             let (mut share, mut bucket) = (Share::new(Limits::new(50, 100)), Bucket { full_at: 0, writes: 0 });
             for request in 0..rate * 60 {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_processes_share_a_limit_a_key_is_admitted_at_it() {
+    fn processes_that_share_a_limit_admit_a_key_at_it() {
         let mut random = fastrand::Rng::with_seed(1);
         for (rate, burst) in [(5, 10), (20, 20), (50, 50), (50, 100), (200, 400), (1000, 1000)] {
             for processes in [1, 5, 20] {
@@ -357,7 +357,7 @@ mod tests {
         /// However requests come, and to however many processes: no more pass than the limit allows and what is not counted. In a window
         /// that begins later, leases have something left of the two seconds before.
         #[test]
-        fn no_more_pass_than_the_bound_says(
+        fn admitted_requests_stay_within_the_bound(
             rate in 1_u32..300,
             more in 0_u32..300,
             requests in prop::collection::vec((0_usize..20, 0_i64..40), 1..3000),
@@ -399,7 +399,7 @@ mod tests {
 
         /// Callers who want less than the limit are never refused, over any number of processes.
         #[test]
-        fn nobody_is_refused_below_the_limit(
+        fn a_caller_below_the_limit_is_never_refused(
             rate in 10_u32..300,
             processes in 1_usize..8,
             seed in prop::collection::vec(0_usize..8, 500..1500),
