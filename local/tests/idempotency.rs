@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a repeat gets the first answer, and the effect happens once, also where a process dies.
+//! Tests of the `Idempotency-Key` header: a repeat gets the first answer, and the effect happens once, even after a crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,7 +34,7 @@ fn valid(route: &Route) -> Call {
     keyed(valid_call(route, 'a', ACME), KEY)
 }
 
-/// A stack, the hand that sets its clock, and what goes wrong in it. No call of the database is ever given up for want of time.
+/// A stack, its clock and its faults. The time limit of a database call is so long that no call reaches it.
 async fn disturbed() -> (Stack, Arc<AtomicI64>, Faults) {
     let faults = Faults::default();
     let settings = Settings { faults: faults.clone(), attempt: Duration::from_mins(10), ..few() };
@@ -46,7 +46,7 @@ async fn claims(stack: &Stack) -> Vec<Item> {
     everything(stack).await.into_iter().filter(is_claim).collect()
 }
 
-/// A further request of `route`, another one, has its effect again, or has none, or is refused: as is in its nature.
+/// Sends a new request of `route`. It has its effect again, has none, or is refused, as the exercise of the route says.
 async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer {
     let before = records(stack).await;
     let answer = stack.answer(call).await;
@@ -60,7 +60,7 @@ async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer 
     answer
 }
 
-/// What a call answers and what it changes in the table, ids and places in lists aside.
+/// The answer of a call and its changes in the table, without ids and places in lists.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     status: u16,
@@ -77,7 +77,7 @@ impl Outcome {
             let is_new = |item: &Item| other.binary_search_by_key(&key(item), key).is_err();
             let json = |item: &Item| {
                 let mut json = from_item::<Value>(item.clone().into_iter().collect()).unwrap();
-                // An execution that died keeps its place in a list, so that of the repeat is another one.
+                // A crashed execution keeps its place in a list, so the repeat has another place.
                 if key(item)[1] == LIST_HEAD {
                     json["next_ordinal"] = Value::Null;
                 } else if key(item)[0].ends_with(ROWS) && is_new(item) {
@@ -97,7 +97,7 @@ impl Outcome {
         }
     }
 
-    /// What `call` comes to where nothing goes wrong; `late` is after a first attempt that has left no trace, and its lease.
+    /// The outcome of `call` without faults. With `late`, a first attempt has left no trace, and its lease is over.
     async fn undisturbed(call: &Call, late: bool) -> Self {
         let (stack, clock, _) = disturbed().await;
         if late {
@@ -171,13 +171,13 @@ async fn a_repeat_returns_the_kept_client_error() {
         let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 3));
         keyed(post(&path, ACME, body.to_string()), KEY)
     };
-    // The widget has nothing to say; which comes to light behind the input's validation.
+    // The widget has no message. The handler finds this out, after the validation of the input.
     let silent = json!({"contact_ids": [id('a', kind::CONTACT, 1)]});
     let first = stack.answer(&run(&silent)).await;
     assert_eq!(failure(&first), (422, vec![r#"["body","message"] missing"#.into()]));
-    let calls = stack.answer(&run(&silent)).await;
-    assert_eq!((calls.status, &calls.body), (first.status, &first.body));
-    assert!(calls.cost.calls < first.cost.calls, "it was carried out again");
+    let again = stack.answer(&run(&silent)).await;
+    assert_eq!((again.status, &again.body), (first.status, &first.body));
+    assert!(again.cost.calls < first.cost.calls, "the operation ran again");
     let spoken = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi"});
     reused(&stack.answer(&run(&spoken)).await, "another body");
 }
@@ -349,11 +349,13 @@ async fn methods_other_than_post_ignore_the_key() {
 }
 
 #[tokio::test]
-async fn a_key_is_free_again_after_a_day() {
+async fn a_claim_and_its_key_expire_after_a_day() {
     for route in cases(posts()) {
         let (stack, clock, _) = disturbed().await;
         let first = stack.answer(&valid(route)).await;
         let before = records(&stack).await;
+        let claim = claims(&stack).await.remove(0);
+        assert_eq!(claim["ttl"], AttributeValue::N(((NOW + DAY) / 1000).to_string()), "{}", route.name);
         clock.fetch_add(DAY - 1, Ordering::SeqCst);
         assert_eq!(stack.answer(&valid(route)).await.body, first.body, "{}", route.name);
         assert_eq!(records(&stack).await, before, "{}", route.name);
@@ -363,35 +365,27 @@ async fn a_key_is_free_again_after_a_day() {
     }
 }
 
-#[tokio::test]
-async fn a_claim_has_a_ttl_of_one_day() {
-    let stack = stack().await;
-    stack.answer(&valid(&routes::CREATE_AGENCY)).await;
-    let claim = claims(&stack).await.remove(0);
-    assert_eq!(claim["ttl"], AttributeValue::N(((NOW + DAY) / 1000).to_string()));
+/// Crashes the request at its call number `at`, before or after the effect of that call. False if it has fewer calls.
+async fn crashes_at(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, at: usize) -> bool {
+    faults.plan(move |_, number| if number >= at { fault } else { Fault::None });
+    crashes(stack, call, faults).await
 }
 
-/// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
-async fn dies(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: usize) -> bool {
-    faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
-    until_death(stack, call, faults).await
-}
-
-/// Has it die after so many writes. False where it has fewer.
-async fn dies_after_writes(stack: &Stack, call: &Call, faults: &Faults, writes: usize) -> bool {
+/// Crashes the request after so many writes. False if it has fewer.
+async fn crashes_after_writes(stack: &Stack, call: &Call, faults: &Faults, writes: usize) -> bool {
     faults.die_after_writes(writes);
-    until_death(stack, call, faults).await
+    crashes(stack, call, faults).await
 }
 
-async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
-    let died = faults.kill(stack.answer(call)).await;
+async fn crashes(stack: &Stack, call: &Call, faults: &Faults) -> bool {
+    let crashed = faults.kill(stack.answer(call)).await;
     faults.end();
-    died
+    crashed
 }
 
 #[tokio::test]
 async fn a_repeat_after_any_crash_has_one_effect() {
-    // Every stack begins as this one does.
+    // Every stack starts with the same records.
     let before = records(&disturbed().await.0).await;
     for route in cases(posts()) {
         let call = valid(route);
@@ -399,10 +393,10 @@ async fn a_repeat_after_any_crash_has_one_effect() {
         let late = Outcome::undisturbed(&call, true).await;
         let mut busy = 0;
         for writes in 0.. {
-            let what = format!("{} dies after {writes} writes", route.name);
+            let what = format!("{} crashes after {writes} writes", route.name);
             let (stack, clock, faults) = disturbed().await;
-            if !dies_after_writes(&stack, &call, &faults, writes).await {
-                assert!(writes > 2, "{what}: it never died");
+            if !crashes_after_writes(&stack, &call, &faults, writes).await {
+                assert!(writes > 2, "{what}: it never crashed");
                 break;
             }
             let claim = claims(&stack).await.pop();
@@ -426,14 +420,14 @@ async fn a_repeat_after_any_crash_has_one_effect() {
             assert_eq!((once_more.status, &once_more.body), (again.status, &again.body), "{what}");
             assert_eq!(&Outcome::of(&stack, &before, &once_more).await, wanted, "{what}");
         }
-        assert!(busy > 1, "{}: nobody died while at it", route.name);
+        assert!(busy > 1, "{}: no crash left an unfinished claim", route.name);
     }
 }
 
 #[tokio::test]
 async fn a_repeat_after_a_crash_in_a_transaction_has_one_effect() {
     let before = records(&disturbed().await.0).await;
-    let mut deaths = 0;
+    let mut crashes_seen = 0;
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -441,22 +435,22 @@ async fn a_repeat_after_a_crash_in_a_transaction_has_one_effect() {
             let (stack, clock, faults) = disturbed().await;
             let mut held = false;
             faults.plan(move |action, _| {
-                // Its process dies when it tries again.
-                let dies = held;
+                // The process crashes at the second attempt.
+                let is_second = held;
                 held |= action == "TransactWriteItems";
-                if dies { Fault::LoseRequest } else { Fault::InProgress { meets: 4, commits } }
+                if is_second { Fault::LoseRequest } else { Fault::InProgress { meets: 4, commits } }
             });
-            if !until_death(&stack, &call, &faults).await {
+            if !crashes(&stack, &call, &faults).await {
                 continue;
             }
-            deaths += 1;
+            crashes_seen += 1;
             clock.fetch_add(LEASE, Ordering::SeqCst);
             let again = stack.answer(&call).await;
             assert_eq!(Outcome::of(&stack, &before, &again).await, wanted, "{} {commits}", route.name);
             assert_eq!(stack.answer(&call).await.body, again.body, "{} {commits}", route.name);
         }
     }
-    assert!(deaths > 0, "no request writes by a transaction");
+    assert!(crashes_seen > 0, "no request writes by a transaction");
 }
 
 #[tokio::test]
@@ -466,12 +460,12 @@ async fn repeated_crashes_and_take_overs_have_one_effect() {
         let wanted = Outcome::undisturbed(&call, false).await;
         let (stack, clock, faults) = disturbed().await;
         let before = records(&stack).await;
-        // The key's look-up and the claim are done, at the second time the take-over as well: then each call in turn takes effect, and
-        // kills its process.
-        assert!(dies(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
-        for death in 1.. {
+        // The first attempt crashes after the key's look-up and the claim. Each later attempt takes over, and crashes one
+        // call later than the one before.
+        assert!(crashes_at(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
+        for at in 1.. {
             clock.fetch_add(LEASE, Ordering::SeqCst);
-            if !dies(&stack, &call, &faults, Fault::LoseAnswer, death).await {
+            if !crashes_at(&stack, &call, &faults, Fault::LoseAnswer, at).await {
                 break;
             }
         }
@@ -507,10 +501,10 @@ async fn a_lost_database_answer_does_not_change_the_outcome() {
 #[tokio::test]
 async fn a_take_over_succeeds_when_a_database_answer_is_lost() {
     let call = valid(&routes::CREATE_AGENCY);
-    // The key's look-up, the claim that is refused, the take-over, the ordinal, the row, the answer that is kept.
+    // The calls: the key's look-up, the refused claim, the take-over, the ordinal, the row, the kept answer.
     for lost in 0..6 {
         let (stack, clock, faults) = disturbed().await;
-        assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 3).await);
+        assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, 3).await);
         clock.fetch_add(LEASE, Ordering::SeqCst);
         faults.plan(move |_, number| if number == lost { Fault::BreakAnswer } else { Fault::None });
         let answer = stack.answer(&call).await;
@@ -571,20 +565,20 @@ async fn two_simultaneous_requests_have_one_effect() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
-        // Nobody has come before them, or one who has died.
-        for dead in [false, true] {
-            let what = format!("{} {dead}", route.name);
+        // Once without an earlier request, and once after one that crashed.
+        for after_crash in [false, true] {
+            let what = format!("{} {after_crash}", route.name);
             let (stack, clock, faults) = disturbed().await;
             let before = records(&stack).await;
-            if dead {
-                assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 2).await);
+            if after_crash {
+                assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, 2).await);
                 clock.fetch_add(LEASE, Ordering::SeqCst);
             }
             let (first, second) = tokio::join!(stack.answer(&call), stack.answer(&call));
             let mut carried_out = 0;
             for answer in [first, second] {
                 if answer.status < 300 {
-                    // Look-up and claim are all that it takes to find the answer.
+                    // A request that finds the kept answer makes two calls: look-up and claim.
                     carried_out += u32::from(answer.cost.calls > 2);
                 } else {
                     in_use(&answer);
@@ -602,14 +596,14 @@ async fn two_simultaneous_requests_have_one_effect() {
 async fn a_late_repeat_finds_its_campaign_without_staging_contacts() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::RUN_CAMPAIGN);
-    // It dies after the commit, before its answer is kept: the contacts may be sent now.
+    // The crash comes after the commit and before the answer is kept, so the contacts may be sent now.
     let calls = {
         let (stack, _, watched) = disturbed().await;
         watched.watch();
         stack.answer(&call).await;
         watched.requests().len()
     };
-    assert!(dies(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
+    assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
     let committed = records(&stack).await;
     clock.fetch_add(DAY - 1, Ordering::SeqCst);
     faults.watch();
@@ -620,7 +614,7 @@ async fn a_late_repeat_finds_its_campaign_without_staging_contacts() {
     let campaign = AttributeValue::S(campaign.as_str().unwrap().to_owned());
     assert!(committed.iter().any(|item| key(item)[1] == "CAMPAIGN" && item["id"] == campaign));
     assert_eq!(records(&stack).await, committed);
-    // Nor may DynamoDB remove what it is found by as long as the key leads there, and someone may be on the way.
+    // The marker, by which a repeat finds the campaign, stays for as long as the key and one lease.
     let marker = committed.iter().find(|item| key(item)[1] == "RUN").unwrap();
     let ttl: i64 = marker["ttl"].as_n().unwrap().parse().unwrap();
     assert!(ttl >= (NOW + DAY + LEASE) / 1000, "{marker:?}");
@@ -636,15 +630,15 @@ async fn each_attempt_at_a_campaign_stages_its_own_contacts() {
     };
     let before = queued().await.len();
     faults.plan(|action, _| if action == "BatchWriteItem" { Fault::LoseAnswer } else { Fault::None });
-    assert!(until_death(&stack, &call, &faults).await);
-    let dead = queued().await;
-    assert_eq!(dead.len(), before + 1);
+    assert!(crashes(&stack, &call, &faults).await);
+    let of_crashed = queued().await;
+    assert_eq!(of_crashed.len(), before + 1);
     clock.fetch_add(LEASE, Ordering::SeqCst);
     assert_eq!(stack.answer(&call).await.status, 200);
-    // What the dead one has staged, and may still be staging, is no part of the campaign.
+    // The contacts that the crashed attempt staged, or may still stage, are no part of the campaign.
     let all = queued().await;
     assert_eq!(all.len(), before + 2);
-    assert!(dead.iter().all(|item| all.contains(item)));
+    assert!(of_crashed.iter().all(|item| all.contains(item)));
 }
 
 #[tokio::test]
@@ -656,7 +650,7 @@ async fn the_table_reveals_neither_key_nor_answer() {
         assert!(!format!("{items:?}").contains(KEY), "{}", route.name);
         let claim = items.into_iter().find(is_claim).unwrap();
         let mut values = Vec::new();
-        // The organisation's id is in most answers, and in every key; the time is in either as well.
+        // The organisation's id and the time are in most answers and in every claim, so they prove nothing.
         let common = ["pk", "started_at", "lease_until"];
         for (name, value) in claim.iter().filter(|(name, _)| !common.contains(&name.as_str())) {
             values.push(match value {
@@ -669,7 +663,7 @@ async fn the_table_reveals_neither_key_nor_answer() {
         assert!(holds(b"IDEMPOTENCY"));
         assert!(!holds(KEY.as_bytes()), "{}", route.name);
         assert!(answer.body.as_bytes().chunks_exact(12).all(|part| !holds(part)), "{}", route.name);
-        // As long as the answer, and of the same answer never the same: the key of the seal is another one.
+        // The sealed text is as long as the answer. Under another key, the same answer has another sealed text.
         let sealed = |claim: &Item| claim["sealed"].as_b().unwrap().as_ref().to_vec();
         assert!(sealed(&claim).len() >= answer.body.len());
         carried_out_again(&stack, route, &keyed(valid(route), "another")).await;

@@ -1,4 +1,4 @@
-//! The inbox of `cargo local`: the events of the demo set arrive there, verified, and it fails when it is told to.
+//! Tests of the inbox of `cargo local`, which receives the events of the demo set and answers as planned.
 
 use local::demo::Demo;
 use local::http::Call;
@@ -11,7 +11,8 @@ use shared::values::time::Clock;
 
 use crate::support::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
 
-/// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
+/// A stack with the demo set, whose webhooks and connectors point to the inbox. Its clock is the machine's, with which
+/// the inbox compares signatures.
 async fn connected() -> Stack {
     let stack = Stack::start(Settings { clock: Clock::System, demo: demo_file(), ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
@@ -45,7 +46,7 @@ async fn items(stack: &Stack, path: &str, key: &str) -> Vec<Value> {
     data(&stack.answer(&call("GET", path, key)).await)["items"].as_array().unwrap().clone()
 }
 
-/// Number, address, signature and answer of what came, the oldest first.
+/// Number, address, signature and answer of each received event, oldest first.
 fn came(stack: &Stack) -> Vec<(u64, String, Signature, u16)> {
     let one = |event: &inbox::Arrived| (event.number, event.to.clone(), event.signature.clone(), event.answered);
     stack.inbox.newest(usize::MAX).iter().rev().map(|event| one(event)).collect()
@@ -79,7 +80,7 @@ async fn connect_takes_no_tokens_of_a_key() {
     let key_limits = Limits::new(5, 5);
     let stack = Stack::start(Settings { demo: demo_file(), key_limits, ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
-    // Nor do they take any of what the user's requests have. The clock stands still, so nothing comes back.
+    // `connect` took no tokens, so the user's five requests pass. The clock stands still, so no token comes back.
     for wanted in [200, 200, 200, 200, 200, 429] {
         assert_eq!(stack.answer(&call("GET", routes::LIST_WEBHOOKS.path, ACME)).await.status, wanted);
     }
@@ -157,7 +158,7 @@ async fn the_inbox_keeps_the_last_thousand_events() {
     }
     let kept: Vec<_> = came(&stack).into_iter().map(|(number, ..)| number).collect();
     assert_eq!(kept, (3..=1002).collect::<Vec<_>>());
-    // Of large ones fewer are kept: these are 60 MiB each.
+    // The inbox keeps fewer large events: these have 60 MiB each.
     let large = "x".repeat(60 * 1024 * 1024);
     for _ in 0..5 {
         client.post(format!("{}/inbox/events/x", stack.url)).body(large.clone()).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
+//! Tests of API keys: they are issued, listed, revoked and expire, and a warm function caches them.
 
 use local::Stack;
 use local::http::Answer;
@@ -68,7 +68,7 @@ async fn a_revoked_key_is_refused_after_thirty_seconds() {
     assert_eq!(status(&stack, key).await, 200, "a good key is trusted for thirty seconds");
     after(30_000);
     assert_eq!(status(&stack, key).await, 401);
-    assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second time changes nothing");
+    assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second revocation changes nothing");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn unknown_expired_and_revoked_keys_get_the_same_answer() {
         let mut answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key.as_str().unwrap())).await;
         assert_eq!(failure(&answer), (401, vec![r#"["query","api_key"] invalid_api_key"#.to_owned()]));
         answer.headers.remove("x-request-id");
-        // What is read of a key that is there is an item, and of one that is not there is none: half a unit more or less is not told.
+        // Read units are left out: they differ by half a unit between a stored and an unknown key.
         answers.push((answer.status, answer.headers, answer.body, answer.cost.calls));
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");

@@ -1,4 +1,4 @@
-//! One matrix over the route table: what holds for every operation is asked of every operation.
+//! Tests of the rules that hold for every operation, with calls of every route.
 
 use local::functions::describe;
 use local::http::{Answer, Call};
@@ -16,7 +16,7 @@ fn takes_body(route: &Route) -> bool {
     describe(route.name).body.is_some()
 }
 
-/// What every answer has, good or bad.
+/// Checks the form of an answer, good or bad.
 fn well_formed(answer: &Answer, route: &Route) {
     assert_eq!(answer.headers["content-type"], "application/json", "{}", route.name);
     assert!(!answer.headers["x-request-id"].is_empty(), "{}", route.name);
@@ -88,7 +88,7 @@ async fn a_bad_key_is_refused_before_any_other_check() {
             ("api_key=%00%ff%F0%9F%92%A9".into(), &invalid),
         ];
         for (query, wanted) in bodies {
-            // Everything else is wrong too, and none of it is told.
+            // Path and body are invalid too, and the answer mentions neither.
             let wrong = Call { query, body: b"{".to_vec(), ..call(route.method, &path(route, |_| "x".into()), "") };
             let answer = stack.answer(&wrong).await;
             assert_eq!(&failure(&answer), wanted, "{} {}", route.name, wrong.query);
@@ -180,7 +180,7 @@ async fn only_operations_with_a_body_refuse_an_unusable_body() {
             let answer = stack.answer(&Call { body: body.to_vec(), ..valid_call(route, 'a', ACME) }).await;
             well_formed(&answer, route);
             if matches!(body, b"" | b"null") && **route == routes::UPSERT_CONTACT {
-                // Its fields may all be in the query.
+                // All its fields may be in the query instead.
                 assert_eq!(failure(&answer), (422, vec![r#"["body","email"] missing"#.to_owned()]));
             } else if takes_body(route) {
                 assert_eq!(failure(&answer), (422, vec![wanted.to_owned()]), "{} {body:?}", route.name);

@@ -1,4 +1,4 @@
-//! The operations as tools of agents: each is one, in both revisions of the protocol, and does what it does by itself.
+//! Tests of the MCP server: in both revisions of the protocol every operation is a tool with the answers of the API.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -22,7 +22,7 @@ use crate::support::log::Log;
 
 const HANDSHAKE: &str = VERSIONS[1];
 
-/// The result of a request that has one.
+/// The result of a request that succeeds.
 async fn result(stack: &Stack, revision: &str, key: &str, method: &str, params: Value) -> Value {
     let answer = stack.answer(&request(revision, key, method, params)).await;
     let body = json(&answer);
@@ -31,7 +31,7 @@ async fn result(stack: &Stack, revision: &str, key: &str, method: &str, params: 
     body["result"].clone()
 }
 
-/// What a tool answers: whether it is a failure, and its JSON, which is there twice.
+/// The answer of a tool: whether it failed, and its JSON, which the answer holds twice.
 async fn called(stack: &Stack, key: &str, tool: &str, arguments: Value) -> (bool, Value) {
     let params = json!({"name": tool, "arguments": arguments});
     let result = result(stack, STATELESS, key, "tools/call", params).await;
@@ -41,7 +41,7 @@ async fn called(stack: &Stack, key: &str, tool: &str, arguments: Value) -> (bool
     (result["isError"].as_bool().unwrap(), text)
 }
 
-/// Of each issue of a failure its place and type.
+/// The place and the type of each issue of a failure.
 fn issues(failure: &(bool, Value)) -> Vec<String> {
     assert!(failure.0, "no failure: {}", failure.1);
     let issue = |issue: &Value| format!("{} {}", issue["loc"], issue["type"].as_str().unwrap());
@@ -77,7 +77,7 @@ async fn every_operation_is_a_tool_with_the_hints_of_its_route() {
         assert!(!tool["title"].as_str().unwrap().is_empty() && !tool["description"].as_str().unwrap().is_empty());
         assert_eq!(hints["readOnlyHint"], route.access == Access::Read, "{name}");
         assert_eq!(hints["idempotentHint"], route.method != "POST", "{name}");
-        // It makes a contact or changes one.
+        // An upsert may also change a contact.
         let adds = route.success == 201 && **route != routes::UPSERT_CONTACT;
         assert_eq!(hints["destructiveHint"], route.access == Access::Write && !adds, "{name}");
     }
@@ -284,7 +284,7 @@ async fn an_idempotency_key_reaches_the_operation() {
     assert_ne!(make("b").await, first);
 }
 
-/// The error of an answer that is one.
+/// The status and the code of an answer that is an error.
 fn error(answer: &Answer) -> (u16, i64) {
     let body = json(answer);
     assert_eq!(body["jsonrpc"], "2.0", "{body}");
@@ -360,7 +360,7 @@ async fn each_revision_refuses_unknown_methods_and_wrong_headers() {
             assert_eq!(json(&answer)["error"]["data"], json!({"supported": VERSIONS, "requested": revision}));
         }
     }
-    // Each header has to be there, and to say what the message says.
+    // Each header is required and must agree with the message.
     for header in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
         let good = request(STATELESS, ACME, "tools/call", call.clone());
         assert_eq!(stack.answer(&good).await.status, 200);
@@ -432,7 +432,7 @@ async fn a_tool_refuses_an_answer_too_large_for_lambda() {
     let read = async |size: u32| {
         let params = json!({"name": "read-conversation", "arguments": {"path": path, "query": {"size": size}}});
         let answer = stack.answer(&request(STATELESS, ACME, "tools/call", params)).await;
-        // As the function prints it.
+        // The answer as the function prints it.
         assert!(serde_json::to_string(&answer.body).unwrap().len() < 6_291_556 - 4096, "{size}");
         json(&answer)["result"].clone()
     };
@@ -465,7 +465,7 @@ async fn the_page_shows_a_call_and_its_answer() {
     );
 }
 
-/// The address of a stack in a thread of its own, until what is returned beside it is dropped.
+/// Starts a stack in a thread of its own. Returns its address. It runs until the sender is dropped.
 fn elsewhere() -> (String, oneshot::Sender<()>) {
     let ((tell, told), (stop, stopped)) = (mpsc::channel(), oneshot::channel());
     let serve = async move {
@@ -478,7 +478,7 @@ fn elsewhere() -> (String, oneshot::Sender<()>) {
     (told.recv().unwrap(), stop)
 }
 
-/// In this thread is only what the function itself does; the operations are answered in another one.
+/// The operations run in another thread, so this log holds only the lines of the MCP function.
 #[tokio::test]
 async fn the_log_names_the_tool_but_no_key_or_argument() {
     let (log, stack) = (Log::default(), stack().await);

@@ -1,4 +1,4 @@
-//! `openapi.json` says what the service does: every answer that a test gets, and every event that is delivered, is compared with it.
+//! Tests that `openapi.json` is complete and up to date. Other tests compare their answers and events with it.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ fn the_document_has_each_operation_once_and_no_unused_schema() {
     for name in DOCUMENT["components"]["schemas"].as_object().unwrap().keys() {
         assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "{name} is used nowhere");
     }
-    // What a component would be has a title. None is left where it is used.
+    // A schema with a title should be a component, so a title here shows one that was inlined.
     assert!(!text.contains("\"title\":\"New") && !text.contains("$comment"));
 }
 
@@ -121,5 +121,5 @@ fn the_collections_have_the_recorded_request_of_every_operation() {
         names_in(&format!("{BRUNO}/{folder}")).into_iter().map(move |name| format!("{folder}/{name}"))
     });
     let left: Vec<String> = names.filter(|path| !files.contains_key(path)).collect();
-    assert_eq!(left, Vec::<String>::new(), "no operation has these");
+    assert_eq!(left, Vec::<String>::new(), "these files belong to no operation");
 }

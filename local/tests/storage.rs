@@ -1,4 +1,4 @@
-//! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
+//! Tests that valid input is stored and returned unchanged: deep values, large numbers, empty keys, Unicode.
 
 use local::functions::describe;
 use local::http::Call;
@@ -15,7 +15,7 @@ use crate::support::fixture::{
     ACME, call, data, failure, fields, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
 
-/// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
+/// A random JSON text. Its numbers are made of digits, because a float would lose some of them.
 fn json_text() -> impl Strategy<Value = String> {
     let number = "-?(0|[1-9][0-9]{0,60})(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?";
     let string = any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap());
@@ -93,7 +93,7 @@ async fn a_text_is_returned_unchanged() {
 /// The most bytes of a free-form value.
 const FREE_FORM: usize = 32 * 1024;
 
-/// What a body may have at most in `member`, and one more than that: a value for each, and what the second is called.
+/// The largest valid value of `member`, a value that is one larger, and the type of the issue for the second.
 fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
     let choices = member["anyOf"].as_array().cloned().unwrap_or_else(|| vec![member.clone()]);
     if let Some(most) = choices.iter().find_map(|choice| choice["maxLength"].as_u64()) {
@@ -150,7 +150,7 @@ async fn an_oversized_page_names_a_size_that_works() {
     let conversation =
         data(&stack.answer(&post("/api/v1/conversation", ACME, valid_body(&routes::OPEN_CONVERSATION, 'a'))).await);
     let path = format!("/api/v1/conversation/{}", conversation["id"].as_str().unwrap());
-    // Messages of one byte a character, of four, and of one that needs two in the function's response.
+    // Messages of characters with one byte, with four bytes, and with two bytes in the function's response.
     for (character, count) in [("x", 10), ("😀", 2), ("\"", 100)] {
         for _ in 0..count {
             let body = serde_json::json!({"sender_type": "user", "text": character.repeat(32_000)});
@@ -187,7 +187,7 @@ async fn the_largest_text_of_any_characters_fits_an_item() {
     let texts =
         |exercise: &'static Exercise| (exercise.texts)().into_iter().map(|(rest, field)| (exercise.route, rest, field));
     for (route, rest, field) in EXERCISES.iter().flat_map(texts) {
-        // Characters of one to four bytes, as they are and as escapes, and some that are printed longer than they are.
+        // Characters of one to four bytes, plain and as escapes, and some that are longer when they are printed.
         for character in
             ["x", "é", "€", "😀", r"\u00e9", r"\u20ac", r"\ud83d\ude00", r"\u0001", r"\n", r#"\""#, "\u{7f}"]
         {

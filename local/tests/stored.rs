@@ -1,7 +1,7 @@
-//! Stored records stay readable: a sample of the stored form of each is kept in `stored/` for ever, and read by every version after it.
+//! Tests that stored records stay readable. `stored/` keeps a sample of each record, and every later version must read it.
 //!
-//! `cargo generate` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
-//! is a change that needs a migration.
+//! `cargo generate` writes missing samples and never changes one. A record that can no longer read its sample needs a
+//! migration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ use crate::support::fixture::{
 };
 use crate::support::generated::{generating, names_in, write};
 
-/// Reads an item of one record: what it answers, or why it cannot be read.
+/// Reads an item as one record. Returns its JSON, or the reason why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
 
 fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> {
@@ -41,7 +41,7 @@ fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> 
     Ok(one)
 }
 
-/// Every record that is stored, and the part of its key that tells it from others where it is in no list.
+/// Every stored record, and the part of its key that identifies it if it is in no list.
 fn records() -> Vec<(&'static str, &'static str, Reads)> {
     vec![
         ("Agency", "", reads::<Agency>),
@@ -50,7 +50,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("BillingPlan", "", reads::<BillingPlan>),
         ("Campaign", "", reads::<Campaign>),
         ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),
-        // It is no answer, so what it reads as is told without its bytes.
+        // A claim is never answered, so its JSON leaves out the bytes.
         ("Claim", "#IDEMPOTENCY#", |item| {
             from_item::<Claim>(item.clone()).map(|claim| json!({"ttl": claim.ttl})).map_err(|error| error.to_string())
         }),
@@ -118,7 +118,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     everything(&stack).await
 }
 
-/// The stored form of `record`, what it reads as, and the attributes without which it cannot be read.
+/// The stored form of the record `name`, its JSON, and the attributes that it requires.
 fn sample(name: &str, mark: &str, reads: Reads, table: &[BTreeMap<String, AttributeValue>]) -> Value {
     let is_it = |item: &&BTreeMap<String, AttributeValue>| match item.get("record") {
         Some(record) => record.as_s().unwrap() == name,
@@ -154,7 +154,7 @@ async fn every_stored_sample_can_still_be_read() {
             records().into_iter().find(|(record, ..)| *record == name).unwrap_or_else(|| panic!("{file}"));
         let sample: Value = serde_json::from_str(&std::fs::read_to_string(folder.join(&file)).unwrap()).unwrap();
         let (item, wanted) = (item_of(&sample["item"]), sample["reads_as"].as_object().unwrap());
-        // A field that came later has its default; what there was is as it was.
+        // A newer field has its default, and an older one its old value.
         let read = reads(&item).unwrap_or_else(|error| panic!("{file}: {error}"));
         let known: Map<_, _> = wanted.keys().map(|field| (field.clone(), read[field].clone())).collect();
         assert_eq!(&known, wanted, "{file}");

@@ -1,4 +1,4 @@
-//! What follows from a change: the functions on the table's stream, by Lambda's rules.
+//! Tests of the functions on the table's stream, which the harness invokes by Lambda's rules.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
         created_by_id: None,
         version: Version::default(),
     };
-    // No operation links a tag to what is not there.
+    // No operation links a tag to a missing record, so the test stores the link.
     acme(stack).insert_all((), &[new], link).await.unwrap()
 }
 
@@ -84,9 +84,9 @@ async fn a_redelivered_record_changes_nothing() {
 #[tokio::test]
 async fn a_failing_database_delays_a_change_without_losing_it() {
     let fails: [fn(usize) -> bool; 2] = [
-        // Of every ten requests three fail for good: each attempt of the batch gets some links further.
+        // Three of every ten requests fail: each attempt of the batch removes some more links.
         |number| number % 10 < 3,
-        // Eleven attempts of the event source would be used up by thirty-three of these.
+        // Thirty-three failed requests would use up the eleven attempts of the event source.
         |number| number < 100,
     ];
     for fails in fails {
@@ -126,7 +126,7 @@ async fn a_batch_is_not_split_during_an_outage() {
 #[tokio::test]
 async fn a_given_up_record_does_not_stop_later_ones() {
     let (stack, faults) = with_faults(streaming()).await;
-    // What the demo set has for the other functions on the stream is out of the way.
+    // The other functions on the stream handle the changes of the demo set first.
     stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     faults.plan(|_, _| Fault::Throttle);
@@ -189,7 +189,7 @@ async fn a_stream_function_can_be_invoked_by_name() {
     let nothing = (200, false, json!({"batchItemFailures": []}).to_string());
     assert_eq!(answer(r#"{"Records": []}"#).await, nothing);
     assert_eq!(answer(r#"{"source": "aws.events"}"#).await, nothing);
-    assert!(answer("{").await.1, "what is no JSON is a failure");
+    assert!(answer("{").await.1, "invalid JSON is a failure");
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_failure_of_one_organisation_loses_no_change() {
     for (organisation, key) in both {
         data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, organisation, key)).await);
     }
-    // Acme stands behind Globex in the batch, and has its turn first: that one fails.
+    // Acme comes after Globex in the batch, but is handled first, and fails.
     faults.plan(|_, number| if number < 3 { Fault::Throttle } else { Fault::None });
     stack.stream.drain_for("record-changed").await.unwrap();
     faults.end();
@@ -219,8 +219,8 @@ async fn a_failure_of_one_organisation_loses_no_change() {
     }
 }
 
-/// Has records with filters made, changed and removed, and returns all changes of the table.
-async fn live(stack: &Stack) -> Vec<Value> {
+/// Creates, changes and removes records with filters. Returns all changes of the table.
+async fn changes_of_filters(stack: &Stack) -> Vec<Value> {
     let ask = async |method: &str, path: &str, body: Value| {
         let body = body.to_string().into_bytes();
         data(&stack.answer(&Call { body, ..call(method, path, ACME) }).await)
@@ -260,7 +260,7 @@ async fn live(stack: &Stack) -> Vec<Value> {
 #[tokio::test]
 async fn replayed_changes_in_any_order_change_nothing() {
     let stack = Stack::start(Settings { lanes: None, ..streaming() }).await.unwrap();
-    let mut changes = live(&stack).await;
+    let mut changes = changes_of_filters(&stack).await;
     let wanted = everything(&stack).await;
     let filters = reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows").count();
     let records = |changes: &[Value]| {

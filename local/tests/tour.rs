@@ -1,4 +1,4 @@
-//! The tour of the code (`docs/TOUR.md`): whatever a link names is in its file.
+//! Tests that each link of `docs/TOUR.md`, the tour of the code, names an item of its file.
 
 use crate::support::fixture::root;
 use crate::support::generated::read;

@@ -1,4 +1,4 @@
-//! Unique values: two writers never both get one, whatever they do, and none is held by a row that does not have it.
+//! Tests of unique values: two writers never both get one, and only a row that has a value holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,7 +43,7 @@ const KINDS: [Kind; 2] = [
 /// The call of a kind.
 type CallOf = fn(&Kind) -> Call;
 
-/// What a writer does about a value that one record holds.
+/// What a writer does to a value that a record holds.
 const WRITERS: [&str; 5] = ["create", "take", "change", "release", "delete"];
 
 fn request(of: &Kind, writer: &str, holder: u32, other: u32) -> Call {
@@ -66,7 +66,7 @@ fn text(item: &BTreeMap<String, AttributeValue>, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
-/// Looks whether each value is held by exactly the one row that has it.
+/// Checks that each value is held by exactly the one row that has it.
 async fn look(stack: &Stack, when: &str) {
     let items = everything(stack).await;
     for of in &KINDS {
@@ -91,7 +91,7 @@ async fn look(stack: &Stack, when: &str) {
 #[tokio::test]
 async fn two_concurrent_writers_never_share_a_value() {
     let (stack, faults) = with_faults(settings()).await;
-    // Calls take different times, so the writers meet in many ways.
+    // Calls take different times, so the writes mix in many orders.
     faults.set_latency(Duration::from_millis(3));
     for of in &KINDS {
         let mut holder = 0;
@@ -165,7 +165,7 @@ async fn upserts_of_one_contact_lose_no_value() {
             json(&answer)["data"].clone()
         }
     };
-    // Each of these values is somebody's afterwards.
+    // Afterwards each of these values belongs to a contact.
     let upserts = |turn: u32| {
         let [known, new, other] = ["known", "new", "other"].map(|name| format!("{name}{turn}@acme.example"));
         let [first, second] = [0, 1].map(|number| format!("+3161{turn:04}{number:03}"));
@@ -177,7 +177,7 @@ async fn upserts_of_one_contact_lose_no_value() {
     for turn in 0..12 {
         let (before, upserts) = upserts(turn);
         post("/api/v1/contact/upsert", before).await;
-        // An import keeps the order, where that makes a difference. Of the first kind any order will do.
+        // An import keeps the order of its upserts. The first kind is correct in any order, so it may run concurrently.
         if turn < 6 || turn % 3 != 0 {
             let done = post("/api/v1/contact/import", json!({"contacts": upserts})).await;
             assert!(done["items"].as_array().unwrap().iter().all(|item| item["outcome"] != "failed"), "{done}");

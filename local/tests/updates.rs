@@ -1,4 +1,4 @@
-//! What holds for every update of a record: it is asked of every route with PUT.
+//! Tests of the rules that hold for every update of a record, with every PUT route.
 
 use futures_util::future::join_all;
 use local::Stack;
@@ -20,7 +20,7 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
     stack.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await
 }
 
-/// Those whose fields have each a value of its own. Those of a campaign depend on each other: `update_campaign.rs` tries them.
+/// The updates whose fields are independent. The fields of a campaign depend on each other: see `update_campaign.rs`.
 fn plain_updates() -> impl Iterator<Item = &'static Route> {
     updates().filter(|route| route.name != routes::UPDATE_CAMPAIGN.name)
 }
@@ -39,7 +39,7 @@ fn touched(mut record: Value) -> Value {
     record
 }
 
-/// What null puts a field back to, if it may be null: the default that its description names, or null itself.
+/// The value of a nullable field after null: the default that its description names, or null itself.
 fn default_of(schema: &Value) -> Option<Value> {
     assert_eq!(schema.get("default"), None, "an absent field stays as it is: {schema}");
     let nullable = schema["anyOf"].as_array().is_some_and(|choices| choices.contains(&json!({"type": "null"})));
@@ -159,7 +159,7 @@ async fn an_update_of_a_missing_record_answers_404() {
         let last = route.parameters().last().unwrap();
         let path = path(route, |name| if name == last { NOBODYS.to_owned() } else { demo_id('a', name) });
         let mut body = body;
-        // An address that a webhook may not have, and a record that is not there.
+        // The body names a forbidden address as well: the missing record is still the only issue.
         for name in ["endpoint", "connector_url"] {
             if body.get(name).is_some() {
                 body[name] = "https://169.254.169.254/".into();

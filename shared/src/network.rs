@@ -177,7 +177,7 @@ pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Re
 mod tests {
     use super::*;
 
-    /// Names that look like other hosts.
+    /// A look-up with fixed addresses for the names in these tests.
     #[derive(Debug)]
     struct Names;
 

@@ -272,7 +272,7 @@ mod tests {
         (listener, port)
     }
 
-    /// A server for one request, which is what its thread returns.
+    /// A server for one request. Its thread returns the request.
     fn serve(answer: impl FnOnce(&mut TcpStream) -> io::Result<()> + Send + 'static) -> (u16, JoinHandle<String>) {
         let (listener, port) = listen();
         let server = thread::spawn(move || {
@@ -456,7 +456,7 @@ mod tests {
             assert_eq!(attempt.succeeded(), status.is_some());
         }))
         .await;
-        // A server that never answers is the same.
+        // A server that never answers has the same result.
         let (_silent, port) = listen();
         assert_eq!(post_here(port, LITTLE).await.error, Some("timeout"));
     }

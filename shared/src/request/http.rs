@@ -168,7 +168,7 @@ mod tests {
     fn keys(event: &Value) -> Option<String> {
         let event: LambdaRequest = serde_json::from_str(&event.to_string()).unwrap();
         let request = HttpRequest::from_event(event, "");
-        assert_eq!(request.path, "/x", "the event is not read");
+        assert_eq!(request.path, "/x", "the event was read wrongly");
         request.idempotency_key
     }
 
@@ -203,7 +203,7 @@ mod tests {
             ("", "", ""),
         ] {
             assert_eq!(split(full, "/api/v1/tag/{tag_id}"), (prefix, path), "{full}");
-            // An event without a resource is not divided.
+            // The path of an event without a resource is not split.
             assert_eq!(split(full, ""), ("", full), "{full}");
         }
     }

@@ -258,7 +258,7 @@ mod tests {
                     Some(text) => panic!("{text}"),
                     None => std::panic::panic_any(1),
                 }
-                #[expect(unreachable_code, reason = "what it would have come to")]
+                #[expect(unreachable_code, reason = "the result without a panic")]
                 Ok(())
             });
             let error = outcome.now_or_never().unwrap().unwrap_err();

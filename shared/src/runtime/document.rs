@@ -161,7 +161,7 @@ mod tests {
             MADE.load(Ordering::Relaxed) - before
         };
         assert_eq!(["a", "b", "a", "b"].map(made), [1, 1, 0, 0]);
-        // Others take the place of what was used longest ago.
+        // New texts replace the least recently used ones.
         assert_eq!(["c", "d", "e", "b", "a"].map(made), [1, 1, 1, 0, 1]);
     }
 

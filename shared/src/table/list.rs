@@ -337,7 +337,7 @@ mod tests {
 
     use super::*;
 
-    /// What the index and the blocks' sets say of a list, against a plain list of the ordinals that are left.
+    /// Compares the index and the sets of the blocks with a plain list of the remaining ordinals.
     fn check(ordinals: Ordinals, removed: &BTreeSet<u64>) {
         let mut holes: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in removed {

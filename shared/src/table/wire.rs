@@ -394,7 +394,7 @@ mod tests {
         "kinds": {"L": [{"S": "Plain"}, {"M": {"Tuple": {"L": [{"N": "1"}, {"S": "z"}]}}}, {"M": {"Struct": {"M": {"of": {"N": "2"}}}}}]}
     }"#;
 
-    /// What the SDK would have made of `json`.
+    /// The value that the SDK makes of `json`.
     fn attribute(json: &serde_json::Value) -> aws_sdk_dynamodb::types::AttributeValue {
         use aws_sdk_dynamodb::types::AttributeValue::{B, Bool, L, M, N, Null, S, Ss};
         let (kind, value) = json.as_object().unwrap().iter().next().unwrap();
@@ -408,7 +408,7 @@ mod tests {
             "M" => M(item(value)),
             "L" => L(list().iter().map(attribute).collect()),
             "SS" => Ss(list().iter().map(|word| word.as_str().unwrap().to_owned()).collect()),
-            // What is `NULL`, and the sets of which this record reads none.
+            // `NULL`, and the sets that this record does not read.
             _ => Null(true),
         }
     }

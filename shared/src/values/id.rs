@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(ordinal(with), place);
             assert_eq!(with.get_version_num(), 7);
             assert_eq!(with.get_variant(), uuid::Variant::RFC4122);
-            assert_eq!(ordinal(with_ordinal(with, 7)), 7, "instead of the one that it had");
+            assert_eq!(ordinal(with_ordinal(with, 7)), 7, "the new ordinal replaces the old one");
         }
         assert!(with_ordinal(id, 1) < with_ordinal(id, 2));
         assert!(with_ordinal(id, SPREAD + low - 1) < with_ordinal(id, SPREAD + low));

@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(point(text).as_deref(), wanted, "{text}");
             assert_eq!(rounded_up(text).as_deref(), wanted, "{text}");
         }
-        // One drops what is less than a millisecond, the other rounds it up.
+        // `Timestamp` drops the part below a millisecond, and `DateOrTime` rounds it up.
         assert_eq!(point("9999-12-31T23:59:59.9999Z").as_deref(), Some(last));
         assert_eq!(rounded_up("9999-12-31T23:59:59.9999Z"), None);
         assert_eq!(rounded_up("9999-12-31 23:59:59.9991"), None);

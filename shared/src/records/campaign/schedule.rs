@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_skipped_or_repeated_local_time_is_executed_once() {
-        // 02:30 in Berlin; in New York the days are others.
+        // 02:30 in Berlin. New York changes its clocks on other days.
         let spring = schedule("2026-03-28T01:30:00Z", Some(DAY), &[], "", "Europe/Berlin");
         let wanted = ["2026-03-28T01:30:00.000Z", "2026-03-29T01:30:00.000Z", "2026-03-30T00:30:00.000Z"];
         assert_eq!(executions(&spring, 3), wanted);

@@ -123,7 +123,7 @@ mod tests {
             ((Some(5), None), (5, 100)),
             ((None, Some(400)), (50, 400)),
             ((Some(5), Some(7)), (5, 7)),
-            // The default has changed since: a burst holds the requests of a second nevertheless.
+            // The default has changed since. The burst is still at least the requests of a second.
             ((Some(200), None), (200, 200)),
             ((None, Some(20)), (50, 50)),
         ] {

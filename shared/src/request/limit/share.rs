@@ -233,14 +233,14 @@ mod tests {
 
     #[test]
     fn a_share_below_the_threshold_asks_for_no_tokens() {
-        // A hundredth of the burst at once, and of the rate for as long as one likes.
+        // A hundredth of the burst at once, and a hundredth of the rate for any time.
         let mut share = Share::new(Limits::new(50, 500));
         for request in 0..1000 {
             assert_eq!(share.decide(if request < 5 { 0 } else { request * 2 * SECOND }), Decision::Admitted);
         }
         let mut share = Share::new(Limits::new(50, 500));
         assert!((0..5).all(|_| share.decide(0) == Decision::Admitted));
-        assert_eq!(share.decide(0), Decision::Ask(6), "those before are taken along");
+        assert_eq!(share.decide(0), Decision::Ask(6), "the earlier requests are counted too");
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(share.granted(2, 1, 1), Decision::Admitted);
         assert_eq!(share.decide(SECOND + 1), Decision::Ask(1));
         assert_eq!(share.granted(1, 1, SECOND + 1), Decision::Admitted);
-        // Forgotten after two seconds.
+        // The requests are forgotten after two seconds.
         assert_eq!(share.decide(3 * SECOND + 1), Decision::Admitted);
     }
 
@@ -314,8 +314,8 @@ mod tests {
         }
     }
 
-    /// What part of its limit a key is admitted, once its burst is used up, and how many writes it takes a second. Requests come at random times to
-    /// random processes, `times` as many as the limit allows.
+    /// The part of its limit that a key is admitted after its burst, and the writes a second. Requests come at random times
+    /// to random processes, `times` as many as the limit allows.
     fn simulated(limits: Limits, processes: usize, times: f64, random: &mut fastrand::Rng) -> (f64, f64) {
         const SECONDS: f64 = 30.0;
         let rate = f64::from(limits.requests_per_second);
@@ -354,8 +354,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// However requests come, and to however many processes: no more pass than the limit allows and what is not counted. In a window
-        /// that begins later, leases have something left of the two seconds before.
+        /// Wherever and whenever requests come, no more pass than the limit and the uncounted part. A window that begins
+        /// later may also use leases of the two seconds before.
         #[test]
         fn admitted_requests_stay_within_the_bound(
             rate in 1_u32..300,
@@ -366,7 +366,7 @@ mod tests {
             let limits = Limits::new(rate, rate + more);
             let (mut shares, mut bucket) = (vec![Share::new(limits); 20], Bucket { full_at: 0, writes: 0 });
             let mut now = 1_700_000_000 * SECOND;
-            // Of each window when it began, how many passed in it, and what more it may have.
+            // The start of each window, the requests that passed in it, and its extra allowance.
             let mut windows = vec![(now, 0_u32, 0.0)];
             let mut last = vec![None; shares.len()];
             for (number, (process, millis)) in requests.into_iter().enumerate() {
@@ -380,7 +380,7 @@ mod tests {
                         *passed += 1;
                     }
                 } else if bucket.writes > writes {
-                    // Who is refused by the bucket has not asked for half a burst or a second.
+                    // A share that the bucket refuses has asked last a second or half a burst ago.
                     let pause = PAUSE.min(capacity(limits) / 2);
                     prop_assert!(last[process].is_none_or(|last| now - last >= pause));
                     last[process] = Some(now);
@@ -390,7 +390,7 @@ mod tests {
                     let counted = f64::from(limits.burst) + f64::from(rate) * seconds + more;
                     let each = f64::from(limits.burst / UNCOUNTED) + f64::from(rate) / 100.0 * seconds;
                     let uncounted = if limits.burst < UNCOUNTED { 0.0 } else { 20.0 * each };
-                    // The token that comes back at this moment.
+                    // The last part is the token that comes back at this moment.
                     let most = counted + uncounted + 1e-3;
                     prop_assert!(f64::from(*passed) <= most, "{passed} of {counted} and {uncounted} in {seconds} s");
                 }

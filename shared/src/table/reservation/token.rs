@@ -137,7 +137,7 @@ mod tests {
         let head = Item::from([(merged.name.clone(), number(merged.first))]);
         assert_eq!(Token::all(&head), std::slice::from_ref(&merged));
         assert_eq!(merged.missing(&[2, 5, 9].into()).collect::<Vec<_>>(), [5, 9]);
-        // Those of one reservation are missing together.
+        // The rows of one reservation are missing together.
         assert_eq!(tokens[1].missing(&[5].into()).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(tokens[1].missing(&[6].into()).count(), 0);
     }
