@@ -1,4 +1,4 @@
-//! Tests of the `Idempotency-Key` header: a repeat gets the first answer, and the effect happens once, even after a crash.
+//! Tests of the header `Idempotency-Key`: a repeat gets the first answer and has no second effect, even after a crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -460,8 +460,8 @@ async fn repeated_crashes_and_take_overs_have_one_effect() {
         let wanted = Outcome::undisturbed(&call, false).await;
         let (stack, clock, faults) = disturbed().await;
         let before = records(&stack).await;
-        // The first attempt crashes after the key's look-up and the claim. Each later attempt takes over, and crashes one
-        // call later than the one before.
+        // The first attempt crashes after the key's look-up and the claim. Each later attempt takes over, and crashes
+        // one call later than the attempt before.
         assert!(crashes_at(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
         for at in 1.. {
             clock.fetch_add(LEASE, Ordering::SeqCst);

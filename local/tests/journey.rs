@@ -1,5 +1,5 @@
 //! A test that uses the whole API over HTTP, from the first record of an organisation to the deletion of its last one.
-//! Its requests and answers are `docs/JOURNEY.md`, which `cargo generate` writes. `.ci/journey` runs the commands there.
+//! `docs/JOURNEY.md` shows its requests and answers; `cargo generate` writes that page, and `.ci/journey` runs its commands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ impl Journey {
         format!("curl {method}\"$API{path}\" -H \"authorization: Bearer $KEY\"{json}")
     }
 
-    /// Sends a request, and writes it down with its answer. Keeps members of the answer as variables, by their `jq` paths.
+    /// Sends a request, and writes it down with its answer. Keeps members of the answer, by their `jq` paths, as variables.
     async fn step(
         &mut self,
         says: &str,

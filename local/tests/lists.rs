@@ -163,7 +163,7 @@ async fn remove_some(table: &Table, plain: &mut Vec<Link>, places: &[f64]) {
     }
 }
 
-/// Removes rows from the table and from a plain list, as DynamoDB does after their TTL: without the list. Returns their ordinals.
+/// Removes rows from the table and from a plain list, like their TTL: the list does not learn of it. Returns the ordinals.
 async fn expire_some(stack: &Stack, plain: &mut Vec<Link>, places: &[f64]) -> BTreeSet<u64> {
     let expired: BTreeSet<u64> = take_some(plain, places).into_iter().map(|id| ordinal(id.0)).collect();
     for ordinal in &expired {
@@ -479,8 +479,8 @@ async fn empty_sections_at_the_start_of_a_list_are_cut_off() {
     assert_eq!(keys().await, HashSet::new());
 }
 
-/// Stores a list of `rows` rows without the `removed` ones, item by item, as appends and removals leave it. Only the rows
-/// in `present` are stored: the test reads no others.
+/// Stores a list of `rows` rows without the `removed` ones, item by item, as appends and removals leave it. Only the
+/// rows in `present` are stored: the test reads no others.
 async fn long_list(stack: &Stack, rows: u64, removed: impl Fn(u64) -> bool, present: &[Range<u64>]) {
     list_of(stack, &[("next_ordinal", rows)], std::slice::from_ref(&(0..rows)), removed, present).await;
 }

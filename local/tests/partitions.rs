@@ -48,8 +48,8 @@ fn with(body: &Value, members: &Value) -> Value {
     members.into_iter().flatten().collect()
 }
 
-/// A table with the items 1 and 2 in the partition A, of one and three kilobytes, one of five in C, and one in B that is
-/// in the index.
+/// A table with the items 1 and 2 in the partition A, of one and three kilobytes, one of five in C, and one in B that
+/// is in the index.
 struct CountedTable {
     embedded: Embedded,
     partitions: Partitions,
@@ -376,8 +376,8 @@ async fn stack(partitions: &Partitions) -> (Stack, Clock) {
     (Stack::start(settings).await.unwrap(), clock)
 }
 
-/// An answer and the changes of records, without ids. Places in lists and their counters are left out, because a refused
-/// attempt may leave a hole. Versions are left out, because a change may be made twice.
+/// An answer and the changes of records, without ids. Places in lists and their counters are left out, because a
+/// refused attempt may leave a hole. Versions are left out, because a change may be made twice.
 #[derive(Debug, PartialEq)]
 struct Effect {
     status: u16,

@@ -50,7 +50,7 @@ impl Customer {
         assert_eq!(setup.ask(&self.org, "DELETE", &path, &Value::Null).await.status, 200);
     }
 
-    /// How many conversations are listed as open and as closed, how many links there are, and how often the event has come.
+    /// The numbers of open conversations, of closed ones, of links and of events.
     async fn sees(&self, setup: &Setup) -> (Value, Value, Value, usize) {
         let total = async |path: &str| setup.get(&self.org, path).await["total"].take();
         (

@@ -1,7 +1,6 @@
-//! Tests that stored records stay readable. `stored/` keeps a sample of each record, and every later version must read it.
+//! Tests that stored records stay readable. `stored/` keeps a sample of each record, which every later version reads.
 //!
-//! `cargo generate` writes missing samples and never changes one. A record that can no longer read its sample needs a
-//! migration.
+//! `cargo generate` writes missing samples and never changes one. A record that cannot read its sample needs a migration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,10 +88,8 @@ fn item_of(wire: &Value) -> Item {
 /// A table in which each record is stored at least once.
 async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let stack = stack().await;
-    for route in [&routes::RUN_CAMPAIGN] {
-        let headers = [("idempotency-key".to_owned(), route.name.to_owned())].into();
-        data(&stack.answer(&Call { headers, ..valid_call(route, 'a', ACME) }).await);
-    }
+    let headers = [("idempotency-key".to_owned(), routes::RUN_CAMPAIGN.name.to_owned())].into();
+    data(&stack.answer(&Call { headers, ..valid_call(&routes::RUN_CAMPAIGN, 'a', ACME) }).await);
     for event in ["customer.subscription.updated", "invoice.paid", "checkout.session.completed"] {
         let user_id = Some(id('a', kind::USER, 1));
         let event = NewPaymentEvent { user_id, ..NewPaymentEvent::of(event) }.body(1, NOW / 1000).to_string();
@@ -100,10 +97,8 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         data(&stack.answer(&signed(&path, demo_payment_secret('a'), event.into_bytes())).await);
     }
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
-    let failed =
-        Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
-    let table = acme(&stack);
-    let now = stack.gateway.service.clock.now();
+    let (table, now) = (acme(&stack), stack.gateway.service.clock.now());
+    let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     delivery::health::keep(&table, &EndpointHealth::healthy(webhook.into()), &failed, now, now).await.unwrap();
     let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
     rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();

@@ -35,8 +35,8 @@ fn the_generated_parts_are_up_to_date() {
     ]);
 }
 
-/// The roles allow only calls that a test makes. `cargo test` cannot know this while its tests run, so CI checks it after a
-/// run of all tests. `cargo generate` writes the roles.
+/// The roles allow only calls that a test makes. `cargo test` cannot know this while its tests run, so CI checks it after
+/// a run of all tests. `cargo generate` writes the roles.
 #[test]
 #[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
 fn roles_allow_exactly_the_calls_of_the_tests() {

@@ -1,4 +1,4 @@
-//! Tests of the examples in docs/WEBHOOKS.md that verify an event: each one accepts real events and refuses forged ones.
+//! Tests of the examples in docs/WEBHOOKS.md that verify events: each accepts real events and refuses forged ones.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -12,8 +12,8 @@ use standardwebhooks::Webhook;
 use crate::support::fixture::{root, scratch};
 use crate::support::sending::{Setup, id_of};
 
-/// For each language, its interpreter and the code that calls the example with secret, id, timestamp and signatures, and
-/// with the body on standard input. The examples need only the standard library of their language.
+/// For each language, its interpreter and the code that calls the example with secret, id, timestamp and signatures,
+/// and with the body on standard input. The examples need only the standard library of their language.
 const LANGUAGES: [(&str, &str, &str); 3] = [
     ("python", "python3", include_str!("verify/call.py")),
     ("js", "node", include_str!("verify/call.js")),
