@@ -35,7 +35,7 @@ fn post(path: &str, key: &str, body: &Value) -> Call {
     Call { method: "POST".into(), ..put(path, key, body) }
 }
 
-/// Closes a conversation of the demo set, and has its event delivered.
+/// Closes a conversation of the demo set, and delivers its event.
 async fn close(stack: &Stack) {
     let close = format!("/api/v1/conversation/{}/close", id('a', kind::CONVERSATION, 1));
     data(&stack.answer(&post(&close, ACME, &json!({}))).await);

@@ -43,7 +43,7 @@ impl Processes {
         Self { stack, clock, services }
     }
 
-    /// Has `process` answer a request with `key`.
+    /// Sends `process` a request with `key`.
     async fn ask(&self, process: usize, key: &str) -> HttpResponse {
         let request = valid_call(&routes::READ_TAG, if key == GLOBEX { 'b' } else { 'a' }, key);
         let event = serde_json::from_value(self.stack.gateway.event(&request, "r")).unwrap();

@@ -61,7 +61,7 @@ async fn every_function_may_make_its_calls_after_old_crashes() {
     }
 }
 
-/// A process reads an item that is not there before its first event, so that its connection is open.
+/// Before its first event, a process reads a missing item, so that its connection is open.
 #[tokio::test]
 async fn every_function_may_make_its_warm_up_call() {
     let stack = stack().await;
@@ -279,7 +279,7 @@ async fn operations_may_make_their_calls_after_a_campaign() {
     }
 }
 
-/// Beside its data, each function writes its log. One on the stream reads it, and Lambda keeps its failed records.
+/// Beside its data, each function writes its log. A function on the stream reads it, and Lambda keeps its failed records.
 #[test]
 fn a_role_allows_only_log_and_stream_beside_its_data() {
     let template = template();

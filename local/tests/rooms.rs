@@ -34,7 +34,7 @@ fn imports(folder: &str) -> Imports {
     all
 }
 
-/// The paths in `code`, which is that of `module`: of its `use` statements, and of what it names by a path.
+/// The paths in `code`, the code of `module`: in its `use` statements and everywhere else.
 fn imported(code: &str, module: &str) -> BTreeSet<String> {
     let parent = module.rsplit_once("::").map_or("", |(parent, _)| parent);
     let mut paths = BTreeSet::new();

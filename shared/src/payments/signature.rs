@@ -66,7 +66,7 @@ mod tests {
 
     const BODY: &[u8] = br#"{"id":"evt_1"}"#;
     const SECRET: &str = "whsec_test_secret";
-    /// The time in the signature, and what `openssl dgst -sha256 -hmac whsec_test_secret` makes of it with the body.
+    /// The time in the signature, and the signature that `openssl dgst -sha256 -hmac whsec_test_secret` makes of it and the body.
     const TIME: i64 = 1_492_774_577;
     const GOOD: &str = "799c4ba7bb339f3c8601adfd112f0e477c930a268be1243d341abb8286501c2f";
 

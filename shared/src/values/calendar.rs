@@ -257,10 +257,10 @@ mod tests {
         assert_eq!(read("\"2026-07-01T09:00:00\"", "UTC"), "2026-07-01T09:00:00.000Z");
         assert_eq!(read("\"2026-07-01T09:00:00+05:00\"", "Europe/Berlin"), "2026-07-01T04:00:00.000Z");
         assert_eq!(read("\"2026-07-01\"", "America/New_York"), "2026-07-01T04:00:00.000Z");
-        // Skipped, and shown twice.
+        // A time that the clocks skip, and one that they show twice.
         assert_eq!(read("\"2026-03-29T02:30:00\"", "Europe/Berlin"), "2026-03-29T01:30:00.000Z");
         assert_eq!(read("\"2026-10-25T02:30:00\"", "Europe/Berlin"), "2026-10-25T00:30:00.000Z");
-        // Beyond the times that there are, it is in UTC.
+        // At the ends of the supported years, the time is in UTC.
         assert_eq!(read("\"0000-01-01\"", "Europe/Berlin"), "0000-01-01T00:00:00.000Z");
         assert_eq!(read("\"9999-12-31T23:00\"", "America/New_York"), "9999-12-31T23:00:00.000Z");
     }

@@ -380,7 +380,7 @@ mod tests {
                         *passed += 1;
                     }
                 } else if bucket.writes > writes {
-                    // A share that the bucket refuses has asked last a second or half a burst ago.
+                    // A share that the bucket refuses last asked it a second, or half a burst, ago or earlier.
                     let pause = PAUSE.min(capacity(limits) / 2);
                     prop_assert!(last[process].is_none_or(|last| now - last >= pause));
                     last[process] = Some(now);
