@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_item_of_a_call_is_told_with_what_is_done_to_it() {
+    fn a_call_lists_its_items_with_their_actions() {
         let key = |sk: &str| json!({"pk": {"S": "ORG#1#TAG"}, "sk": {"S": sk}, "name": {"S": "pk"}});
         for (action, body, items) in [
             ("GetItem", json!({"TableName": "t", "Key": key("1")}), vec!["ORG#1#TAG 1"]),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_those_of_all_tables_and_a_failure_has_its_kind() {
+    fn a_call_has_the_units_of_all_tables_and_its_failure() {
         let told = |answer: &Value| {
             let mut call = DatabaseCall::default();
             ended(&mut call, Duration::ZERO, answer.to_string().as_bytes());

@@ -210,7 +210,7 @@ Resources:
     }
 
     #[test]
-    fn a_sparse_index_of_the_template_finds_what_is_due() {
+    fn a_sparse_index_finds_the_due_items() {
         let database = table();
         for (sk, due) in [("1", Some("2026-02-01T12:00:00Z")), ("2", None), ("3", Some("2026-02-01T13:00:00Z"))] {
             let mut item = json!({"pk": {"S": "A"}, "sk": {"S": sk}, "state": {"S": "waiting"}});
@@ -251,7 +251,7 @@ Resources:
     }
 
     #[test]
-    fn the_index_of_the_stream_serves_the_queries_it_was_made_for() {
+    fn the_queries_of_the_stream_use_its_index() {
         let file = std::env::temp_dir().join(format!("local-index-{}.db", std::process::id()));
         table().vacuum_into(&file.to_string_lossy()).unwrap();
         let copy = Storage::new(&file.to_string_lossy()).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_tells_the_batch_and_holds_it() {
+    fn an_invocation_record_describes_and_holds_its_batch() {
         let record = |number: u32| {
             json!({"eventName": "INSERT", "dynamodb": {
                 "SequenceNumber": number.to_string(), "ApproximateCreationDateTime": AT / 1000 + i64::from(number),

@@ -431,7 +431,7 @@ mod tests {
         json!({"batchItemFailures": failures})
     }
 
-    /// A mapping to a function that answers like this, and the batches that it gets.
+    /// A mapping to a function with these answers, and the batches that the function gets.
     fn mapping(
         source: EventSource,
         answer: impl Fn(&[u64]) -> Result<Value, Failed> + Send + Sync + 'static,
@@ -449,7 +449,7 @@ mod tests {
         (Mapping::new(source, function), batches)
     }
 
-    /// The batches in which records 1 to `count` come, and the numbers of those that are given up.
+    /// The batches of the records 1 to `count`, and the numbers of the given-up records.
     async fn batches(
         count: u64,
         source: EventSource,
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_is_retried_and_then_given_up() {
+    async fn a_failing_batch_is_retried_and_then_given_up() {
         let sizes = EventSource { batch_size: 2, ..source() };
         let (came, given_up) =
             batches(4, sizes.clone(), |batch| if batch.contains(&1) { no() } else { Ok(Value::Null) }).await;
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_is_bisected_until_the_bad_record_is_alone() {
+    async fn a_failing_batch_is_bisected_down_to_the_bad_record() {
         let bisecting = EventSource { bisects: true, ..source() };
         let (came, given_up) =
             batches(5, bisecting, |batch| if batch.contains(&2) { no() } else { Ok(Value::Null) }).await;
@@ -499,11 +499,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_from_the_lowest_reported_record_is_repeated() {
+    async fn records_from_the_lowest_reported_one_are_repeated() {
         let reporting = EventSource { reports_failures: true, ..source() };
         let stops = |batch: &[u64]| if batch[0] == 1 { Ok(failures(&[5, 3])) } else { Ok(failures(&[])) };
         assert_eq!(batches(5, reporting.clone(), stops).await, (vec![vec![1, 2, 3, 4, 5], vec![3, 4, 5]], vec![]));
-        // Who is not asked for a report is not believed one.
+        // Without `reports_failures`, the report is ignored.
         assert_eq!(batches(5, source(), stops).await, (vec![vec![1, 2, 3, 4, 5]], vec![]));
         let stuck = |batch: &[u64]| Ok(failures(if batch.contains(&2) { &[2] } else { &[] }));
         let (came, given_up) = batches(3, reporting, stuck).await;
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_bisection_the_batch_is_split_at_the_reported_record_and_only_that_one_is_lost() {
+    async fn bisection_splits_a_batch_at_the_reported_record() {
         let both = EventSource { reports_failures: true, bisects: true, ..source() };
         let stuck = |batch: &[u64]| Ok(failures(if batch.contains(&3) { &[3] } else { &[] }));
         let (came, given_up) = batches(5, both, stuck).await;
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_report_that_names_no_record_is_a_failure_and_one_that_names_nothing_a_success() {
+    async fn an_invalid_report_fails_and_an_empty_one_succeeds() {
         let reporting = EventSource { reports_failures: true, max_retries: 0, ..source() };
         for (answer, lost) in [
             (json!(null), false),
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_that_is_too_old_is_given_up_alone() {
+    async fn an_expired_record_is_given_up_alone() {
         let (mapping, batches) = mapping(source(), |_| Ok(Value::Null));
         let mut old = record(1, 1);
         old["dynamodb"]["ApproximateCreationDateTime"] = json!(now() - 3700);
@@ -551,25 +551,25 @@ mod tests {
         assert_eq!(mapping.given_up(), [old]);
     }
 
-    /// A function that says which batch it got, and waits for a word to end.
+    /// A function that sends its batch to the test, and waits for a permit to end.
     fn waiting() -> (Function, mpsc::UnboundedReceiver<Batch>, Arc<Semaphore>) {
         let (send, receive) = mpsc::unbounded_channel();
-        let words = Arc::new(Semaphore::new(0));
-        let heard = Arc::clone(&words);
+        let permits = Arc::new(Semaphore::new(0));
+        let taken = Arc::clone(&permits);
         let function: Function = Arc::new(move |payload| {
-            let (send, heard) = (send.clone(), Arc::clone(&heard));
+            let (send, taken) = (send.clone(), Arc::clone(&taken));
             Box::pin(async move {
                 send.send(numbers(&payload)).unwrap();
-                heard.acquire().await.unwrap().forget();
+                taken.acquire().await.unwrap().forget();
                 Ok("null".into())
             })
         });
-        (function, receive, words)
+        (function, receive, permits)
     }
 
     #[tokio::test]
     async fn lanes_do_not_wait_for_each_other() {
-        // As many invocations as there are lanes meet here: were one to wait for another, none would ever end.
+        // The invocations of all three lanes meet here. If one lane waited for another, none would end.
         let meeting = Arc::new(Barrier::new(3));
         let function: Function = Arc::new(move |_| {
             let meeting = Arc::clone(&meeting);
@@ -589,9 +589,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_waits_does_not_delay_another_one() {
+    async fn a_waiting_lane_does_not_delay_another() {
         let source = EventSource { lanes: 2, batch_size: 1, ..source() };
-        let (function, mut batches, words) = waiting();
+        let (function, mut batches, permits) = waiting();
         let mapping = Arc::new(Mapping::new(source, function));
         let mut items: [Vec<u64>; 2] = [vec![], vec![]];
         for item in 0..40 {
@@ -603,12 +603,12 @@ mod tests {
         }
         mapping.take([record(items[0][0], items[0][0])]);
         assert_eq!(batches.recv().await.unwrap(), [items[0][0]]);
-        // It hears no word, but is overtaken by all of the other lane, also by what comes later.
+        // While the first lane waits, all records of the other lane are handled, also later ones.
         for item in &items[1] {
             mapping.take([record(*item, *item)]);
             assert_eq!(batches.recv().await.unwrap(), [*item]);
-            // The words are heard in the order in which they are waited for: one each for both, and the first lane waits again.
-            words.add_permits(2);
+            // Each lane takes one permit, in the order of waiting. Then the first lane waits again.
+            permits.add_permits(2);
             mapping.take([record(items[0][0], items[0][0])]);
             assert_eq!(batches.recv().await.unwrap(), [items[0][0]]);
         }
@@ -646,7 +646,7 @@ mod tests {
         for wanted in 0..10 {
             let came: Batch =
                 lock(&batches).iter().flatten().copied().filter(|number| item(*number) == wanted).collect();
-            // None comes for the first time behind one that is younger, and none is missing.
+            // The first arrivals are in order, and none is missing.
             let mut first = BTreeSet::new();
             let firsts: Batch = came.into_iter().filter(|number| first.insert(*number)).collect();
             assert_eq!(firsts, (0..200).filter(|number| item(*number) == wanted).collect::<Batch>());
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_fault_does_what_it_says() {
+    async fn each_fault_has_its_own_effect() {
         let with = async |faults: StreamFaults| {
             let (mapping, batches) = mapping(EventSource { max_retries: 3, ..source() }, |_| Ok(Value::Null));
             mapping.set_faults(StreamFaults { random: fastrand::Rng::with_seed(1), ..faults });
@@ -675,9 +675,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_function_that_is_killed_is_a_failed_invocation() {
+    async fn a_killed_function_is_a_failed_invocation() {
         let function: Function = Arc::new(|_| Box::pin(std::future::pending()));
-        // It is woken again and again, and dies of it one day.
+        // The function is polled again and again until the fault kills it.
         let restless: Function = Arc::new(move |payload| {
             let mut still = function(payload);
             Box::pin(std::future::poll_fn(move |context| {
@@ -693,15 +693,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stopped_work_is_repeated() {
-        let (function, mut batches, words) = waiting();
+    async fn an_aborted_batch_is_invoked_again() {
+        let (function, mut batches, permits) = waiting();
         let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, ..source() }, function));
         let attending = tokio::spawn(Arc::clone(&mapping).attend(0));
         mapping.take((1..=3).map(|number| record(number, number)));
         assert_eq!(batches.recv().await.unwrap(), [1, 2]);
         attending.abort();
         assert!(attending.await.unwrap_err().is_cancelled());
-        words.add_permits(2);
+        permits.add_permits(2);
         mapping.work_off().await;
         assert_eq!(batches.recv().await.unwrap(), [1, 2]);
         assert_eq!(batches.recv().await.unwrap(), [3]);
@@ -710,8 +710,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_waits_for_its_window_unless_it_is_full() {
-        let (function, mut batches, _words) = waiting();
-        // A window that no test would see the end of.
+        let (function, mut batches, _permits) = waiting();
+        // The window is longer than the test.
         let mapping = Arc::new(Mapping::new(EventSource { batch_size: 2, window_seconds: 300, ..source() }, function));
         let attending = tokio::spawn(Arc::clone(&mapping).attend(0));
         mapping.take([record(1, 1)]);

@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_another_host_is_refused_also_where_its_name_leads_here() {
+    fn a_page_of_another_host_is_refused() {
         let allowed = |host: &str, origin: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert("host", host.parse().unwrap());
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_reached_on_this_machine_or_not_at_all() {
+    fn the_inbox_is_reachable_only_on_this_machine() {
         for (listens, reached) in [
             ("127.0.0.1:3000", Some("127.0.0.1:3000")),
             ("[::1]:3000", Some("[::1]:3000")),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_one_that_an_answer_can_have() {
+    fn a_plan_accepts_only_possible_statuses() {
         let plan = |status: &str| serde_json::from_str::<AnswerPlan>(&format!(r#"{{"count":1,"status":{status}}}"#));
         assert_eq!(plan("503").unwrap().status.0, StatusCode::SERVICE_UNAVAILABLE);
         for status in ["199", "600", "0", "-1", "70000", "\"200\""] {

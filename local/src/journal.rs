@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_the_command_as_the_request_was_sent() {
+    fn a_shell_parses_the_command_into_the_sent_request() {
         let call = Call {
             method: "POST".into(),
             path: "/api/v1/tag".into(),

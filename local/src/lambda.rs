@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_invocation_answers_fails_panics_or_dies() {
+    async fn an_invocation_reports_the_fate_of_its_function() {
         let echo = function(Ok, 3);
         let mortal = |polls| Fate { dies: Some(polls), ..Fate::default() };
         assert_eq!(invoke(&echo, "x".into(), Fate::default()).await, Ok("x".into()));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_what_a_plain_operation_is() {
+    fn a_name_describes_its_plain_operation() {
         let note = |name| PlainOperation::of(root(), "sticky-note", name).unwrap();
         assert_eq!(note("update-board-sticky-note").types(), ["Update", "StickyNote"]);
         assert_eq!(note("read-sticky-note").file(), "shared/src/operations/read.rs");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_an_operation_is_said_of_a_plain_one() {
+    fn every_description_belongs_to_a_plain_operation() {
         for (name, _) in SAYS {
             let route = routes::ALL.iter().find(|route| route.name == *name).unwrap();
             assert!(PlainOperation::of(root(), route.record, name).is_some(), "{name} says it in its file");

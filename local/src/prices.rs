@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_priced_from_the_second_table() {
+    fn the_second_table_is_priced_by_whole_events() {
         let costs = "| Operation | Calls |\n| --- | ---: |\n| `a` | 1 |\n\n| What | Requests |\n| --- | ---: |\n| `b`, closed | 2 | 0.5 | 34 | 25 |\n";
         let whole = whole(costs).unwrap();
         assert!(whole.contains("| `b`, closed | 8.96 | 0.10 | 19.88 | **28.94** |\n\nAssumed: "), "{whole}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_something_else_is_named() {
+    fn an_unreadable_row_is_named_in_the_error() {
         for row in ["| `a` | 5 | 3 | 2.5 |", "| `a` | 5 | 3 | 2.5 | many |", "|"] {
             let error = table(&format!("| head |\n| --- |\n{row}\n")).unwrap_err();
             assert!(error.to_string().ends_with(row), "{error}");

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_answers_as_it_is_told_and_remembers() {
+    async fn a_receiver_answers_as_set_and_records_requests() {
         let receiver = Receiver::start().await.unwrap();
         assert_eq!(status(&send(&receiver, "/hook?a=1", 1000).await), 200);
         let came = receiver.received("/hook");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_can_recover_and_change_its_behaviour() {
+    async fn a_receiver_changes_its_answers_over_time() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/a", Behaviour::Recovering { failures: 2, then: 204 });
         receiver.behave("/b", Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(201)]));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_can_fail_in_every_way() {
+    async fn a_receiver_fails_in_every_way() {
         let receiver = Receiver::start().await.unwrap();
         receiver.behave("/drop", Behaviour::DropConnection);
         assert_eq!(send(&receiver, "/drop", 1000).await, "");

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_and_skip_take_the_beginnings_of_names() {
+    fn only_and_skip_match_prefixes_of_names() {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let all = ReplayOptions::default();
         assert!(all.selects("delete-tag"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_succeeds_makes_a_record() {
+    fn a_successful_write_makes_a_record() {
         let call = |method: &str, path: &str| Call { method: method.into(), path: path.into(), ..Call::default() };
         let answer = |status| Answer { status, headers: [].into(), body: String::new(), cost: Cost::default() };
         assert!(makes_a_record(&call("POST", "/api/v1/assistant"), &answer(201)));

@@ -248,7 +248,7 @@ mod tests {
     use crate::bucket::BUCKET_NAME;
 
     #[test]
-    fn permissions_are_those_that_iam_asks_for() {
+    fn a_call_needs_the_permissions_that_iam_checks() {
         let condition = json!({"ConditionExpression": "attribute_exists(pk)", "ReturnValues": "ALL_NEW"});
         let transaction = json!({"TransactItems": [{"Put": condition}, {"ConditionCheck": condition}, {"Update": {}}]});
         for (action, body, wanted) in [
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_allows_what_its_statements_say() {
+    fn a_role_allows_the_actions_of_its_statements() {
         let statement = |actions: &[&str], resource: Value, condition: Value| Permission {
             actions: actions.iter().map(|action| (*action).to_owned()).collect(),
             resource: resource.to_string(),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_update_every_item_may_take_tokens_too() {
+    fn permission_to_update_every_item_includes_tokens() {
         let roles = |allowed: &str| Roles {
             allowed: Arc::new([("f".to_owned(), BTreeSet::from([allowed.to_owned()]))].into()),
             permit: None,

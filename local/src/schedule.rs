@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_tick_that_fails_is_repeated_twice() {
+    async fn a_failed_tick_is_retried_twice() {
         for (failures, succeeds, attempts) in [(0, true, 1), (2, true, 3), (3, false, 3)] {
             let calls = Arc::new(AtomicU32::new(0));
             let counted = Arc::clone(&calls);

@@ -322,7 +322,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_drain_passes_on_all_changes_once_and_those_that_follow() {
+    async fn a_drain_delivers_changes_and_their_consequences_once() {
         let Setting { database, stream, seen } = setting();
         let wanted: Vec<String> = (0..2500).map(|number| format!("C{number}")).collect();
         for pk in &wanted {
@@ -339,7 +339,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn a_drain_of_changes_that_follow_each_other_for_ever_fails() {
+    async fn a_drain_of_an_endless_chain_of_changes_fails() {
         let template = Template::parse(TEMPLATE).unwrap();
         let database = open(&Data::Memory, &template).unwrap();
         let stream = Stream::new(&database, &template, None, |_| {
@@ -355,7 +355,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn changes_can_be_passed_to_one_function_only() {
+    async fn drain_for_delivers_changes_to_one_function() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         stream.drain_for("copy").await.unwrap();
@@ -384,7 +384,7 @@ Resources:
     }
 
     #[tokio::test]
-    async fn in_the_background_changes_are_passed_on_as_they_come() {
+    async fn the_background_run_delivers_changes_as_they_come() {
         let Setting { database, stream, seen } = setting();
         put(&database, "A1");
         let enough = async || {

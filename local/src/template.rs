@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_template_says_what_is_wrong() {
+    fn a_broken_template_is_refused_with_a_reason() {
         for (text, wanted) in [
             ("a: [", "did not find expected node content"),
             ("a: 1", "it has no Resources"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_are_read_unless_they_are_switched_off() {
+    fn schedules_are_read_unless_they_are_disabled() {
         let template = with_events(
             "        A: {Type: Schedule, Properties: {Schedule: rate(1 minute), Enabled: true}}\n        B: {Type: \
              ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), State: ENABLED}}\n        C: {Type: Schedule, \

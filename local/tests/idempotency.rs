@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a repeat gets the first answer, and the effect happens once, also where a process dies.
+//! Tests of the header `Idempotency-Key`: a repeat gets the first answer and has no second effect, even after a crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,7 +34,7 @@ fn valid(route: &Route) -> Call {
     keyed(valid_call(route, 'a', ACME), KEY)
 }
 
-/// A stack, the hand that sets its clock, and what goes wrong in it. No call of the database is ever given up for want of time.
+/// A stack, its clock and its faults. The time limit of a database call is so long that no call reaches it.
 async fn disturbed() -> (Stack, Arc<AtomicI64>, Faults) {
     let faults = Faults::default();
     let settings = Settings { faults: faults.clone(), attempt: Duration::from_mins(10), ..few() };
@@ -46,7 +46,7 @@ async fn claims(stack: &Stack) -> Vec<Item> {
     everything(stack).await.into_iter().filter(is_claim).collect()
 }
 
-/// A further request of `route`, another one, has its effect again, or has none, or is refused: as is in its nature.
+/// Sends a new request of `route`. It has its effect again, has none, or is refused, as the exercise of the route says.
 async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer {
     let before = records(stack).await;
     let answer = stack.answer(call).await;
@@ -60,7 +60,7 @@ async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer 
     answer
 }
 
-/// What a call answers and what it changes in the table, ids and places in lists aside.
+/// The answer of a call and its changes in the table, without ids and places in lists.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     status: u16,
@@ -77,7 +77,7 @@ impl Outcome {
             let is_new = |item: &Item| other.binary_search_by_key(&key(item), key).is_err();
             let json = |item: &Item| {
                 let mut json = from_item::<Value>(item.clone().into_iter().collect()).unwrap();
-                // An execution that died keeps its place in a list, so that of the repeat is another one.
+                // A crashed execution keeps its place in a list, so the repeat has another place.
                 if key(item)[1] == LIST_HEAD {
                     json["next_ordinal"] = Value::Null;
                 } else if key(item)[0].ends_with(ROWS) && is_new(item) {
@@ -97,7 +97,7 @@ impl Outcome {
         }
     }
 
-    /// What `call` comes to where nothing goes wrong; `late` is after a first attempt that has left no trace, and its lease.
+    /// The outcome of `call` without faults. With `late`, a first attempt has left no trace, and its lease is over.
     async fn undisturbed(call: &Call, late: bool) -> Self {
         let (stack, clock, _) = disturbed().await;
         if late {
@@ -150,7 +150,7 @@ async fn a_repeat_gets_the_first_answer_and_has_no_effect() {
 }
 
 #[tokio::test]
-async fn with_a_key_it_is_answered_as_without() {
+async fn an_idempotency_key_leaves_the_answer_unchanged() {
     for route in posts() {
         let [with, without] = [valid(route), valid_call(route, 'a', ACME)];
         let with = Outcome::undisturbed(&with, false).await;
@@ -165,25 +165,25 @@ async fn with_a_key_it_is_answered_as_without() {
 }
 
 #[tokio::test]
-async fn a_failure_that_is_no_fault_of_ours_is_repeated_too() {
+async fn a_repeat_returns_the_kept_client_error() {
     let stack = stack().await;
     let run = |body: &Value| {
         let path = format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 3));
         keyed(post(&path, ACME, body.to_string()), KEY)
     };
-    // The widget has nothing to say; which comes to light behind the input's validation.
+    // The widget has no message. The handler finds this out, after the validation of the input.
     let silent = json!({"contact_ids": [id('a', kind::CONTACT, 1)]});
     let first = stack.answer(&run(&silent)).await;
     assert_eq!(failure(&first), (422, vec![r#"["body","message"] missing"#.into()]));
-    let calls = stack.answer(&run(&silent)).await;
-    assert_eq!((calls.status, &calls.body), (first.status, &first.body));
-    assert!(calls.cost.calls < first.cost.calls, "it was carried out again");
+    let again = stack.answer(&run(&silent)).await;
+    assert_eq!((again.status, &again.body), (first.status, &first.body));
+    assert!(again.cost.calls < first.cost.calls, "the operation ran again");
     let spoken = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi"});
     reused(&stack.answer(&run(&spoken)).await, "another body");
 }
 
 #[tokio::test]
-async fn an_answer_too_large_to_keep_is_made_again() {
+async fn a_repeat_computes_an_oversized_answer_again() {
     let stack = stack().await;
     let unknown: Vec<_> =
         (0..6000).map(|number| format!("01900000-0000-7000-8000-{:012x}", 0xf000_0000_0000_u64 + number)).collect();
@@ -197,7 +197,7 @@ async fn an_answer_too_large_to_keep_is_made_again() {
 }
 
 #[tokio::test]
-async fn the_largest_answer_to_a_creation_is_kept() {
+async fn the_largest_answer_to_a_create_is_kept() {
     let stack = stack().await;
     let most = "x".repeat(32 * 1024 - r#"{"x":""}"#.len());
     let body = format!(r#"{{"branding":{{"x":"{most}"}},"domain":{{"x":"{most}"}},"user_auth":{{"x":"{most}"}}}}"#);
@@ -209,7 +209,7 @@ async fn the_largest_answer_to_a_creation_is_kept() {
 }
 
 #[tokio::test]
-async fn a_key_goes_with_one_request() {
+async fn a_key_of_another_request_is_refused_with_422() {
     for route in cases(posts()) {
         let stack = stack().await;
         let first = valid(route);
@@ -230,7 +230,7 @@ async fn a_key_goes_with_one_request() {
 }
 
 #[tokio::test]
-async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values_does() {
+async fn a_repeat_may_order_its_parameter_names_differently() {
     let stack = stack().await;
     let with = |query: &str| Call { query: format!("api_key={ACME}&{query}"), ..valid(&routes::CREATE_AGENCY) };
     let first = stack.answer(&with("a=1&b=2&a=3")).await;
@@ -243,7 +243,7 @@ async fn the_order_of_parameters_makes_no_difference_and_that_of_a_name_s_values
 }
 
 #[tokio::test]
-async fn another_key_and_no_key_are_another_request() {
+async fn another_key_or_no_key_makes_another_request() {
     for route in cases(posts()) {
         let stack = stack().await;
         let before = records(&stack).await;
@@ -297,7 +297,7 @@ async fn a_key_is_1_to_255_visible_characters() {
 }
 
 #[tokio::test]
-async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
+async fn a_malformed_key_is_reported_beside_other_issues() {
     let stack = stack().await;
     let path = format!("/api/v1/agency/billing/{}/billing_plan", "x");
     let answer = stack.answer(&keyed(post(&path, ACME, "[]"), "a key")).await;
@@ -310,7 +310,7 @@ async fn a_malformed_key_is_told_together_with_what_else_is_wrong() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_the_handler_leaves_the_key_free() {
+async fn an_early_refusal_leaves_the_key_unused() {
     for route in cases(posts()) {
         let stack = stack().await;
         let good = valid(route);
@@ -337,7 +337,7 @@ async fn what_is_refused_before_the_handler_leaves_the_key_free() {
 }
 
 #[tokio::test]
-async fn other_methods_take_no_notice() {
+async fn methods_other_than_post_ignore_the_key() {
     for route in cases(routes::ALL.iter().filter(|route| route.method != "POST")) {
         for key in [KEY, "", "not a key"] {
             let stack = stack().await;
@@ -349,11 +349,13 @@ async fn other_methods_take_no_notice() {
 }
 
 #[tokio::test]
-async fn after_a_day_the_key_is_as_good_as_new() {
+async fn a_claim_and_its_key_expire_after_a_day() {
     for route in cases(posts()) {
         let (stack, clock, _) = disturbed().await;
         let first = stack.answer(&valid(route)).await;
         let before = records(&stack).await;
+        let claim = claims(&stack).await.remove(0);
+        assert_eq!(claim["ttl"], AttributeValue::N(((NOW + DAY) / 1000).to_string()), "{}", route.name);
         clock.fetch_add(DAY - 1, Ordering::SeqCst);
         assert_eq!(stack.answer(&valid(route)).await.body, first.body, "{}", route.name);
         assert_eq!(records(&stack).await, before, "{}", route.name);
@@ -363,35 +365,27 @@ async fn after_a_day_the_key_is_as_good_as_new() {
     }
 }
 
-#[tokio::test]
-async fn dynamodb_is_told_when_a_claim_may_go() {
-    let stack = stack().await;
-    stack.answer(&valid(&routes::CREATE_AGENCY)).await;
-    let claim = claims(&stack).await.remove(0);
-    assert_eq!(claim["ttl"], AttributeValue::N(((NOW + DAY) / 1000).to_string()));
+/// Crashes the request at its call number `at`, before or after the effect of that call. False if it has fewer calls.
+async fn crashes_at(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, at: usize) -> bool {
+    faults.plan(move |_, number| if number >= at { fault } else { Fault::None });
+    crashes(stack, call, faults).await
 }
 
-/// Has the request die at its `death`-th call, before or after that has taken effect. False where it has fewer calls.
-async fn dies(stack: &Stack, call: &Call, faults: &Faults, fault: Fault, death: usize) -> bool {
-    faults.plan(move |_, number| if number >= death { fault } else { Fault::None });
-    until_death(stack, call, faults).await
-}
-
-/// Has it die after so many writes. False where it has fewer.
-async fn dies_after_writes(stack: &Stack, call: &Call, faults: &Faults, writes: usize) -> bool {
+/// Crashes the request after so many writes. False if it has fewer.
+async fn crashes_after_writes(stack: &Stack, call: &Call, faults: &Faults, writes: usize) -> bool {
     faults.die_after_writes(writes);
-    until_death(stack, call, faults).await
+    crashes(stack, call, faults).await
 }
 
-async fn until_death(stack: &Stack, call: &Call, faults: &Faults) -> bool {
-    let died = faults.kill(stack.answer(call)).await;
+async fn crashes(stack: &Stack, call: &Call, faults: &Faults) -> bool {
+    let crashed = faults.kill(stack.answer(call)).await;
     faults.end();
-    died
+    crashed
 }
 
 #[tokio::test]
-async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
-    // Every stack begins as this one does.
+async fn a_repeat_after_any_crash_has_one_effect() {
+    // Every stack starts with the same records.
     let before = records(&disturbed().await.0).await;
     for route in cases(posts()) {
         let call = valid(route);
@@ -399,10 +393,10 @@ async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
         let late = Outcome::undisturbed(&call, true).await;
         let mut busy = 0;
         for writes in 0.. {
-            let what = format!("{} dies after {writes} writes", route.name);
+            let what = format!("{} crashes after {writes} writes", route.name);
             let (stack, clock, faults) = disturbed().await;
-            if !dies_after_writes(&stack, &call, &faults, writes).await {
-                assert!(writes > 2, "{what}: it never died");
+            if !crashes_after_writes(&stack, &call, &faults, writes).await {
+                assert!(writes > 2, "{what}: it never crashed");
                 break;
             }
             let claim = claims(&stack).await.pop();
@@ -426,14 +420,14 @@ async fn a_repeat_after_a_crash_anywhere_has_one_effect_and_its_answer() {
             assert_eq!((once_more.status, &once_more.body), (again.status, &again.body), "{what}");
             assert_eq!(&Outcome::of(&stack, &before, &once_more).await, wanted, "{what}");
         }
-        assert!(busy > 1, "{}: nobody died while at it", route.name);
+        assert!(busy > 1, "{}: no crash left an unfinished claim", route.name);
     }
 }
 
 #[tokio::test]
-async fn a_repeat_after_a_death_with_a_transaction_in_progress_has_one_effect() {
+async fn a_repeat_after_a_crash_in_a_transaction_has_one_effect() {
     let before = records(&disturbed().await.0).await;
-    let mut deaths = 0;
+    let mut crashes_seen = 0;
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -441,37 +435,37 @@ async fn a_repeat_after_a_death_with_a_transaction_in_progress_has_one_effect() 
             let (stack, clock, faults) = disturbed().await;
             let mut held = false;
             faults.plan(move |action, _| {
-                // Its process dies when it tries again.
-                let dies = held;
+                // The process crashes at the second attempt.
+                let is_second = held;
                 held |= action == "TransactWriteItems";
-                if dies { Fault::LoseRequest } else { Fault::InProgress { meets: 4, commits } }
+                if is_second { Fault::LoseRequest } else { Fault::InProgress { meets: 4, commits } }
             });
-            if !until_death(&stack, &call, &faults).await {
+            if !crashes(&stack, &call, &faults).await {
                 continue;
             }
-            deaths += 1;
+            crashes_seen += 1;
             clock.fetch_add(LEASE, Ordering::SeqCst);
             let again = stack.answer(&call).await;
             assert_eq!(Outcome::of(&stack, &before, &again).await, wanted, "{} {commits}", route.name);
             assert_eq!(stack.answer(&call).await.body, again.body, "{} {commits}", route.name);
         }
     }
-    assert!(deaths > 0, "no request writes by a transaction");
+    assert!(crashes_seen > 0, "no request writes by a transaction");
 }
 
 #[tokio::test]
-async fn who_dies_again_and_again_is_taken_over_again_and_again() {
+async fn repeated_crashes_and_take_overs_have_one_effect() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
         let (stack, clock, faults) = disturbed().await;
         let before = records(&stack).await;
-        // The key's look-up and the claim are done, at the second time the take-over as well: then each call in turn takes effect, and
-        // kills its process.
-        assert!(dies(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
-        for death in 1.. {
+        // The first attempt crashes after the key's look-up and the claim. Each later attempt takes over, and crashes
+        // one call later than the attempt before.
+        assert!(crashes_at(&stack, &call, &faults, Fault::LoseAnswer, 2).await);
+        for at in 1.. {
             clock.fetch_add(LEASE, Ordering::SeqCst);
-            if !dies(&stack, &call, &faults, Fault::LoseAnswer, death).await {
+            if !crashes_at(&stack, &call, &faults, Fault::LoseAnswer, at).await {
                 break;
             }
         }
@@ -481,7 +475,7 @@ async fn who_dies_again_and_again_is_taken_over_again_and_again() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_database_that_gets_lost_is_survived() {
+async fn a_lost_database_answer_does_not_change_the_outcome() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -505,12 +499,12 @@ async fn an_answer_of_the_database_that_gets_lost_is_survived() {
 }
 
 #[tokio::test]
-async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
+async fn a_take_over_succeeds_when_a_database_answer_is_lost() {
     let call = valid(&routes::CREATE_AGENCY);
-    // The key's look-up, the claim that is refused, the take-over, the ordinal, the row, the answer that is kept.
+    // The calls: the key's look-up, the refused claim, the take-over, the ordinal, the row, the kept answer.
     for lost in 0..6 {
         let (stack, clock, faults) = disturbed().await;
-        assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 3).await);
+        assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, 3).await);
         clock.fetch_add(LEASE, Ordering::SeqCst);
         faults.plan(move |_, number| if number == lost { Fault::BreakAnswer } else { Fault::None });
         let answer = stack.answer(&call).await;
@@ -519,7 +513,7 @@ async fn a_take_over_whose_answer_gets_lost_is_still_a_take_over() {
 }
 
 #[tokio::test]
-async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
+async fn a_repeat_after_a_server_error_runs_at_once() {
     let (stack, _, faults) = disturbed().await;
     let before = records(&stack).await;
     let call = valid(&routes::CREATE_AGENCY);
@@ -535,7 +529,7 @@ async fn after_a_failure_of_ours_a_repeat_need_not_wait() {
 }
 
 #[tokio::test]
-async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
+async fn a_repeat_after_an_unrecorded_failure_waits_for_the_lease() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
@@ -552,7 +546,7 @@ async fn where_not_even_the_failure_can_be_noted_the_lease_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
+async fn an_answer_is_returned_when_it_cannot_be_kept() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::CREATE_AGENCY);
     faults.plan(|_, number| if number >= 4 { Fault::ServerError } else { Fault::None });
@@ -567,24 +561,24 @@ async fn an_answer_that_cannot_be_kept_is_given_all_the_same() {
 }
 
 #[tokio::test]
-async fn of_two_at_once_one_is_carried_out() {
+async fn two_simultaneous_requests_have_one_effect() {
     for route in cases(posts()) {
         let call = valid(route);
         let wanted = Outcome::undisturbed(&call, false).await;
-        // Nobody has come before them, or one who has died.
-        for dead in [false, true] {
-            let what = format!("{} {dead}", route.name);
+        // Once without an earlier request, and once after one that crashed.
+        for after_crash in [false, true] {
+            let what = format!("{} {after_crash}", route.name);
             let (stack, clock, faults) = disturbed().await;
             let before = records(&stack).await;
-            if dead {
-                assert!(dies(&stack, &call, &faults, Fault::LoseRequest, 2).await);
+            if after_crash {
+                assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, 2).await);
                 clock.fetch_add(LEASE, Ordering::SeqCst);
             }
             let (first, second) = tokio::join!(stack.answer(&call), stack.answer(&call));
             let mut carried_out = 0;
             for answer in [first, second] {
                 if answer.status < 300 {
-                    // Look-up and claim are all that it takes to find the answer.
+                    // A request that finds the kept answer makes two calls: look-up and claim.
                     carried_out += u32::from(answer.cost.calls > 2);
                 } else {
                     in_use(&answer);
@@ -599,17 +593,17 @@ async fn of_two_at_once_one_is_carried_out() {
 }
 
 #[tokio::test]
-async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_staged_again() {
+async fn a_late_repeat_finds_its_campaign_without_staging_contacts() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::RUN_CAMPAIGN);
-    // It dies after the commit, before its answer is kept: the contacts may be sent now.
+    // The crash comes after the commit and before the answer is kept, so the contacts may be sent now.
     let calls = {
         let (stack, _, watched) = disturbed().await;
         watched.watch();
         stack.answer(&call).await;
         watched.requests().len()
     };
-    assert!(dies(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
+    assert!(crashes_at(&stack, &call, &faults, Fault::LoseRequest, calls - 1).await);
     let committed = records(&stack).await;
     clock.fetch_add(DAY - 1, Ordering::SeqCst);
     faults.watch();
@@ -620,14 +614,14 @@ async fn a_campaign_of_a_key_is_found_after_more_than_ten_minutes_and_never_stag
     let campaign = AttributeValue::S(campaign.as_str().unwrap().to_owned());
     assert!(committed.iter().any(|item| key(item)[1] == "CAMPAIGN" && item["id"] == campaign));
     assert_eq!(records(&stack).await, committed);
-    // Nor may DynamoDB remove what it is found by as long as the key leads there, and someone may be on the way.
+    // The marker, by which a repeat finds the campaign, stays for as long as the key and one lease.
     let marker = committed.iter().find(|item| key(item)[1] == "RUN").unwrap();
     let ttl: i64 = marker["ttl"].as_n().unwrap().parse().unwrap();
     assert!(ttl >= (NOW + DAY + LEASE) / 1000, "{marker:?}");
 }
 
 #[tokio::test]
-async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
+async fn each_attempt_at_a_campaign_stages_its_own_contacts() {
     let (stack, clock, faults) = disturbed().await;
     let call = valid(&routes::RUN_CAMPAIGN);
     let queued = async || {
@@ -636,19 +630,19 @@ async fn each_attempt_at_a_campaign_has_contacts_of_its_own() {
     };
     let before = queued().await.len();
     faults.plan(|action, _| if action == "BatchWriteItem" { Fault::LoseAnswer } else { Fault::None });
-    assert!(until_death(&stack, &call, &faults).await);
-    let dead = queued().await;
-    assert_eq!(dead.len(), before + 1);
+    assert!(crashes(&stack, &call, &faults).await);
+    let of_crashed = queued().await;
+    assert_eq!(of_crashed.len(), before + 1);
     clock.fetch_add(LEASE, Ordering::SeqCst);
     assert_eq!(stack.answer(&call).await.status, 200);
-    // What the dead one has staged, and may still be staging, is no part of the campaign.
+    // The contacts that the crashed attempt staged, or may still stage, are no part of the campaign.
     let all = queued().await;
     assert_eq!(all.len(), before + 2);
-    assert!(dead.iter().all(|item| all.contains(item)));
+    assert!(of_crashed.iter().all(|item| all.contains(item)));
 }
 
 #[tokio::test]
-async fn the_table_tells_neither_key_nor_answer() {
+async fn the_table_reveals_neither_key_nor_answer() {
     for route in cases(posts()) {
         let stack = stack().await;
         let answer = stack.answer(&valid(route)).await;
@@ -656,7 +650,7 @@ async fn the_table_tells_neither_key_nor_answer() {
         assert!(!format!("{items:?}").contains(KEY), "{}", route.name);
         let claim = items.into_iter().find(is_claim).unwrap();
         let mut values = Vec::new();
-        // The organisation's id is in most answers, and in every key; the time is in either as well.
+        // The organisation's id and the time are in most answers and in every claim, so they prove nothing.
         let common = ["pk", "started_at", "lease_until"];
         for (name, value) in claim.iter().filter(|(name, _)| !common.contains(&name.as_str())) {
             values.push(match value {
@@ -669,7 +663,7 @@ async fn the_table_tells_neither_key_nor_answer() {
         assert!(holds(b"IDEMPOTENCY"));
         assert!(!holds(KEY.as_bytes()), "{}", route.name);
         assert!(answer.body.as_bytes().chunks_exact(12).all(|part| !holds(part)), "{}", route.name);
-        // As long as the answer, and of the same answer never the same: the key of the seal is another one.
+        // The sealed text is as long as the answer. Under another key, the same answer has another sealed text.
         let sealed = |claim: &Item| claim["sealed"].as_b().unwrap().as_ref().to_vec();
         assert!(sealed(&claim).len() >= answer.body.len());
         carried_out_again(&stack, route, &keyed(valid(route), "another")).await;
@@ -679,7 +673,7 @@ async fn the_table_tells_neither_key_nor_answer() {
 }
 
 #[tokio::test]
-async fn a_keyed_request_costs_two_writes_more_and_its_repeat_one_in_all() {
+async fn a_keyed_request_costs_two_more_calls_and_its_repeat_one() {
     let warm_stack = async || {
         let stack = stack().await;
         stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;

@@ -1,4 +1,4 @@
-//! The inbox of `cargo local`: the events of the demo set arrive there, verified, and it fails when it is told to.
+//! Tests of the inbox of `cargo local`, which receives the events of the demo set and answers as planned.
 
 use local::demo::Demo;
 use local::http::Call;
@@ -11,7 +11,8 @@ use shared::values::time::Clock;
 
 use crate::support::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
 
-/// A stack with the demo set, whose webhooks and connectors lead to the inbox. Signatures are compared with the time of this machine.
+/// A stack with the demo set, whose webhooks and connectors point to the inbox. Its clock is the machine's, with which
+/// the inbox compares signatures.
 async fn connected() -> Stack {
     let stack = Stack::start(Settings { clock: Clock::System, demo: demo_file(), ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
@@ -34,7 +35,7 @@ fn post(path: &str, key: &str, body: &Value) -> Call {
     Call { method: "POST".into(), ..put(path, key, body) }
 }
 
-/// Closes a conversation of the demo set, and has its event delivered.
+/// Closes a conversation of the demo set, and delivers its event.
 async fn close(stack: &Stack) {
     let close = format!("/api/v1/conversation/{}/close", id('a', kind::CONVERSATION, 1));
     data(&stack.answer(&post(&close, ACME, &json!({}))).await);
@@ -45,14 +46,14 @@ async fn items(stack: &Stack, path: &str, key: &str) -> Vec<Value> {
     data(&stack.answer(&call("GET", path, key)).await)["items"].as_array().unwrap().clone()
 }
 
-/// Number, address, signature and answer of what came, the oldest first.
+/// Number, address, signature and answer of each received event, oldest first.
 fn came(stack: &Stack) -> Vec<(u64, String, Signature, u16)> {
     let one = |event: &inbox::Arrived| (event.number, event.to.clone(), event.signature.clone(), event.answered);
     stack.inbox.newest(usize::MAX).iter().rev().map(|event| one(event)).collect()
 }
 
 #[tokio::test]
-async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
+async fn connect_replaces_only_the_endpoints_of_the_demo_set() {
     let stack = connected().await;
     let (webhooks, widgets) = (routes::LIST_WEBHOOKS.path, routes::LIST_WIDGETS.path);
     for (key, name) in [(ACME, "acme"), (GLOBEX, "globex")] {
@@ -75,18 +76,18 @@ async fn the_endpoints_of_the_demo_set_lead_to_it_and_those_of_its_user_stay() {
 }
 
 #[tokio::test]
-async fn the_limits_of_a_key_concern_no_request_of_the_program_itself() {
+async fn connect_takes_no_tokens_of_a_key() {
     let key_limits = Limits::new(5, 5);
     let stack = Stack::start(Settings { demo: demo_file(), key_limits, ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
-    // Nor do they take any of what the user's requests have. The clock stands still, so nothing comes back.
+    // `connect` took no tokens, so the user's five requests pass. The clock stands still, so no token comes back.
     for wanted in [200, 200, 200, 200, 200, 429] {
         assert_eq!(stack.answer(&call("GET", routes::LIST_WEBHOOKS.path, ACME)).await.status, wanted);
     }
 }
 
 #[tokio::test]
-async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
+async fn a_verified_event_gets_the_planned_answer() {
     let stack = connected().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 1, "status": 503})).unwrap());
     close(&stack).await;
@@ -106,7 +107,7 @@ async fn an_event_arrives_verified_and_fails_as_often_as_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_host() {
+async fn the_inbox_lists_events_and_refuses_pages_of_another_host() {
     let stack = Stack::start(streaming()).await.unwrap();
     let client = http_client();
     let address = |path: &str| format!("{}/inbox{path}", stack.url);
@@ -149,7 +150,7 @@ async fn over_http_it_shows_what_came_and_takes_no_order_from_a_page_of_another_
 }
 
 #[tokio::test]
-async fn the_last_thousand_are_kept() {
+async fn the_inbox_keeps_the_last_thousand_events() {
     let stack = Stack::start(streaming()).await.unwrap();
     let client = http_client();
     for _ in 0..1002 {
@@ -157,7 +158,7 @@ async fn the_last_thousand_are_kept() {
     }
     let kept: Vec<_> = came(&stack).into_iter().map(|(number, ..)| number).collect();
     assert_eq!(kept, (3..=1002).collect::<Vec<_>>());
-    // Of large ones fewer are kept: these are 60 MiB each.
+    // The inbox keeps fewer large events: these have 60 MiB each.
     let large = "x".repeat(60 * 1024 * 1024);
     for _ in 0..5 {
         client.post(format!("{}/inbox/events/x", stack.url)).body(large.clone()).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! One organisation learns nothing of another's records: their ids answer like ids that nobody has.
+//! Tests that an organisation learns nothing about another one's records: a foreign id answers like an unknown id.
 
 use local::Stack;
 use local::http::{Answer, Call};
@@ -10,21 +10,21 @@ use crate::support::fixture::{
 };
 use crate::support::records::{NOBODYS, detail, not_found};
 
-/// A stack that knows the key, so that equal requests cost the same.
+/// A stack that has cached the key, so that equal requests cost the same.
 async fn warm_stack() -> Stack {
     let stack = stack().await;
     stack.answer(&call("GET", "/api/v1/user/get_agent_list/", ACME)).await;
     stack
 }
 
-/// All that a caller can see, and what it cost, the request's own id aside.
+/// The answer and its cost, without the id of the request.
 fn visible(mut answer: Answer) -> Answer {
     answer.headers.remove("x-request-id");
     answer
 }
 
 #[tokio::test]
-async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() {
+async fn a_foreign_id_in_the_path_answers_like_an_unknown_id() {
     let stack = warm_stack().await;
     let before = everything(&stack).await;
     for route in routes::ALL {
@@ -34,7 +34,7 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
                 let path = path(route, |name| if name == *foreign { replacement.into() } else { demo_id('a', name) });
                 Call { body: valid_body(route, 'a').into(), ..call(route.method, &path, ACME) }
             };
-            // Once before: the first request of a process for a list reads its head.
+            // Each request is sent once before: the first request of a process for a list reads its head.
             for warming in [&demo_id('b', foreign), NOBODYS] {
                 stack.answer(&with(warming)).await;
             }
@@ -42,14 +42,14 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
             let nobodys = visible(stack.answer(&with(NOBODYS)).await);
             assert_eq!(others, nobodys, "{} {foreign}", route.name);
             let answers = detail(&others);
-            // Where two ids name a link, the last one may be told.
+            // Two ids name a link. The issue may name the last one.
             let last = parameters.last().unwrap();
             assert!(
                 [foreign, last].iter().any(|told| answers == not_found(told)),
                 "{} {foreign} {answers:?}",
                 route.name
             );
-            // An id of another kind names nothing here. A campaign contact's begins as that of its campaign.
+            // An id of another kind is unknown here. The id of a campaign contact begins like that of its campaign.
             let of_another_kind = id('a', kind::CAMPAIGN, u32::from(*foreign != "campaign_contact_id"));
             assert_eq!(detail(&stack.answer(&with(&of_another_kind)).await), answers, "{} {foreign}", route.name);
         }
@@ -58,7 +58,7 @@ async fn another_s_id_answers_byte_for_byte_like_nobody_s_and_changes_nothing() 
 }
 
 #[tokio::test]
-async fn another_s_id_in_a_body_answers_like_nobody_s_and_changes_nothing() {
+async fn a_foreign_id_in_a_body_answers_like_an_unknown_id() {
     let stack = warm_stack().await;
     let mut cases = 0;
     for Exercise { route, names, .. } in EXERCISES {
@@ -68,7 +68,7 @@ async fn another_s_id_in_a_body_answers_like_nobody_s_and_changes_nothing() {
                 let body = body(id).to_string().into();
                 visible(stack.answer(&Call { body, ..valid_call(route, 'a', ACME) }).await)
             };
-            // First, so that the lists it appends to are known: whoever is first pays for that.
+            // The first request loads the heads of its lists, so that the next two cost the same.
             let own = send(&id('a', *kind, 1)).await;
             assert!(own.status < 300, "{name} {kind} {}", own.body);
             let before = everything(&stack).await;
@@ -99,9 +99,9 @@ async fn a_body_that_names_another_organisation_is_forbidden() {
 }
 
 #[tokio::test]
-async fn lists_hold_the_organisation_s_own_rows_only() {
+async fn a_list_holds_only_rows_of_its_organisation() {
     let stack = stack().await;
-    // Which of its assistants an organisation asks for is told in the query, and so may be another's.
+    // The query names an assistant, which may be another organisation's.
     let of = |organisation| format!("&assistant_id={}", id(organisation, kind::ASSISTANT, 1));
     for (at, (organisation, key)) in [('a', ACME), ('b', GLOBEX)].into_iter().enumerate() {
         let others = if organisation == 'a' { 'b' } else { 'a' };
@@ -131,7 +131,7 @@ async fn lists_hold_the_organisation_s_own_rows_only() {
 }
 
 #[tokio::test]
-async fn every_item_but_a_key_and_what_leads_to_an_agency_belongs_to_an_organisation() {
+async fn every_item_except_keys_and_pointers_has_an_organisation() {
     let stack = stack().await;
     for route in routes::ALL {
         stack.answer(&valid_call(route, 'a', ACME)).await;
@@ -141,7 +141,7 @@ async fn every_item_but_a_key_and_what_leads_to_an_agency_belongs_to_an_organisa
     assert!(items.items().len() > 100);
     for item in items.items() {
         let pk = item["pk"].as_s().unwrap();
-        // What the provider sends names an agency alone. The pointer to it holds nothing but the ids of both.
+        // An event of the payment provider names only an agency. This pointer leads to it and holds only ids.
         if pk.starts_with("PAYMENT_WEBHOOK#") {
             assert!(item["sk"].as_s().unwrap().starts_with("ORG#01900000-0000-7000-8000-"), "{item:?}");
             assert!(item.keys().all(|name| ["pk", "sk", "id"].contains(&name.as_str())), "{item:?}");

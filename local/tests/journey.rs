@@ -1,5 +1,5 @@
-//! A journey through the whole API, over HTTP, by an organisation that has nothing but a key: from its first record to the deletion of its
-//! last one. `docs/JOURNEY.md` is what it asks and is answered; `cargo generate` writes it. `.ci/journey` runs its commands.
+//! A test that uses the whole API over HTTP, from the first record of an organisation to the deletion of its last one.
+//! `docs/JOURNEY.md` shows its requests and answers; `cargo generate` writes that page, and `.ci/journey` runs its commands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use crate::support::fixture::{everything, portable, send};
 use crate::support::generated::generated;
 use crate::support::sending::{Org, Setup};
 
-/// How long a request that was sent is waited for.
+/// The longest time to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Journey {
     setup: Setup,
     org: Org,
     page: String,
-    /// What was answered and is used later: the name of its shell variable, and its value.
+    /// Values of answers that later requests use, by the names of their shell variables.
     variables: BTreeMap<&'static str, String>,
 }
 
@@ -39,13 +39,13 @@ impl Journey {
 
     /// `text` with the values of its variables.
     fn filled(&self, text: &str) -> String {
-        // The longest names first: one may begin as another does.
+        // Longest names first: one name may be the beginning of another.
         let mut variables: Vec<_> = self.variables.iter().collect();
         variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         variables.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${name}"), value))
     }
 
-    /// Sends a request; the answer, which has the status of the operation's success.
+    /// Sends a request and returns its answer, which must be a success.
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let url = format!("{}{}", self.setup.stack.url, self.filled(path));
         let headers = json!({"authorization": format!("Bearer {}", self.org.key), "content-type": "application/json"});
@@ -80,7 +80,7 @@ impl Journey {
         format!("curl {method}\"$API{path}\" -H \"authorization: Bearer $KEY\"{json}")
     }
 
-    /// Makes a request, and writes it down with its answer. Keeps members of the answer as variables, by their paths, as `jq` has them.
+    /// Sends a request, and writes it down with its answer. Keeps members of the answer, by their `jq` paths, as variables.
     async fn step(
         &mut self,
         says: &str,
@@ -94,7 +94,7 @@ impl Journey {
         self.told(says, command, keep, &answer)
     }
 
-    /// Makes a request again and again until a member of its answer has a value, and writes that down with the last answer.
+    /// Repeats a request until a member of its answer has a value, and writes it down with the last answer.
     async fn step_until(&mut self, says: &str, path: &str, (member, value): (&str, &str)) -> Value {
         let mut tries = 0;
         let answer = loop {
@@ -124,7 +124,7 @@ impl Journey {
         answer["data"].clone()
     }
 
-    /// Makes requests whose answers say nothing new, and writes them down.
+    /// Sends requests, and writes them down without their answers.
     async fn steps(&mut self, says: &str, requests: &[(&str, &str)]) {
         let mut commands = Vec::new();
         for (method, path) in requests {
@@ -135,7 +135,7 @@ impl Journey {
         self.write(&format!("```sh\n{}\n```", commands.join("\n")));
     }
 
-    /// The page, with the same ids, times and secrets whenever it is written.
+    /// The page. Its ids, times and secrets are the same in every run.
     fn page(&self) -> String {
         let text = portable(&self.setup.stack, &self.page);
         let text = text.replace(&self.setup.receiver.url, "https://example.com");
@@ -160,7 +160,7 @@ impl Journey {
         for (from, to) in known {
             stable = stable.replace(&from, &to);
         }
-        // How an address is signed, and how long an attempt took.
+        // The signature of an address and the duration of an attempt differ from run to run.
         let signed = stable.split("?X-Amz-").enumerate().map(|(place, part)| {
             let end = if place == 0 { 0 } else { part.find(['"', '\n']).unwrap_or(part.len()) };
             format!("{}{}", if place == 0 { "" } else { "?X-Amz-…" }, &part[end..])
@@ -174,7 +174,7 @@ impl Journey {
     }
 }
 
-/// The member of `answer` at a path, as `jq` has it.
+/// The member of `answer` at a `jq` path.
 fn at<'a>(answer: &'a Value, path: &str) -> &'a Value {
     answer.pointer(&path.replace(['.', '['], "/").replace(']', "")).unwrap_or(&Value::Null)
 }
@@ -310,7 +310,7 @@ async fn sell(journey: &mut Journey) {
     journey.step("A user works with it.", ("POST", "/api/v1/user"), user, &[("USER", ".data.id")]).await;
 }
 
-/// Everything goes.
+/// Deletes every record.
 async fn clean_up(journey: &mut Journey) {
     journey.write("## And everything goes again");
     journey
@@ -346,7 +346,7 @@ async fn clean_up(journey: &mut Journey) {
 }
 
 #[tokio::test]
-async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api() {
+async fn an_organisation_with_only_a_key_completes_the_journey() {
     let mut journey = Journey::begin().await;
     journey.write(
         "# From an empty organisation to a sent campaign, and back\n\n\
@@ -368,7 +368,7 @@ async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api(
 
     let Journey { setup, org, .. } = journey;
     setup.settle().await;
-    // What failed, or was to be tried once more, is looked at by the ticks.
+    // The ticks look at failed records and due retries.
     setup.pass(3600);
     setup.minutes(3).await;
     assert_eq!(setup.stack.stream.given_up(), Vec::<Value>::new());
@@ -376,14 +376,14 @@ async fn an_organisation_with_nothing_but_a_key_does_everything_through_the_api(
     let of_it = format!("ORG#{}", org.id);
     let left = everything(&setup.stack).await.into_iter().filter(|item| {
         let (pk, sk) = (item["pk"].as_s().unwrap(), item["sk"].as_s().unwrap());
-        // Nothing but the keys, the heads of lists with their holes, and what expires by itself.
+        // Keys, heads of lists with their holes, and items that expire may stay.
         let list = pk.contains("#LIST#") && (sk == "HEAD" || sk.starts_with("SECTION#") || pk.ends_with("#HOLES"));
         pk.starts_with(&of_it) && !pk.ends_with("#API_KEYS") && !list && !item.contains_key("ttl")
     });
     assert_eq!(left.collect::<Vec<_>>(), vec![]);
     let lists = everything(&setup.stack).await.into_iter().filter(|item| item["sk"].as_s().unwrap() == "HEAD");
     for head in lists.filter(|item| item["pk"].as_s().unwrap().starts_with(&of_it)) {
-        assert_eq!(head["pk"].as_s().unwrap().matches('#').count(), 3, "{head:?}: the list of a record that is gone");
+        assert_eq!(head["pk"].as_s().unwrap().matches('#').count(), 3, "{head:?}: the list of a deleted record");
     }
     assert_eq!(setup.get(&org, "/api/v1/link_tag_entity/list").await["total"], 0);
 

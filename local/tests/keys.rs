@@ -1,4 +1,4 @@
-//! API keys from beginning to end: issued, listed, revoked, expired, and what a warm function remembers of them.
+//! Tests of API keys: they are issued, listed, revoked and expire, and a warm function caches them.
 
 use local::Stack;
 use local::http::Answer;
@@ -23,7 +23,7 @@ async fn status(stack: &Stack, key: &Value) -> u16 {
 }
 
 #[tokio::test]
-async fn a_key_is_issued_once_and_opens_its_organisation() {
+async fn an_issued_key_opens_its_organisation() {
     let stack = stack().await;
     let issued = issue(&stack, json!({"name": "Website", "org_id": ACME_ORG})).await;
     assert_eq!(issued["org_id"], ACME_ORG);
@@ -36,7 +36,7 @@ async fn a_key_is_issued_once_and_opens_its_organisation() {
 }
 
 #[tokio::test]
-async fn without_an_organisation_a_new_one_begins_empty() {
+async fn a_key_without_an_organisation_opens_a_new_empty_one() {
     let stack = stack().await;
     let [first, second] = [issue(&stack, json!({"name": "A"})).await, issue(&stack, json!({"name": "B"})).await];
     assert_ne!(first["org_id"], second["org_id"]);
@@ -57,7 +57,7 @@ async fn the_listing_shows_prefixes_only() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_ends_after_what_a_warm_function_remembers_and_for_good() {
+async fn a_revoked_key_is_refused_after_thirty_seconds() {
     let (stack, after) = stack_with_clock().await;
     let issued = issue(&stack, json!({"name": "Website"})).await;
     let (key, name) = (&issued["api_key"], json!({"org_id": issued["org_id"], "id": issued["id"]}));
@@ -68,11 +68,11 @@ async fn a_revoked_key_ends_after_what_a_warm_function_remembers_and_for_good() 
     assert_eq!(status(&stack, key).await, 200, "a good key is trusted for thirty seconds");
     after(30_000);
     assert_eq!(status(&stack, key).await, 401);
-    assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second time changes nothing");
+    assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second revocation changes nothing");
 }
 
 #[tokio::test]
-async fn a_key_ends_when_it_expires_remembered_or_not() {
+async fn a_cached_key_is_refused_when_it_expires() {
     let (stack, after) = stack_with_clock().await;
     let issued = issue(&stack, json!({"name": "Fair", "expires_at": "2026-02-01T13:00:10+01:00"})).await;
     assert_eq!(issued["expires_at"], "2026-02-01T12:00:10.000Z");
@@ -82,7 +82,7 @@ async fn a_key_ends_when_it_expires_remembered_or_not() {
 }
 
 #[tokio::test]
-async fn unknown_expired_and_revoked_keys_answer_alike() {
+async fn unknown_expired_and_revoked_keys_get_the_same_answer() {
     let (stack, after) = stack_with_clock().await;
     let expired = issue(&stack, json!({"name": "Expired", "expires_at": "2026-02-01T12:00:01Z"})).await;
     let revoked = issue(&stack, json!({"name": "Revoked"})).await;
@@ -94,7 +94,7 @@ async fn unknown_expired_and_revoked_keys_answer_alike() {
         let mut answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key.as_str().unwrap())).await;
         assert_eq!(failure(&answer), (401, vec![r#"["query","api_key"] invalid_api_key"#.to_owned()]));
         answer.headers.remove("x-request-id");
-        // What is read of a key that is there is an item, and of one that is not there is none: half a unit more or less is not told.
+        // Read units are left out: they differ by half a unit between a stored and an unknown key.
         answers.push((answer.status, answer.headers, answer.body, answer.cost.calls));
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
@@ -113,7 +113,7 @@ async fn a_bad_key_is_refused_from_memory_for_five_seconds() {
 }
 
 #[tokio::test]
-async fn bad_input_names_the_field() {
+async fn the_key_tasks_name_each_invalid_field() {
     let stack = stack().await;
     let before = everything(&stack).await;
     let no_uuid = "Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2";

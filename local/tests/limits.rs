@@ -1,5 +1,5 @@
-//! Limits of keys: what is admitted of many processes that know nothing of each other, what a refusal says, and what the limits cost. The clock is
-//! set by hand: a second is as long as its requests take.
+//! Tests of the limits per key: how many requests many processes admit, how a refusal answers, and what limits cost.
+//! The tests set the clock by hand.
 
 use local::faults::Fault;
 use local::gateway::{Routed, endpoint};
@@ -43,7 +43,7 @@ impl Processes {
         Self { stack, clock, services }
     }
 
-    /// Has `process` answer a request with `key`.
+    /// Sends `process` a request with `key`.
     async fn ask(&self, process: usize, key: &str) -> HttpResponse {
         let request = valid_call(&routes::READ_TAG, if key == GLOBEX { 'b' } else { 'a' }, key);
         let event = serde_json::from_value(self.stack.gateway.event(&request, "r")).unwrap();
@@ -60,10 +60,11 @@ fn retry_after(answer: &HttpResponse) -> i64 {
     answer.headers["retry-after"].parse().unwrap()
 }
 
-/// 20 processes are asked three times as often as the key allows: what is admitted in each second after the burst is used up is within a fifth of the
-/// limit. Another organisation, whose requests go to the same processes, is not refused. Who waits as long as a refusal says is answered.
+/// 20 processes get three times the requests that the key allows. After the burst they admit the limit, give or take a
+/// fifth. Another organisation, which uses the same processes, is never refused. A caller that waits for the time in
+/// `Retry-After` is answered.
 #[tokio::test]
-async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_processes_it_meets() {
+async fn many_processes_admit_a_key_at_its_limit() {
     const PROCESSES: usize = 20;
     for (rate, burst) in [(20, 40), (20, 20), (30, 100)] {
         let world = Processes::start(PROCESSES, rate, burst).await;
@@ -73,7 +74,7 @@ async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_p
         let end = (burst_used + seconds) * 1000;
         for millis in (0..end).step_by(usize::try_from(every).unwrap()) {
             world.set(millis);
-            // The processes get requests in no order.
+            // The requests reach the processes in a mixed order.
             let process = asked * 7 % PROCESSES;
             let answer = world.ask(process, ACME).await;
             match answer.status_code {
@@ -92,7 +93,7 @@ async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_p
         let wanted = f64::from(rate) * 5.0;
         let part = f64::from(admitted) / wanted;
         assert!((0.8..=1.2).contains(&part), "{admitted} of {wanted}, at {rate} a second and {burst} at once");
-        // An item takes a thousand a second.
+        // DynamoDB allows an item a thousand writes a second.
         let a_second = writes / f64::from(u32::try_from(end / 1000).unwrap());
         assert!(a_second <= f64::from(rate) * 3.0, "{a_second} writes a second");
         let (millis, process, seconds) = refusal.unwrap();
@@ -102,13 +103,13 @@ async fn a_key_at_three_times_its_limit_is_admitted_at_its_limit_whatever_many_p
     }
 }
 
-/// What each of 20 processes may do without being counted, together: a burst less than a fifth larger, and a fifth more a second.
+/// Each of 20 processes admits a few requests without a write. Together these are at most a fifth of burst and rate.
 #[tokio::test]
-async fn processes_below_the_threshold_write_nothing_and_exceed_no_limit_by_more_than_a_fifth() {
+async fn uncounted_requests_stay_within_a_fifth_of_the_limit() {
     const PROCESSES: usize = 20;
     let world = Processes::start(PROCESSES, 50, 100).await;
     let mut admitted = 0;
-    // Each is asked as often as it may be: twice in four seconds.
+    // Each process gets as many requests as it may admit uncounted: two in four seconds.
     for second in (0..20).step_by(2) {
         for process in 0..PROCESSES {
             world.set(second * 1000 + 1);
@@ -118,12 +119,12 @@ async fn processes_below_the_threshold_write_nothing_and_exceed_no_limit_by_more
         }
     }
     assert!(f64::from(admitted) <= 0.2 * (100.0 + 50.0 * 20.0), "{admitted}");
-    // One that is asked more often is counted, with what came before.
+    // One more request is counted, together with the ones before.
     assert!(world.ask(0, ACME).await.cost.write_units > 0.0);
 }
 
 #[tokio::test]
-async fn a_steady_caller_below_its_limit_writes_once_a_second_at_most() {
+async fn a_steady_caller_writes_one_lease_a_second() {
     let world = Processes::start(1, 50, 100).await;
     let mut units = Vec::new();
     for millis in (0..10_000).step_by(25) {
@@ -132,7 +133,7 @@ async fn a_steady_caller_below_its_limit_writes_once_a_second_at_most() {
         assert_eq!(answer.status_code, 200, "{}", answer.body);
         units.push(answer.cost.write_units);
     }
-    // As many more at the beginning, until it knows how many it needs.
+    // The first second has more writes: the process does not know its demand yet.
     assert!(units[40..].iter().sum::<f64>() <= 12.0 && units.iter().sum::<f64>() <= 20.0, "{units:?}");
 }
 
@@ -143,7 +144,7 @@ fn headers(answer: &Answer) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_again_and_a_success_what_the_limit_is() {
+async fn a_refusal_has_retry_after_and_a_success_the_policy() {
     let (stack, clock) = limited(2, 5).await;
     let ask = async |key: &str| stack.answer(&call("GET", TAGS, key)).await;
     let policy = (POLICY, r#""key";q=5;w=3"#);
@@ -160,11 +161,11 @@ async fn a_refusal_says_when_to_come_again_and_a_success_what_the_limit_is() {
     assert_eq!(refused.headers["content-type"], "application/json");
     // Another key of the same organisation has a limit of its own.
     assert_eq!(ask(ACME_READ_ONLY).await.status, 200);
-    // A bad key is refused as ever, and nothing is said of limits.
+    // The refusal of a bad key has no headers about limits.
     for bad in ["", "in-bad", &"in-x".repeat(11)] {
         assert_eq!(headers(&ask(bad).await), [("www-authenticate", "Bearer")], "{bad}");
     }
-    // Other failures are not about the limit.
+    // Other failures have no headers about limits either.
     clock.set(Timestamp::from_unix_millis(NOW + 10_000));
     let missing = stack.answer(&call("GET", "/api/v1/tag/x", ACME)).await;
     assert_eq!((missing.status, headers(&missing)), (422, vec![]));
@@ -185,9 +186,9 @@ fn is_bucket(item: &std::collections::BTreeMap<String, aws_sdk_dynamodb::types::
     item["pk"].as_s().unwrap().starts_with("RATE#")
 }
 
-/// The bucket has neither the key nor its hash, and goes by itself.
+/// The bucket holds neither the key nor its hash, and expires.
 #[tokio::test]
-async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
+async fn a_bucket_holds_only_the_id_of_its_key_and_a_ttl() {
     let (stack, _) = limited(2, 5).await;
     get(&stack, TAGS).await;
     let items = everything(&stack).await;
@@ -200,9 +201,9 @@ async fn the_bucket_of_a_key_names_its_id_alone_and_expires() {
     assert!(ttl > NOW / 1000 && ttl < NOW / 1000 + 24 * 60 * 60, "{ttl}");
 }
 
-/// Each fault of the one write. A request waits for one attempt, and for none of the next second.
+/// Every fault of the one write. A request waits for one attempt, and the requests of the next second wait for none.
 #[tokio::test]
-async fn a_lease_that_fails_lets_the_request_pass() {
+async fn a_failed_lease_admits_the_request() {
     for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest, Fault::BreakAnswer, Fault::Conflict] {
         let clock = Clock::at(Timestamp::from_unix_millis(NOW));
         let key_limits = Limits::new(1, 1);
@@ -225,13 +226,13 @@ async fn a_lease_that_fails_lets_the_request_pass() {
     }
 }
 
-/// Every operation is limited, and of each the document has the refusal: all answers are compared with it.
+/// The document describes the refusal of every operation: each answer is compared with it.
 #[tokio::test]
-async fn every_operation_is_refused_alike() {
+async fn every_operation_refuses_a_limited_key_alike() {
     let (stack, _) = limited(1, 1).await;
     get(&stack, TAGS).await;
     assert_eq!(stack.answer(&call("GET", TAGS, ACME)).await.status, 429);
-    // From now on it is remembered.
+    // From now on the process refuses from memory.
     for route in routes::ALL {
         let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
         assert_eq!(failure(&answer), (429, vec!["[] rate_limited".to_owned()]), "{}", route.name);
@@ -244,7 +245,7 @@ async fn every_operation_is_refused_alike() {
 }
 
 #[tokio::test]
-async fn a_function_is_one_of_many_that_share_the_limit() {
+async fn functions_share_the_limit_of_a_key() {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let settings = Settings { clock, key_limits: Limits::new(10, 30), processes: true, ..settings() };
     let stack = Stack::start(settings).await.unwrap();
@@ -262,9 +263,9 @@ async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Value {
     json(&stack.gateway.invoke_by_name(function, payload.to_string().as_bytes()).await)
 }
 
-/// Other limits are another bucket, which is full; what was remembered of the key holds for thirty seconds more.
+/// A key with new limits has a new, full bucket. Processes use the cached limits for thirty more seconds.
 #[tokio::test]
-async fn limits_are_issued_shown_set_and_taken_back() {
+async fn limits_of_a_key_are_issued_changed_and_reset() {
     let (stack, clock) = limited(50, 100).await;
     let issued = invoke(&stack, "issue-api-key", &json!({"name": "A", "requests_per_second": 1, "burst": 2})).await;
     let (key, names) = (issued["api_key"].as_str().unwrap(), json!({"org_id": issued["org_id"], "id": issued["id"]}));
@@ -286,7 +287,7 @@ async fn limits_are_issued_shown_set_and_taken_back() {
     let set = invoke(&stack, "update-api-key", &with(json!({"burst": 3}))).await;
     assert_eq!((&set["requests_per_second"], &set["burst"], &set["limits"]), (&json!(1), &json!(3), &limits(1, 3)));
     assert!(set.get("api_key").is_none());
-    assert_eq!(statuses().await, [429; 4], "the key is remembered");
+    assert_eq!(statuses().await, [429; 4], "the old limits are cached");
     clock.set(Timestamp::from_unix_millis(NOW + 30_000));
     assert_eq!(statuses().await, [200, 200, 200, 429]);
     let listed = invoke(&stack, "list-api-keys", &json!({"org_id": issued["org_id"]})).await;
@@ -299,7 +300,7 @@ async fn limits_are_issued_shown_set_and_taken_back() {
 }
 
 #[tokio::test]
-async fn limits_that_make_no_sense_are_refused_with_their_place() {
+async fn invalid_limits_are_refused_with_their_field() {
     let (stack, _) = limited(50, 100).await;
     let before = everything(&stack).await;
     let (org, id) = ("01900000-0000-7000-8000-a00000000001", "01900000-0000-7000-8000-a00e00000001");
@@ -337,7 +338,7 @@ fn of_agent(method: &str, params: Value) -> Call {
 
 /// The operation counts the call of a tool, and the server all other requests.
 #[tokio::test]
-async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
+async fn a_tool_call_takes_one_token_and_fails_as_a_tool() {
     assert_eq!(functions::SERVERS.len(), 1);
     let (stack, clock) = limited(3, 3).await;
     let tool = of_agent("tools/call", json!({"name": "list-tags", "arguments": {}}));
@@ -352,7 +353,7 @@ async fn a_call_of_a_tool_counts_once_and_is_refused_as_a_tool_is() {
     let issue = &result["structuredContent"]["detail"][0];
     assert_eq!(issue["type"], "rate_limited");
     assert!(issue["msg"].as_str().unwrap().ends_with("Try again in 1 second"), "{issue}");
-    // What leads to no operation is refused as the key is.
+    // A request that reaches no operation gets the plain refusal.
     let wrong = of_agent("tools/call", json!({"name": "no-tool", "arguments": {}}));
     for other in [of_agent("ping", json!({})), of_agent("tools/list", json!({})), wrong] {
         assert_eq!(failure(&stack.answer(&other).await), (429, vec!["[] rate_limited".to_owned()]));

@@ -1,4 +1,4 @@
-//! One matrix over the route table: what holds for every operation is asked of every operation.
+//! Tests of the rules that hold for every operation, with calls of every route.
 
 use local::functions::describe;
 use local::http::{Answer, Call};
@@ -16,7 +16,7 @@ fn takes_body(route: &Route) -> bool {
     describe(route.name).body.is_some()
 }
 
-/// What every answer has, good or bad.
+/// Checks the form of an answer, good or bad.
 fn well_formed(answer: &Answer, route: &Route) {
     assert_eq!(answer.headers["content-type"], "application/json", "{}", route.name);
     assert!(!answer.headers["x-request-id"].is_empty(), "{}", route.name);
@@ -35,7 +35,7 @@ fn well_formed(answer: &Answer, route: &Route) {
 }
 
 #[tokio::test]
-async fn a_valid_call_succeeds_in_both_slash_forms_and_with_both_places_for_the_key() {
+async fn a_valid_call_succeeds_with_each_slash_form_and_key_place() {
     for route in routes::ALL {
         let bare = valid_call(route, 'a', ACME);
         let bare = Call { path: bare.path.trim_end_matches('/').to_owned(), ..bare };
@@ -54,7 +54,7 @@ async fn a_valid_call_succeeds_in_both_slash_forms_and_with_both_places_for_the_
 }
 
 #[tokio::test]
-async fn pages_of_the_origin_that_is_allowed_read_every_answer_with_its_headers() {
+async fn the_allowed_origin_may_read_every_answer() {
     let origin = "https://pages.example";
     let settings = Settings { cors_allow_origin: Some(origin.to_owned()), ..settings() };
     let [with, without] = [Stack::start(settings).await.unwrap(), stack().await];
@@ -73,7 +73,7 @@ async fn pages_of_the_origin_that_is_allowed_read_every_answer_with_its_headers(
 }
 
 #[tokio::test]
-async fn without_a_good_key_nothing_is_told() {
+async fn a_bad_key_is_refused_before_any_other_check() {
     let stack = stack().await;
     let unknown = ApiKey::of_secret([9; 32]).expose().to_owned();
     let missing = (401, vec![r#"["query","api_key"] missing"#.to_owned()]);
@@ -88,7 +88,7 @@ async fn without_a_good_key_nothing_is_told() {
             ("api_key=%00%ff%F0%9F%92%A9".into(), &invalid),
         ];
         for (query, wanted) in bodies {
-            // Everything else is wrong too, and none of it is told.
+            // Path and body are invalid too, and the answer mentions neither.
             let wrong = Call { query, body: b"{".to_vec(), ..call(route.method, &path(route, |_| "x".into()), "") };
             let answer = stack.answer(&wrong).await;
             assert_eq!(&failure(&answer), wanted, "{} {}", route.name, wrong.query);
@@ -99,7 +99,7 @@ async fn without_a_good_key_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn of_two_keys_the_query_s_counts_unless_it_is_empty() {
+async fn the_key_in_the_query_takes_precedence_unless_empty() {
     let stack = stack().await;
     let headers = [("authorization".to_owned(), format!("Bearer {ACME}"))];
     let both = Call { headers: headers.into(), ..call("GET", "/api/v1/user/get_agent_list/", "in-bad") };
@@ -111,7 +111,7 @@ async fn of_two_keys_the_query_s_counts_unless_it_is_empty() {
 }
 
 #[tokio::test]
-async fn a_read_only_key_reads() {
+async fn a_read_only_key_can_only_read() {
     for route in routes::ALL {
         let stack = stack().await;
         let answer = stack.answer(&valid_call(route, 'a', ACME_READ_ONLY)).await;
@@ -129,7 +129,7 @@ async fn a_read_only_key_reads() {
 }
 
 #[tokio::test]
-async fn every_path_parameter_is_checked_and_all_are_told_at_once() {
+async fn all_invalid_path_parameters_are_reported_at_once() {
     let stack = stack().await;
     for route in routes::ALL {
         let parameters: Vec<_> = route.parameters().collect();
@@ -148,7 +148,7 @@ async fn every_path_parameter_is_checked_and_all_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn ids_in_the_path_take_every_form() {
+async fn a_path_accepts_every_form_of_an_id() {
     for form in [
         |id: &str| id.to_uppercase(),
         |id: &str| id.replace('-', ""),
@@ -162,7 +162,7 @@ async fn ids_in_the_path_take_every_form() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere() {
+async fn only_operations_with_a_body_refuse_an_unusable_body() {
     for route in routes::ALL {
         // A request that changes nothing leaves the stack to the next one.
         let stays = if takes_body(route) || route.method == "GET" { Some(stack().await) } else { None };
@@ -180,7 +180,7 @@ async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere()
             let answer = stack.answer(&Call { body: body.to_vec(), ..valid_call(route, 'a', ACME) }).await;
             well_formed(&answer, route);
             if matches!(body, b"" | b"null") && **route == routes::UPSERT_CONTACT {
-                // Its fields may all be in the query.
+                // All its fields may be in the query instead.
                 assert_eq!(failure(&answer), (422, vec![r#"["body","email"] missing"#.to_owned()]));
             } else if takes_body(route) {
                 assert_eq!(failure(&answer), (422, vec![wanted.to_owned()]), "{} {body:?}", route.name);
@@ -192,7 +192,7 @@ async fn a_body_that_is_none_is_told_where_one_is_wanted_and_ignored_elsewhere()
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_told_alone() {
+async fn invalid_json_is_reported_without_other_issues() {
     let stack = stack().await;
     for route in routes::ALL.iter().filter(|route| takes_body(route)) {
         let wrong = Call { body: b"{".to_vec(), ..call(route.method, &path(route, |_| "x".into()), ACME) };
@@ -206,7 +206,7 @@ async fn a_body_that_is_not_json_is_told_alone() {
 }
 
 #[tokio::test]
-async fn every_field_refuses_what_it_is_not() {
+async fn every_field_refuses_a_value_of_another_type() {
     let stack = stack().await;
     for route in routes::ALL.iter().filter(|route| takes_body(route)) {
         let fields = fields(route);
@@ -230,7 +230,7 @@ async fn every_field_refuses_what_it_is_not() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_and_one_at_the_limit_is_not() {
+async fn a_body_over_the_limit_is_refused_with_413() {
     let stack = stack().await;
     for route in routes::ALL {
         let padded = |size: usize| {
@@ -259,7 +259,7 @@ async fn a_function_answers_its_own_route_only() {
 }
 
 #[tokio::test]
-async fn an_unknown_route_or_method_is_404() {
+async fn an_unknown_route_or_method_answers_404() {
     let stack = stack().await;
     for (method, target) in
         [("GET", "/"), ("GET", "/api/v1/nothing"), ("PATCH", "/api/v1/tag/x"), ("GET", "/api/v2/assistant")]

@@ -1,4 +1,4 @@
-//! The operations as tools of agents: each is one, in both revisions of the protocol, and does what it does by itself.
+//! Tests of the MCP server: in both revisions of the protocol every operation is a tool with the answers of the API.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -22,7 +22,7 @@ use crate::support::log::Log;
 
 const HANDSHAKE: &str = VERSIONS[1];
 
-/// The result of a request that has one.
+/// The result of a request that succeeds.
 async fn result(stack: &Stack, revision: &str, key: &str, method: &str, params: Value) -> Value {
     let answer = stack.answer(&request(revision, key, method, params)).await;
     let body = json(&answer);
@@ -31,7 +31,7 @@ async fn result(stack: &Stack, revision: &str, key: &str, method: &str, params: 
     body["result"].clone()
 }
 
-/// What a tool answers: whether it is a failure, and its JSON, which is there twice.
+/// The answer of a tool: whether it failed, and its JSON, which the answer holds twice.
 async fn called(stack: &Stack, key: &str, tool: &str, arguments: Value) -> (bool, Value) {
     let params = json!({"name": tool, "arguments": arguments});
     let result = result(stack, STATELESS, key, "tools/call", params).await;
@@ -41,7 +41,7 @@ async fn called(stack: &Stack, key: &str, tool: &str, arguments: Value) -> (bool
     (result["isError"].as_bool().unwrap(), text)
 }
 
-/// Of each issue of a failure its place and type.
+/// The place and the type of each issue of a failure.
 fn issues(failure: &(bool, Value)) -> Vec<String> {
     assert!(failure.0, "no failure: {}", failure.1);
     let issue = |issue: &Value| format!("{} {}", issue["loc"], issue["type"].as_str().unwrap());
@@ -77,14 +77,14 @@ async fn every_operation_is_a_tool_with_the_hints_of_its_route() {
         assert!(!tool["title"].as_str().unwrap().is_empty() && !tool["description"].as_str().unwrap().is_empty());
         assert_eq!(hints["readOnlyHint"], route.access == Access::Read, "{name}");
         assert_eq!(hints["idempotentHint"], route.method != "POST", "{name}");
-        // It makes a contact or changes one.
+        // An upsert may also change a contact.
         let adds = route.success == 201 && **route != routes::UPSERT_CONTACT;
         assert_eq!(hints["destructiveHint"], route.access == Access::Write && !adds, "{name}");
     }
 }
 
 #[tokio::test]
-async fn the_schema_of_a_tool_stands_for_itself_and_takes_what_the_operation_takes() {
+async fn a_tool_schema_accepts_the_input_of_its_operation() {
     let stack = stack().await;
     let (document, mut examples): (Value, usize) = (serde_json::from_str(&read("openapi.json")).unwrap(), 0);
     for (route, tool) in routes::ALL.iter().zip(tools(&stack, STATELESS, ACME).await) {
@@ -121,7 +121,7 @@ async fn the_schema_of_a_tool_stands_for_itself_and_takes_what_the_operation_tak
 }
 
 #[tokio::test]
-async fn every_tool_does_what_its_operation_does() {
+async fn every_tool_gives_the_answer_of_its_operation() {
     for route in routes::ALL {
         let call = valid_call(route, 'a', ACME);
         let (by_itself, as_tool) = (stack().await, stack().await);
@@ -134,7 +134,7 @@ async fn every_tool_does_what_its_operation_does() {
 }
 
 #[tokio::test]
-async fn each_revision_begins_in_its_own_way() {
+async fn each_revision_has_its_own_opening_request() {
     let stack = stack().await;
     let found = result(&stack, STATELESS, ACME, "server/discover", json!({})).await;
     assert_eq!(found["supportedVersions"], json!([STATELESS, HANDSHAKE]));
@@ -165,7 +165,7 @@ async fn each_revision_begins_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_read_only_key_is_shown_what_reads_and_is_refused_the_rest() {
+async fn a_read_only_key_sees_and_calls_only_reading_tools() {
     for revision in VERSIONS {
         let stack = stack().await;
         let shown = tools(&stack, revision, ACME_READ_ONLY).await;
@@ -182,7 +182,7 @@ async fn a_read_only_key_is_shown_what_reads_and_is_refused_the_rest() {
 }
 
 #[tokio::test]
-async fn without_a_good_key_every_request_is_refused_as_by_the_api() {
+async fn a_bad_key_gets_the_refusal_of_the_api() {
     let stack = stack().await;
     let refused = |answer: &Answer| (answer.status, answer.body.clone(), answer.headers["www-authenticate"].clone());
     for key in ["", "in-short", "in-demo-acme-full-0000000000000000000000000001"] {
@@ -199,7 +199,7 @@ async fn without_a_good_key_every_request_is_refused_as_by_the_api() {
 }
 
 #[tokio::test]
-async fn the_records_of_others_are_not_there() {
+async fn tools_do_not_find_records_of_other_organisations() {
     let stack = stack().await;
     for (tool, place) in [("read-tag", "tag_id"), ("delete-tag", "tag_id"), ("read-contact", "contact_id")] {
         let found = called(&stack, GLOBEX, tool, json!({"path": {place: demo_id('a', place)}})).await;
@@ -208,7 +208,7 @@ async fn the_records_of_others_are_not_there() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_arguments_is_told_with_their_place() {
+async fn invalid_arguments_are_reported_with_their_place() {
     let stack = stack().await;
     let tag = demo_id('a', "tag_id");
     for (tool, arguments, wanted) in [
@@ -244,7 +244,7 @@ async fn what_is_wrong_with_arguments_is_told_with_their_place() {
 
 /// Each of these would be the path of another operation, or of none.
 #[tokio::test]
-async fn an_argument_leads_to_no_other_operation() {
+async fn an_argument_cannot_reach_another_operation() {
     let stack = stack().await;
     for value in
         ["list", ".", "..", "%2e%2e", "../tag/list", "list/", "a/b", "a?api_key=x", "a#b", "\\..", "é", "{tag_id}"]
@@ -259,7 +259,7 @@ async fn an_argument_leads_to_no_other_operation() {
 }
 
 #[tokio::test]
-async fn a_body_reaches_the_operation_as_it_is_written() {
+async fn a_body_reaches_the_operation_unchanged() {
     let stack = stack().await;
     let assistant = demo_id('a', "assistant_id");
     let body = format!(r#"{{"assistant_id":"{assistant}","attributes":{{"big":123456789012345678901234567890}}}}"#);
@@ -272,7 +272,7 @@ async fn a_body_reaches_the_operation_as_it_is_written() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_passed_on() {
+async fn an_idempotency_key_reaches_the_operation() {
     let stack = stack().await;
     let make = async |key: &str| {
         let arguments = json!({"body": {"name": "Once"}, "header": {"idempotency-key": key}});
@@ -284,7 +284,7 @@ async fn an_idempotency_key_is_passed_on() {
     assert_ne!(make("b").await, first);
 }
 
-/// The error of an answer that is one.
+/// The status and the code of an answer that is an error.
 fn error(answer: &Answer) -> (u16, i64) {
     let body = json(answer);
     assert_eq!(body["jsonrpc"], "2.0", "{body}");
@@ -293,7 +293,7 @@ fn error(answer: &Answer) -> (u16, i64) {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused() {
+async fn an_invalid_message_is_refused() {
     let stack = stack().await;
     let headers = [("authorization", &*format!("Bearer {ACME}")), ("mcp-protocol-version", HANDSHAKE)];
     for (body, code) in [
@@ -333,7 +333,7 @@ async fn what_is_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn each_revision_refuses_what_it_does_not_have() {
+async fn each_revision_refuses_unknown_methods_and_wrong_headers() {
     let stack = stack().await;
     let call = json!({"name": "list-tags", "arguments": {}});
     for (revision, method, params, wanted) in [
@@ -360,7 +360,7 @@ async fn each_revision_refuses_what_it_does_not_have() {
             assert_eq!(json(&answer)["error"]["data"], json!({"supported": VERSIONS, "requested": revision}));
         }
     }
-    // Each header has to be there, and to say what the message says.
+    // Each header is required and must agree with the message.
     for header in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
         let good = request(STATELESS, ACME, "tools/call", call.clone());
         assert_eq!(stack.answer(&good).await.status, 200);
@@ -386,7 +386,7 @@ async fn each_revision_refuses_what_it_does_not_have() {
 }
 
 #[tokio::test]
-async fn there_is_no_stream_and_no_session_to_end() {
+async fn methods_other_than_post_answer_405() {
     let stack = stack().await;
     for method in ["GET", "DELETE", "PUT"] {
         for path in [MCP.path.to_owned(), format!("{}/", MCP.path)] {
@@ -407,7 +407,7 @@ async fn pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn where_the_api_does_not_answer_the_tool_fails_and_nothing_else() {
+async fn a_tool_fails_when_the_api_does_not_answer() {
     let stack = stack().await;
     let mut service = stack.gateway.service.in_another_process();
     service.config.api_base_url = Some("http://127.0.0.1:1".to_owned());
@@ -420,7 +420,7 @@ async fn where_the_api_does_not_answer_the_tool_fails_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_answer_that_lambda_would_not_pass_on_is_refused_with_a_way_out() {
+async fn a_tool_refuses_an_answer_too_large_for_lambda() {
     let stack = stack().await;
     let opened = stack.answer(&valid_call(&routes::OPEN_CONVERSATION, 'a', ACME)).await;
     let path = json!({"conversation_id": data(&opened)["id"]});
@@ -432,7 +432,7 @@ async fn an_answer_that_lambda_would_not_pass_on_is_refused_with_a_way_out() {
     let read = async |size: u32| {
         let params = json!({"name": "read-conversation", "arguments": {"path": path, "query": {"size": size}}});
         let answer = stack.answer(&request(STATELESS, ACME, "tools/call", params)).await;
-        // As the function prints it.
+        // The answer as the function prints it.
         assert!(serde_json::to_string(&answer.body).unwrap().len() < 6_291_556 - 4096, "{size}");
         json(&answer)["result"].clone()
     };
@@ -443,7 +443,7 @@ async fn an_answer_that_lambda_would_not_pass_on_is_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn the_page_has_a_call_and_its_answer() {
+async fn the_page_shows_a_call_and_its_answer() {
     let stack = stack().await;
     let params = json!({"name": "create-tag", "arguments": {"body": {"name": "From a tool"}}});
     let request = request(STATELESS, ACME, "tools/call", params);
@@ -465,7 +465,7 @@ async fn the_page_has_a_call_and_its_answer() {
     );
 }
 
-/// The address of a stack in a thread of its own, until what is returned beside it is dropped.
+/// Starts a stack in a thread of its own. Returns its address. It runs until the sender is dropped.
 fn elsewhere() -> (String, oneshot::Sender<()>) {
     let ((tell, told), (stop, stopped)) = (mpsc::channel(), oneshot::channel());
     let serve = async move {
@@ -478,9 +478,9 @@ fn elsewhere() -> (String, oneshot::Sender<()>) {
     (told.recv().unwrap(), stop)
 }
 
-/// In this thread is only what the function itself does; the operations are answered in another one.
+/// The operations run in another thread, so this log holds only the lines of the MCP function.
 #[tokio::test]
-async fn the_log_has_the_tool_and_neither_key_nor_arguments() {
+async fn the_log_names_the_tool_but_no_key_or_argument() {
     let (log, stack) = (Log::default(), stack().await);
     let (api, _serving) = elsewhere();
     let mut service = stack.gateway.service.in_another_process();

@@ -1,4 +1,4 @@
-//! `openapi.json` says what the service does: every answer that a test gets, and every event that is delivered, is compared with it.
+//! Tests that `openapi.json` is complete and up to date. Other tests compare their answers and events with it.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ async fn an_event_of_each_kind_is_recorded() {
 }
 
 #[tokio::test]
-async fn the_document_is_served_to_anybody() {
+async fn the_document_is_served_without_a_key() {
     let stack = stack().await;
     let answer = stack.answer(&call("GET", routes::READ_OPENAPI.path, "")).await;
     assert_eq!((answer.status, answer.headers["content-type"].as_str()), (200, "application/json"));
@@ -66,7 +66,7 @@ fn the_document_is_up_to_date() {
 }
 
 #[test]
-fn every_example_of_the_document_is_as_documented() {
+fn every_example_of_the_document_matches_its_schema() {
     let mut compared = 0;
     for (path, operations) in DOCUMENT["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -88,7 +88,7 @@ fn every_example_of_the_document_is_as_documented() {
 }
 
 #[test]
-fn every_operation_and_every_component_is_in_the_document_once() {
+fn the_document_has_each_operation_once_and_no_unused_schema() {
     let operations: Vec<&str> = DOCUMENT["paths"]
         .as_object()
         .unwrap()
@@ -104,7 +104,7 @@ fn every_operation_and_every_component_is_in_the_document_once() {
     for name in DOCUMENT["components"]["schemas"].as_object().unwrap().keys() {
         assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "{name} is used nowhere");
     }
-    // What a component would be has a title. None is left where it is used.
+    // A schema with a title should be a component, so a title here shows one that was inlined.
     assert!(!text.contains("\"title\":\"New") && !text.contains("$comment"));
 }
 
@@ -121,5 +121,5 @@ fn the_collections_have_the_recorded_request_of_every_operation() {
         names_in(&format!("{BRUNO}/{folder}")).into_iter().map(move |name| format!("{folder}/{name}"))
     });
     let left: Vec<String> = names.filter(|path| !files.contains_key(path)).collect();
-    assert_eq!(left, Vec::<String>::new(), "no operation has these");
+    assert_eq!(left, Vec::<String>::new(), "these files belong to no operation");
 }

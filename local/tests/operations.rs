@@ -1,4 +1,4 @@
-//! What operators read is what is deployed: `docs/OPERATIONS.md` beside the template, with its commands tried out.
+//! Tests that `docs/OPERATIONS.md` agrees with the template, and that its commands work.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn template_names(section: &str) -> BTreeSet<String> {
     names.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())).map(str::to_owned).collect()
 }
 
-/// What stands between backticks in the first cell of each row of the table in the section `section`.
+/// The words in backticks in the first cells of the table in the section `section`.
 fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
     let section = page.split("\n## ").find(|part| part.starts_with(section)).unwrap();
     let cells = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
@@ -30,7 +30,7 @@ fn first_cells(page: &str, section: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_alarm_is_explained_and_none_that_is_not_there() {
+fn the_page_explains_exactly_the_alarms_of_the_template() {
     let resources = template_names("Resources");
     let kind = |alarm: &String| {
         let suffix = "IteratorAgeAlarm";
@@ -44,13 +44,13 @@ fn every_alarm_is_explained_and_none_that_is_not_there() {
 }
 
 #[test]
-fn every_parameter_is_explained() {
+fn the_page_explains_every_parameter() {
     assert_eq!(first_cells(&page(), "Settings"), template_names("Parameters"));
 }
 
-/// The commands that invoke a function, with `KEY_ID` and the like filled in from the answers before.
+/// Runs the commands in their order. `ORG_ID` and `KEY_ID` come from earlier answers.
 #[tokio::test]
-async fn the_commands_that_invoke_a_function_work() {
+async fn every_invoke_command_of_the_page_succeeds() {
     let stack = local::Stack::start(empty()).await.unwrap();
     let (mut org, mut id, mut invoked) = (String::new(), String::new(), BTreeSet::new());
     for command in page().lines().filter_map(|line| line.strip_prefix("sam remote invoke ")) {
@@ -76,7 +76,7 @@ async fn the_commands_that_invoke_a_function_work() {
     assert_eq!(invoked, wanted.map(str::to_owned).into());
 }
 
-/// What the queries of the page filter by is what the lines hold.
+/// Every field that a query of the page names is in a log line.
 #[test]
 fn the_queries_name_fields_that_are_logged() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
@@ -95,7 +95,7 @@ fn the_queries_name_fields_that_are_logged() {
     }
 }
 
-/// One command hands the alarms to CloudFormation. It has to change nothing else: the template and every parameter stay.
+/// One command hands the alarms to CloudFormation. It keeps the template and every parameter.
 #[test]
 fn one_command_sets_the_rollback_triggers() {
     let page = page();
@@ -112,9 +112,9 @@ fn one_command_sets_the_rollback_triggers() {
     assert!(template_names("Outputs").contains("RollbackConfiguration"));
 }
 
-/// Under $2.50 a month, the alarms among it.
+/// It is under $2.50 a month, alarms included.
 #[test]
-fn an_idle_stack_costs_what_the_page_says() {
+fn the_page_has_the_cost_of_an_idle_stack() {
     let template = Template::read(&root().join("template.yaml")).unwrap();
     let alarms = template_names("Resources").iter().filter(|name| name.ends_with("Alarm")).count();
     let schedules: Vec<u64> = template.schedules.iter().map(|schedule| schedule.every_seconds).collect();
@@ -124,7 +124,7 @@ fn an_idle_stack_costs_what_the_page_says() {
 }
 
 #[test]
-fn the_prices_are_those_of_the_measured_costs() {
+fn the_prices_follow_from_the_measured_costs() {
     let costs = std::fs::read_to_string(root().join("docs/COST.md")).unwrap();
     let marks = ("<!-- prices -->\n", "\n<!-- /prices -->");
     generated_between("docs/OPERATIONS.md", marks, &prices::table(&costs).unwrap());

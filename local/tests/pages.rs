@@ -1,4 +1,4 @@
-//! What holds for every page of every list: it is asked of every operation whose query has a page.
+//! Tests of the rules that hold for every page, with every operation whose query has a page.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::support::records::{ACME_ORG, DEMO_TIME, detail, issue};
 /// The lists, and how many rows Acme's have in the demo set.
 fn lists() -> Vec<(&'static Route, u64)> {
     let lists = EXERCISES.iter().filter_map(|exercise| Some((exercise.route, exercise.rows?[0])));
-    // The page of a transcript stands in its conversation.
+    // The page of a transcript is in its conversation.
     lists.chain([(&routes::READ_CONVERSATION, 1)]).collect()
 }
 
@@ -27,7 +27,7 @@ async fn answer(stack: &Stack, route: &Route, query: &str) -> Answer {
     stack.answer(&call).await
 }
 
-/// The page, of its items the ids only.
+/// The page, with only the ids of its items.
 async fn page(stack: &Stack, route: &Route, query: &str) -> Value {
     let answer = answer(stack, route, query).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -38,14 +38,14 @@ async fn page(stack: &Stack, route: &Route, query: &str) -> Value {
 }
 
 #[test]
-fn every_operation_with_a_page_is_tried() {
+fn the_lists_cover_every_operation_with_a_page() {
     let paged = routes::ALL.iter().filter(|route| describe(route.name).query["properties"].get("page").is_some());
     let tried: BTreeSet<_> = lists().into_iter().map(|(route, _)| route.name).collect();
     assert_eq!(paged.map(|route| route.name).collect::<BTreeSet<_>>(), tried);
 }
 
 #[tokio::test]
-async fn every_page_has_its_rows_oldest_first_and_its_seven_keys() {
+async fn every_page_has_its_rows_oldest_first() {
     let (stack, huge) = (stack().await, u64::try_from(i64::MAX).unwrap());
     for (route, total) in lists() {
         let (mut ids, mut next) = (Vec::new(), json!(1));
@@ -135,7 +135,7 @@ async fn an_empty_list_has_no_pages() {
     let record = json!({"id": ACME_ORG, "org_id": ACME_ORG, "prefix": "in-", "name": "", "role": "full", "created_at": DEMO_TIME});
     let (key, record) = (ApiKey::parse(ACME).unwrap(), serde_json::from_value(record).unwrap());
     stack.gateway.service.store.add_api_key(&key.hash(), &record).await.unwrap();
-    // The others are lists of a record, which is not there.
+    // The other lists belong to a record, and this organisation has no records.
     for (route, _) in lists().into_iter().filter(|(route, _)| !route.path.contains('{')) {
         for number in [1, 2] {
             let wanted = json!({

@@ -1,4 +1,4 @@
-//! Partitions: what each kind of call takes of which one, what DynamoDB answers where one has no units left, and what a caller sees of that.
+//! Tests of the partitions of the embedded database: which units a call takes, and how a full partition refuses calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use crate::support::fixture::{ACME, failure, few, portable, root, valid_call};
 use crate::support::keyed::{Item, KEY, LEASE, differing, keyed, masked, records};
 use crate::support::sweep::cases;
 
-/// Attempts of the matrix at the same time: each waits for as long as a request is tried again.
+/// How many attempts of the matrix run at once. Each one waits while its request is retried.
 const AT_ONCE: usize = 32;
 
 /// An item of about so many bytes.
@@ -30,7 +30,7 @@ fn item(pk: &str, sk: &str, bytes: usize) -> Value {
     json!({"pk": {"S": pk}, "sk": {"S": sk}, "x": {"S": "x".repeat(bytes)}})
 }
 
-/// An item that stands in the index.
+/// An item that is in the index.
 fn due(pk: &str, sk: &str, due_pk: &str, due_at: &str) -> Value {
     json!({"pk": {"S": pk}, "sk": {"S": sk}, "due_pk": {"S": due_pk}, "due_at": {"S": due_at}})
 }
@@ -48,7 +48,8 @@ fn with(body: &Value, members: &Value) -> Value {
     members.into_iter().flatten().collect()
 }
 
-/// A table with the items 1 and 2 in the partition A, of one and three kilobytes, one of five in C, and one in B which stands in the index.
+/// A table with the items 1 and 2 in the partition A, of one and three kilobytes, one of five in C, and one in B that
+/// is in the index.
 struct CountedTable {
     embedded: Embedded,
     partitions: Partitions,
@@ -64,7 +65,7 @@ impl CountedTable {
         }
         let first = json!({"TransactItems": [{"Put": {"Item": item("A", "7", 10)}}], "ClientRequestToken": "first"});
         assert_eq!(table.ask("TransactWriteItems", &first).0, 200);
-        assert!(table.partitions.heat().is_empty(), "they are off at first");
+        assert!(table.partitions.heat().is_empty(), "partitions are not counted at first");
         table
     }
 
@@ -74,7 +75,7 @@ impl CountedTable {
         table
     }
 
-    /// Status and body of the answer. The body names no table: there is one.
+    /// Sends a request to the table. Returns the status and the body of the answer.
     fn ask(&self, action: &str, body: &Value) -> (u16, Value) {
         let mut body = body.clone();
         match body.get_mut("TransactItems") {
@@ -90,7 +91,7 @@ impl CountedTable {
         (status, serde_json::from_str(&text).unwrap())
     }
 
-    /// What was taken since it was last asked: unit, index, partition key, and how many.
+    /// The units taken since the last call of this method: kind, index, partition key and number.
     fn taken(&self) -> Vec<String> {
         let heat = self.partitions.heat();
         self.partitions.forget();
@@ -107,14 +108,14 @@ fn told(partition: &Partition, units: f64) -> String {
     format!("{:?} {index}{} {units}", partition.unit, partition.key)
 }
 
-/// The units that an answer tells.
+/// The units that an answer reports.
 fn told_by(answer: &Value) -> f64 {
     let consumed = &answer["ConsumedCapacity"];
     let each = consumed.as_array().map_or(std::slice::from_ref(consumed), Vec::as_slice);
     each.iter().filter_map(|consumed| consumed["CapacityUnits"].as_f64()).sum()
 }
 
-/// Calls of every kind, and what they take.
+/// Calls of every kind, with the units that they take.
 fn calls() -> Vec<(&'static str, Value, Vec<&'static str>)> {
     let put = |item: Value| json!({"Item": item});
     let update = |key: Value, expression: &str| json!({"Key": key, "UpdateExpression": expression});
@@ -198,20 +199,20 @@ fn calls() -> Vec<(&'static str, Value, Vec<&'static str>)> {
 }
 
 #[test]
-fn each_call_takes_its_units_of_its_partitions() {
+fn each_call_takes_units_from_its_partitions() {
     for (action, body, wanted) in calls() {
         let table = CountedTable::counted(Counting::Counted);
         let (status, answer) = table.ask(action, &body);
         let taken: f64 = table.partitions.heat().values().map(|heat| heat.units).sum();
         assert_eq!(table.taken(), wanted, "{action} {body} {answer}");
-        // What fails takes units too, which its answer does not tell.
+        // A failed call takes units too, but its answer reports none.
         let wanted = if status == 200 { taken } else { 0.0 };
         assert_eq!((status, told_by(&answer)), (status, wanted), "{action} {body} {answer}");
     }
 }
 
 #[tokio::test]
-async fn the_units_of_the_partitions_are_those_that_an_operation_costs() {
+async fn the_partition_units_equal_the_cost_of_an_operation() {
     for route in cases(routes::ALL) {
         let partitions = Partitions::new(Counting::Counted);
         let stack = Stack::start(Settings { partitions: partitions.clone(), ..few() }).await.unwrap();
@@ -224,7 +225,7 @@ async fn the_units_of_the_partitions_are_those_that_an_operation_costs() {
     }
 }
 
-/// The kind of an error, and of each action of a transaction.
+/// The kind of an error, and the reason of each action of a transaction.
 fn kinds(answer: &Value) -> (&str, Vec<&str>) {
     let kind = answer["__type"].as_str().unwrap_or_default().rsplit('#').next().unwrap();
     let reasons = answer["CancellationReasons"].as_array().into_iter().flatten();
@@ -238,7 +239,7 @@ fn a_partition_without_units_refuses_until_the_next_second() {
         let (status, _) = undisturbed.ask(action, &body);
         let wanted = undisturbed.items();
         for full in undisturbed.partitions.heat().into_keys() {
-            // What a transaction was answered under its token is read without a look at its items.
+            // A repeated transaction is answered by its token, without a read of its items.
             if (action, full.unit) == ("TransactWriteItems", Unit::Read) {
                 continue;
             }
@@ -250,7 +251,7 @@ fn a_partition_without_units_refuses_until_the_next_second() {
             let (refused, answer) = table.ask(action, &body);
             let held = ["UnprocessedItems", "UnprocessedKeys"].map(|name| answer[name][TABLE_NAME].to_string());
             if refused == 200 {
-                // Of a batch the rest is done.
+                // The rest of the batch is processed.
                 assert!(held.iter().any(|held| held != "null") && taken.len() > 1, "{what} {answer}");
             } else {
                 let (kind, reasons) = kinds(&answer);
@@ -277,7 +278,7 @@ fn a_partition_without_units_refuses_until_the_next_second() {
 }
 
 #[test]
-fn of_a_batch_as_much_is_done_as_there_are_units() {
+fn a_batch_is_processed_as_far_as_its_units_last() {
     let table = CountedTable::counted(Counting::Throttled(0.01));
     let put = |place: usize| json!({"PutRequest": {"Item": item("E", &place.to_string(), 10)}});
     let other = json!({"PutRequest": {"Item": item("F", "1", 10)}});
@@ -291,7 +292,7 @@ fn of_a_batch_as_much_is_done_as_there_are_units() {
     }
     assert_eq!(table.items().as_array().unwrap().len(), 5 + 25);
     let keys: Vec<Value> = (0..24).map(|place| key("E", &place.to_string())).collect();
-    // Of 30 units each item takes one.
+    // Each item takes one of 30 units.
     let twice = json!({"Wanted": {"ConsistentRead": true, "Keys": keys}});
     assert_eq!(table.ask("BatchGetItem", &twice).1["UnprocessedKeys"], json!({}));
     let (_, answer) = table.ask("BatchGetItem", &twice);
@@ -301,7 +302,7 @@ fn of_a_batch_as_much_is_done_as_there_are_units() {
 }
 
 #[test]
-fn a_full_partition_of_an_index_stands_in_the_way_only_of_what_writes_to_it() {
+fn a_full_index_partition_refuses_only_writes_to_it() {
     let full = Partition { unit: Unit::Write, index: Some("Due".into()), key: "DUE#1".into() };
     for (action, body, taken) in calls() {
         let table = CountedTable::counted(Counting::Throttled(1.0));
@@ -317,7 +318,7 @@ fn a_full_partition_of_an_index_stands_in_the_way_only_of_what_writes_to_it() {
 }
 
 #[test]
-fn hot_partitions_are_told_without_what_may_be_a_customers() {
+fn the_heat_report_masks_customer_data() {
     let partitions = Partitions::new(Counting::Counted).by_hand();
     let write = |key: &str, index: Option<&str>| Partition {
         unit: Unit::Write,
@@ -361,22 +362,22 @@ fn hot_partitions_are_told_without_what_may_be_a_customers() {
     assert_eq!(write(&rows, None).name(true), "ORG#…#LIST#CONTACT#ROWS");
 }
 
-/// A call of `route` that succeeds; under a key, where a repeat of it would have its effect again.
+/// A call of `route` that succeeds. A POST has an idempotency key, so that a repeat has no second effect.
 fn call_of(route: &Route) -> Call {
     let call = valid_call(route, 'a', ACME);
     if route.method == "POST" { keyed(call, KEY) } else { call }
 }
 
-/// A stack whose seconds pass by hand, with its clock.
+/// A stack and its clock, which the test sets.
 async fn stack(partitions: &Partitions) -> (Stack, Clock) {
-    // A partition that is full stays so: the clock stands still.
+    // The clock stands still, so a full partition stays full.
     let settings = Settings { partitions: partitions.clone(), patience: Duration::from_secs(1), ..few() };
     let clock = settings.clock.clone();
     (Stack::start(settings).await.unwrap(), clock)
 }
 
-/// What an answer and the records say, ids aside. Where a row stands in its list is left out, and what counts such places: an attempt that was refused may
-/// leave a hole. So is how often a row was changed: a change comes again.
+/// An answer and the changes of records, without ids. Places in lists and their counters are left out, because a
+/// refused attempt may leave a hole. Versions are left out, because a change may be made twice.
 #[derive(Debug, PartialEq)]
 struct Effect {
     status: u16,
@@ -415,7 +416,7 @@ impl Effect {
     }
 }
 
-/// Has `call` come while `full` has no units left in this second, and again in the next one.
+/// Sends `call` while `full` has no units left, and again in the next second.
 async fn throttled(call: &Call, full: &Partition, before: &[Item]) -> Effect {
     let partitions = Partitions::new(Counting::Throttled(1.0)).by_hand();
     let (stack, clock) = stack(&partitions).await;
@@ -429,7 +430,7 @@ async fn throttled(call: &Call, full: &Partition, before: &[Item]) -> Effect {
         answer = stack.answer(call).await;
     }
     if answer.status == 409 {
-        // Where the claim itself could not be written, it is held until its lease ends.
+        // A claim that could not be updated is held until its lease ends.
         assert_eq!(answer.headers["retry-after"], "1");
         let Clock::Manual(clock) = clock else { panic!("the tests' clock is set by hand") };
         clock.fetch_add(LEASE, Ordering::SeqCst);
@@ -438,10 +439,10 @@ async fn throttled(call: &Call, full: &Partition, before: &[Item]) -> Effect {
     Effect::of(&stack, before, &answer).await
 }
 
-/// For each operation, and for each partition that it uses: the partition has no units left when the request comes. The caller gets 503 with `Retry-After`, and
-/// a second later the same request has its one effect.
+/// For each operation, each partition that it uses is full once. The caller gets 503 with `Retry-After`, and a second
+/// later the same request has its one effect.
 #[tokio::test]
-async fn whichever_partition_is_full_a_caller_is_told_to_come_again_and_nothing_is_lost_or_doubled() {
+async fn a_full_partition_answers_503_and_a_repeat_has_one_effect() {
     let before = &records(&stack(&Partitions::default()).await.0).await;
     let mut attempts = Vec::new();
     for route in cases(routes::ALL) {
@@ -455,7 +456,7 @@ async fn whichever_partition_is_full_a_caller_is_told_to_come_again_and_nothing_
     }
     assert!(attempts.len() > 10, "{}", attempts.len());
     let attempts = attempts.into_iter().map(|(call, full, wanted)| async move {
-        // Boxed: so many at once would not fit the stack.
+        // Boxed, because so many futures would overflow the stack.
         let effect = Box::pin(throttled(&call, &full, before)).await;
         (effect != *wanted).then(|| format!("{} {} {full}: {effect:#?}, not {wanted:#?}", call.method, call.path))
     });

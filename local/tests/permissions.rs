@@ -1,5 +1,5 @@
-//! Each function's role allows the calls that the function makes, on the table, its indexes and the bucket alone, and no others: every call of every test is
-//! held against the role of the function that makes it.
+//! Tests that make each function call everything that it ever calls. The harness checks each call of a function against
+//! its role.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,16 +31,16 @@ use crate::support::owners::{OWNERS, owner};
 use crate::support::permits::{allowed, template};
 use crate::support::sweep::cases;
 
-/// Limits of keys of which every request is counted.
+/// Limits of keys under which every request is counted.
 const COUNTED: Limits = Limits::new(50, 99);
 
-/// Whoever appends to a list tidies up after others who died, and with an idempotency key more is written: every function is allowed that too.
+/// An append cleans up after crashed processes, and an idempotency key adds writes. Each role must allow both.
 #[tokio::test]
-async fn where_others_have_died_days_ago_every_function_is_allowed_what_it_calls() {
-    let dead = Data::CopyOf(dead().await);
+async fn every_function_may_make_its_calls_after_old_crashes() {
+    let crashed = Data::CopyOf(crashed_table().await);
     for file in cases(names_in("events")) {
         let function = file.split('.').next().unwrap();
-        // Those on the stream and on a schedule have a test of their own below.
+        // Functions on the stream or a schedule have their own test below.
         if endpoint(function).is_none() {
             continue;
         }
@@ -52,7 +52,8 @@ async fn where_others_have_died_days_ago_every_function_is_allowed_what_it_calls
             events.push(keyed);
         }
         for event in events {
-            let stack = Stack::start(Settings { data: dead.clone(), key_limits: COUNTED, ..settings() }).await.unwrap();
+            let stack =
+                Stack::start(Settings { data: crashed.clone(), key_limits: COUNTED, ..settings() }).await.unwrap();
             let answer = stack.gateway.invoke_by_name(function, event.to_string().as_bytes()).await;
             let status = json(&answer)["statusCode"].clone();
             assert!(status.as_u64().is_some_and(|status| status < 500), "{file}: {}", answer.body);
@@ -60,9 +61,9 @@ async fn where_others_have_died_days_ago_every_function_is_allowed_what_it_calls
     }
 }
 
-/// A process reads an item that is not there before its first event, so that its connection is open.
+/// Before its first event, a process reads a missing item, so that its connection is open.
 #[tokio::test]
-async fn every_function_is_allowed_the_call_of_its_start() {
+async fn every_function_may_make_its_warm_up_call() {
     let stack = stack().await;
     // A document has no client of the table.
     let documents: Vec<_> = routes::DOCUMENTS.iter().map(|route| route.name).collect();
@@ -71,9 +72,9 @@ async fn every_function_is_allowed_the_call_of_its_start() {
     }
 }
 
-/// The same of those that only an operator invokes.
+/// Tasks are the functions that only an operator invokes.
 #[tokio::test]
-async fn operators_functions_are_allowed_what_they_call() {
+async fn operator_tasks_may_make_their_calls() {
     let acme = "01900000-0000-7000-8000-a00000000001";
     let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x", "burst": 10_000});
     for task in functions::TASKS {
@@ -83,8 +84,8 @@ async fn operators_functions_are_allowed_what_they_call() {
     }
 }
 
-/// The table where others have died days ago.
-async fn dead() -> PathBuf {
+/// A table in which processes crashed days ago.
+async fn crashed_table() -> PathBuf {
     const DAYS: i64 = 3;
     let (stack, file) = (Stack::start(settings()).await.unwrap(), scratch("dead.db"));
     die_in_every_list(&stack, DAYS * 24 * 60).await;
@@ -92,9 +93,9 @@ async fn dead() -> PathBuf {
     file
 }
 
-/// Functions on the stream and on a schedule are allowed what they call when they have something to do.
+/// Functions on the stream or a schedule, each with work to do.
 #[tokio::test]
-async fn functions_without_a_caller_are_allowed_what_they_call() {
+async fn background_functions_may_make_their_calls() {
     let scheduled: BTreeSet<_> = template().schedules.into_iter().map(|with| with.function).collect();
     let on_stream = functions::CONSUMERS.iter().map(|consumer| consumer.name.to_owned());
     for function in on_stream.chain(scheduled.iter().cloned()).collect::<BTreeSet<_>>() {
@@ -108,15 +109,15 @@ async fn functions_without_a_caller_are_allowed_what_they_call() {
     }
 }
 
-/// What handles once more what the stream gave up is allowed all that follows from a change.
+/// `redrive` handles changes that the stream gave up, so it makes every call of the reactions.
 #[tokio::test]
-async fn redrive_is_allowed_what_reactions_call() {
+async fn redrive_may_make_the_calls_of_reactions() {
     let stack = Stack::start(streaming()).await.unwrap();
     stack.settle().await.unwrap();
     stack.stream.set_faults(&StreamFaults { given_up: 1.0, ..StreamFaults::default() });
     give_something_to_do(&stack, "record-changed").await;
     let mut rounds = 0;
-    // What it removes in steps continues by the stream.
+    // A removal in steps continues through the stream.
     loop {
         stack.stream.drain_for("record-changed").await.unwrap();
         if stack.objects.failed_records().unwrap().is_empty() {
@@ -129,16 +130,16 @@ async fn redrive_is_allowed_what_reactions_call() {
     assert!(rounds > 1, "nothing was removed in steps");
 }
 
-/// What one of them may call, and not the other, would be handled by the one, and never by the other.
+/// With other permissions, `redrive` could not handle some of the changes that `record-changed` gave up.
 #[test]
-fn redrive_is_allowed_all_that_the_function_on_the_stream_is() {
+fn redrive_has_the_permissions_of_record_changed() {
     let mut allowed = allowed();
     let mut redrive = allowed.remove("redrive").unwrap();
     redrive.retain(|call| !call.ends_with(&of_failed_records()));
     assert_eq!(redrive, allowed["record-changed"]);
 }
 
-/// Each function needs a case of its own, in which it makes all the calls that it ever makes.
+/// Gives `function` work in which it makes all the calls that it ever makes.
 async fn give_something_to_do(stack: &Stack, function: &str) {
     match function {
         "record-changed" => change_records(stack).await,
@@ -150,7 +151,7 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             clock.set(clock.now().plus_seconds(60));
         }
         "send-campaigns" => run_campaigns(stack).await,
-        // It has a test of its own.
+        // `redrive` has a test of its own.
         "redrive" => {}
         "remove-payment-webhooks" => retire_payment_webhooks(stack).await,
         other => panic!("nothing here gives {other} something to do: add it"),
@@ -162,10 +163,10 @@ async fn change_records(stack: &Stack) {
         let owner = Box::pin(owner(stack, kind_of, 2)).await;
         data(&stack.answer(&call("DELETE", &owner.path, ACME)).await);
     }
-    // It has so many links that its removal takes more than one step.
+    // The tag has so many links that its removal takes more than one step.
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, 'a', ACME)).await);
-    // A file that is old, and one that may yet be uploaded.
+    // An old file, and a young one that may still be uploaded.
     data(&stack.answer(&valid_call(&routes::DELETE_DATASOURCE_FILE, 'a', ACME)).await);
     let (table, of) = (acme(stack), DatasourceId(id('a', kind::DATASOURCE, 1).parse().unwrap()));
     let old: DatasourceFile =
@@ -177,7 +178,7 @@ async fn change_records(stack: &Stack) {
 }
 
 async fn give_deliveries(stack: &Stack) {
-    // Of one that has failed and is no longer there, what was known is forgotten. The other one fails now.
+    // The health of a deleted webhook is removed. Another webhook fails now.
     let gone = close_towards_nobody(stack).await;
     stack.settle().await.unwrap();
     data(&stack.answer(&call("DELETE", &format!("/api/v1/outbound_webhook/{gone}"), ACME)).await);
@@ -186,7 +187,7 @@ async fn give_deliveries(stack: &Stack) {
     clock.set(clock.now().plus_seconds(7200));
     close_towards_nobody(stack).await;
     stack.stream.drain_for("record-changed").await.unwrap();
-    // And one of a campaign that is paused before it is sent.
+    // A delivery of a campaign that is paused before the delivery is sent.
     let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 1).parse().unwrap()));
     let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
     table.change(id, Uuid::max(), connect).await.unwrap();
@@ -194,7 +195,7 @@ async fn give_deliveries(stack: &Stack) {
     stack.tick("send-campaigns").await.unwrap();
     let pause = format!("/api/v1/campaign/{}/pause", run["campaign_id"].as_str().unwrap());
     data(&stack.answer(&post(&pause, ACME, "")).await);
-    // The event of a closed conversation tells what that campaign has said in it.
+    // The event of a closed conversation contains the message of that campaign.
     let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
     let contact = get(stack, &contacts).await["items"][0].clone();
     let close = format!("/api/v1/conversation/{}/close", contact["conversation_id"].as_str().unwrap());
@@ -203,7 +204,7 @@ async fn give_deliveries(stack: &Stack) {
 }
 
 async fn run_campaigns(stack: &Stack) {
-    // One through a widget alone, one that its connector sends.
+    // One campaign through a widget alone, and one through a connector.
     data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
     let (table, id) = (acme(stack), WidgetId(id('a', kind::WIDGET, 2).parse().unwrap()));
     let connect = |widget: &mut Widget| widget.connector_url = Some(NOBODY.to_owned());
@@ -213,7 +214,7 @@ async fn run_campaigns(stack: &Stack) {
 }
 
 async fn retire_payment_webhooks(stack: &Stack) {
-    // One is removed, and one is tried again later.
+    // One webhook is removed. The other one fails and is retried later.
     for _ in 0..2 {
         let agency = json!({"billing_plan": {"payment_api_key": "sk_demo_of_this_test"}}).to_string();
         let agency = data(&stack.answer(&post("/api/v1/agency", ACME, agency)).await)["id"].clone();
@@ -226,10 +227,10 @@ async fn retire_payment_webhooks(stack: &Stack) {
     stack.payment_provider.fail(&[500, 500]);
 }
 
-/// Where no test listens.
+/// An address at which no test listens.
 const NOBODY: &str = "http://127.0.0.1:1/";
 
-/// Closes a conversation whose webhook does not answer; the webhook's id.
+/// Closes a conversation whose webhook does not answer. Returns the webhook's id.
 async fn close_towards_nobody(stack: &Stack) -> String {
     let make = async |path: &str, body: Value| {
         let made = data(&stack.answer(&post(path, ACME, body.to_string())).await);
@@ -242,9 +243,9 @@ async fn close_towards_nobody(stack: &Stack) -> String {
     webhook
 }
 
-/// Operations are allowed the calls that they make beyond those of their recorded events.
+/// The recorded events of these operations do not make all of their calls.
 #[tokio::test]
-async fn operations_are_allowed_what_they_call_more() {
+async fn operations_may_make_the_calls_of_rare_cases() {
     for exercise in EXERCISES {
         let stack = stack().await;
         let mut before = String::new();
@@ -256,16 +257,16 @@ async fn operations_are_allowed_what_they_call_more() {
     }
 }
 
-/// The same where a campaign has said something: its text is not stored with the messages.
+/// The message of a campaign is stored apart from the messages of its conversation.
 #[tokio::test]
-async fn operations_are_allowed_what_they_call_after_a_campaign() {
+async fn operations_may_make_their_calls_after_a_campaign() {
     let stack = stack().await;
     let run = data(&stack.answer(&valid_call(&routes::RUN_CAMPAIGN, 'a', ACME)).await);
     stack.tick("send-campaigns").await.unwrap();
     let contacts = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
     let contact = get(&stack, &contacts).await["items"][0].clone();
     let (id, conversation) = (contact["id"].as_str().unwrap(), contact["conversation_id"].as_str().unwrap());
-    // It remembers its conversation only, as contacts did once, so that the messages of that are looked at.
+    // Old contacts lack this field, so the operation reads the messages of their conversations.
     let key = acme(&stack).key::<CampaignContact>(CampaignContactId(id.parse().unwrap()));
     let forget = stack.client.update_item().table_name(TABLE_NAME).set_key(Some(key.attributes()));
     forget.update_expression("REMOVE said").send().await.unwrap();
@@ -278,9 +279,9 @@ async fn operations_are_allowed_what_they_call_after_a_campaign() {
     }
 }
 
-/// What a role allows beside the data: each function writes its log; one on the stream reads it, and Lambda keeps what it gave up.
+/// Beside its data, each function writes its log. A function on the stream reads it, and Lambda keeps its failed records.
 #[test]
-fn a_role_allows_the_log_and_the_stream_and_nothing_more() {
+fn a_role_allows_only_log_and_stream_beside_its_data() {
     let template = template();
     let on_stream: BTreeSet<_> = template.sources.iter().map(|source| &source.function).collect();
     let permission = |actions: &[&str], resource: &str| Permission {
@@ -296,7 +297,7 @@ fn a_role_allows_the_log_and_the_stream_and_nothing_more() {
         resource: json!({"!Sub": "${Table.Arn}/stream/*"}).to_string(),
         condition: "null".to_owned(),
     };
-    // Lambda asks for both before it puts there what the function gave up.
+    // Lambda requires both before it keeps a failed record.
     let kept = Permission {
         resource: json!({"!Sub": "${FailedRecordsBucket.Arn}/*"}).to_string(),
         ..permission(&["s3:PutObject"], "")

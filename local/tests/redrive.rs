@@ -1,4 +1,4 @@
-//! What the functions on the stream give up is kept, and `redrive` does what was left undone.
+//! Tests of `redrive`, which handles the changes that the functions on the stream gave up.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
 
-/// An organisation, with what follows from its changes: an event of a closed conversation, the filters of its conversations, a cascade.
+/// An organisation whose changes cause an event, new sets of filters and a cascade.
 struct Customer {
     org: Org,
-    /// Where its receiver hears of closed conversations.
+    /// The path at which the receiver gets the events.
     path: String,
     conversation: Value,
     tag: Value,
 }
 
 impl Customer {
-    /// An organisation with an open conversation and a tag with a link, of all of which the stream is told.
+    /// An organisation with an open conversation and a linked tag. The stream has handled them.
     async fn of(setup: &Setup, name: &str) -> Self {
         let (org, path) = (setup.org().await, format!("/{name}"));
         let webhook = setup.webhook(&org, &path).await;
@@ -50,7 +50,7 @@ impl Customer {
         assert_eq!(setup.ask(&self.org, "DELETE", &path, &Value::Null).await.status, 200);
     }
 
-    /// How many conversations are listed as open and as closed, how many links there are, and how often the event has come.
+    /// The numbers of open conversations, of closed ones, of links and of events.
     async fn sees(&self, setup: &Setup) -> (Value, Value, Value, usize) {
         let total = async |path: &str| setup.get(&self.org, path).await["total"].take();
         (
@@ -62,7 +62,7 @@ impl Customer {
     }
 
     async fn sees_nothing_yet(&self, setup: &Setup) {
-        // A row whose status is another one is left out of a page, and still counts in its total.
+        // A page leaves out a row with another status, but its total still counts the row.
         assert_eq!(self.sees(setup).await, (json!(1), json!(0), json!(1), 0), "{}", self.path);
     }
 
@@ -83,7 +83,7 @@ async fn start() -> (Setup, Vec<Customer>) {
     (setup, customers)
 }
 
-/// Has `function` give up what it is told next, as if its last attempt had failed.
+/// Makes `function` give up its next changes, as if the last attempt had failed.
 async fn give_up(setup: &Setup, function: &str) {
     setup.stack.stream.set_faults(&StreamFaults { given_up: 1.0, ..StreamFaults::default() });
     setup.stack.stream.drain_for(function).await.unwrap();
@@ -103,7 +103,7 @@ async fn given_up() -> (Setup, Vec<Customer>) {
     (setup, customers)
 }
 
-/// Has all that is kept stand in one object, as a batch does that was never split.
+/// Moves all kept records into one object, like a batch that was never split.
 async fn put_together(setup: &Setup) {
     let (bucket, objects) = (&setup.stack.gateway.service.failed_records, kept(setup));
     let first = objects[0].0.clone();
@@ -130,14 +130,14 @@ fn count(kept: &[(String, Vec<Value>)]) -> usize {
     kept.iter().map(|(_, records)| records.len()).sum()
 }
 
-/// What an operator is answered who invokes `redrive`.
+/// The answer of `redrive` to an operator.
 async fn invoke(setup: &Setup, input: Value) -> Value {
     let answer = setup.stack.gateway.invoke_by_name("RedriveFunction", input.to_string().as_bytes()).await;
     assert!(!answer.headers.contains_key("x-amz-function-error"), "{}", answer.body);
     body_of(&answer)
 }
 
-/// A tag without an id, which was removed: no reaction can read it.
+/// Creates and removes a tag without an id, which no reaction can read.
 fn poison(setup: &Setup, org: &Org, text: &str) {
     let key = json!({"pk": {"S": format!("ORG#{}#LIST#TAG#ROWS", org.id)}, "sk": {"S": "0000000099"}});
     let mut item = key.clone();
@@ -146,13 +146,13 @@ fn poison(setup: &Setup, org: &Org, text: &str) {
     setup.stack.database.delete_item(request(json!({"Key": key})).unwrap()).unwrap();
 }
 
-/// The events that have come, of each one how often.
+/// How often the events have come: one count for each.
 async fn delivered(setup: &Setup) -> BTreeSet<usize> {
     setup.settle().await;
     events(&setup.receiver.all()).into_values().collect()
 }
 
-/// Nothing is kept any more, each event has come once, and each customer sees what its changes have led to.
+/// No record is kept, each event has come once, and each customer sees the results of its changes.
 async fn all_is_done(setup: &Setup, customers: &[Customer], when: &str) {
     assert_eq!((kept(setup), delivered(setup).await), (vec![], [1].into()), "{when}");
     for customer in customers {
@@ -161,7 +161,7 @@ async fn all_is_done(setup: &Setup, customers: &[Customer], when: &str) {
 }
 
 #[tokio::test]
-async fn what_ten_attempts_could_not_do_is_done_when_the_cause_is_mended() {
+async fn redrive_handles_given_up_changes_after_an_outage() {
     let (setup, customers) = start().await;
     for customer in &customers {
         customer.close(&setup).await;
@@ -177,12 +177,12 @@ async fn what_ten_attempts_could_not_do_is_done_when_the_cause_is_mended() {
     }
     setup.stack.tick("redrive").await.unwrap();
     all_is_done(&setup, &customers, "").await;
-    // What is handled is over.
+    // A second run has nothing to handle.
     assert_eq!(invoke(&setup, json!({"all": true})).await, json!({"handled": 0, "failed": 0, "left": 0}));
 }
 
 #[tokio::test]
-async fn while_the_table_is_unavailable_everything_stays() {
+async fn redrive_keeps_every_record_during_an_outage() {
     let (setup, customers) = given_up().await;
     let before = kept(&setup);
     setup.faults.plan(|action, _| if action.contains("Object") { Fault::None } else { Fault::Throttle });
@@ -190,19 +190,16 @@ async fn while_the_table_is_unavailable_everything_stays() {
     setup.faults.end();
     assert_eq!(kept(&setup), before);
     setup.stack.tick("redrive").await.unwrap();
-    delivered(&setup).await;
-    for customer in &customers {
-        customer.sees_all(&setup).await;
-    }
+    all_is_done(&setup, &customers, "").await;
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_handled_stays_alone_and_is_told_nowhere() {
-    const SONG: &str = "CANARYOFATAG";
+async fn a_poison_record_stays_alone_and_out_of_the_log() {
+    const MARK: &str = "CANARYOFATAG";
     let log = Log::default();
     let _guard = log.listen(Level::TRACE);
     let (setup, customers) = given_up().await;
-    poison(&setup, &customers[0].org, SONG);
+    poison(&setup, &customers[0].org, MARK);
     give_up(&setup, "record-changed").await;
     put_together(&setup).await;
     assert_eq!(count(&kept(&setup)), CHANGES + 1);
@@ -214,7 +211,7 @@ async fn a_record_that_cannot_be_handled_stays_alone_and_is_told_nowhere() {
         left = kept(&setup);
         assert_eq!((left.len(), count(&left)), (1, 1));
     }
-    assert_eq!(left[0].1[0]["dynamodb"]["OldImage"]["name"]["S"], SONG);
+    assert_eq!(left[0].1[0]["dynamodb"]["OldImage"]["name"]["S"], MARK);
     assert_eq!(delivered(&setup).await, [1].into());
     for customer in &customers {
         customer.sees_all(&setup).await;
@@ -222,11 +219,14 @@ async fn a_record_that_cannot_be_handled_stays_alone_and_is_told_nowhere() {
     let log = log.text();
     let lines: Vec<_> = log.lines().filter(|line| line.contains("shared::")).collect();
     assert!(lines.iter().any(|line| line.contains("sequence_number")), "the log is not listened to");
-    assert!(!lines.iter().any(|line| line.contains(SONG)) && !answers.contains(SONG), "what a record holds is told");
+    assert!(
+        !lines.iter().any(|line| line.contains(MARK)) && !answers.contains(MARK),
+        "the content of a record is shown"
+    );
 }
 
 #[tokio::test]
-async fn what_is_older_than_twelve_hours_waits_for_an_operator() {
+async fn a_record_older_than_twelve_hours_waits_for_an_operator() {
     let (setup, customers) = given_up().await;
     setup.pass(12 * 3600);
     let objects = kept(&setup).len();
@@ -241,7 +241,7 @@ async fn what_is_older_than_twelve_hours_waits_for_an_operator() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_markers_of_its_events_is_not_tried_again() {
+async fn a_record_older_than_its_markers_is_not_retried() {
     let (setup, customers) = given_up().await;
     let objects = kept(&setup).len();
     setup.pass(30 * 86_400);
@@ -253,7 +253,7 @@ async fn what_is_older_than_the_markers_of_its_events_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn an_object_that_lambda_has_not_put_there_stays() {
+async fn a_foreign_object_in_the_bucket_stays() {
     let (setup, _) = given_up().await;
     let kept = &setup.stack.gateway.service.failed_records;
     kept.replace("notes.txt", b"to do".to_vec()).await.unwrap();
@@ -264,17 +264,17 @@ async fn an_object_that_lambda_has_not_put_there_stays() {
 }
 
 #[tokio::test]
-async fn two_runs_at_once_do_nothing_twice() {
+async fn two_simultaneous_runs_have_each_effect_once() {
     let (setup, customers) = given_up().await;
     let (one, other) = tokio::join!(setup.stack.tick("redrive"), setup.stack.tick("redrive"));
     one.and(other).unwrap();
-    // One run may have put again what the other one had removed.
+    // One run may have written an object again that the other one had removed.
     setup.stack.tick("redrive").await.unwrap();
     all_is_done(&setup, &customers, "").await;
 }
 
 #[tokio::test]
-async fn wherever_a_run_ends_the_next_one_does_the_rest() {
+async fn a_run_after_a_crash_handles_the_rest() {
     crashes_everywhere(
         async || {
             let (setup, customers) = given_up().await;
@@ -291,16 +291,16 @@ async fn wherever_a_run_ends_the_next_one_does_the_rest() {
     .await;
 }
 
-/// What ends the process is tried after all others the next time.
+/// The next run handles an object that crashed the process after all others.
 #[tokio::test]
-async fn what_was_tried_last_comes_last() {
+async fn an_object_that_crashed_a_run_is_listed_last() {
     let (setup, _) = given_up().await;
     let objects = async || {
         let kept = setup.stack.gateway.service.failed_records.list().await.unwrap();
         kept.into_iter().map(|object| object.key).collect::<Vec<_>>()
     };
     let before = objects().await;
-    // The list knows milliseconds.
+    // The list is sorted by milliseconds.
     tokio::time::sleep(Duration::from_millis(5)).await;
     setup.faults.plan(|action, _| if action.contains("Object") { Fault::None } else { Fault::LoseRequest });
     assert!(setup.faults.kill(setup.stack.tick("redrive")).await);
@@ -311,7 +311,7 @@ async fn what_was_tried_last_comes_last() {
 }
 
 #[tokio::test]
-async fn a_run_begins_with_nothing_more_when_its_time_is_over() {
+async fn a_run_out_of_time_starts_no_further_object() {
     let (setup, customers) = given_up().await;
     let clock = setup.clock.clone();
     setup.faults.plan(move |action, _| {
@@ -320,7 +320,7 @@ async fn a_run_begins_with_nothing_more_when_its_time_is_over() {
         }
         Fault::None
     });
-    // Four objects are tried at the same time.
+    // `redrive` handles four objects at once.
     assert_eq!(invoke(&setup, json!({})).await["left"], CHANGES - 4);
     setup.faults.end();
     setup.stack.tick("redrive").await.unwrap();
@@ -328,7 +328,7 @@ async fn a_run_begins_with_nothing_more_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_list_of_more_than_a_page_is_read_to_its_end() {
+async fn a_bucket_list_of_several_pages_is_read_whole() {
     const OBJECTS: usize = 1001;
     let setup = Setup::start().await;
     let bucket = &setup.stack.gateway.service.failed_records;
@@ -340,9 +340,9 @@ async fn a_list_of_more_than_a_page_is_read_to_its_end() {
     assert_eq!((keys.len(), keys.first().unwrap().as_str(), keys.last().unwrap().as_str()), (OBJECTS, "0000", "1000"));
 }
 
-/// `release-deliveries` has sent what `send-delivery` gave up: it is counted, and nothing else is done.
+/// `release-deliveries` sends these deliveries again, so `redrive` only counts them.
 #[tokio::test]
-async fn what_send_delivery_gave_up_is_kept_until_it_is_counted() {
+async fn redrive_only_counts_records_of_send_delivery() {
     let setup = Setup::start().await;
     let customer = Customer::of(&setup, "acme").await;
     customer.close(&setup).await;
@@ -357,9 +357,9 @@ async fn what_send_delivery_gave_up_is_kept_until_it_is_counted() {
     customer.sees_all(&setup).await;
 }
 
-/// Else an operator who has an old change handled again would have its event sent again.
+/// Otherwise an operator who redrives an old change would send its event twice.
 #[tokio::test]
-async fn an_event_is_remembered_for_longer_than_its_change_is_kept() {
+async fn an_event_marker_outlives_its_kept_change() {
     let template = document(&read("template.yaml")).unwrap();
     let bucket = &template["Resources"]["FailedRecordsBucket"]["Properties"];
     let rules = bucket["LifecycleConfiguration"]["Rules"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The replay itself, against local stacks: it passes where all is well, fails where something is not, and leaves nothing behind.
+//! Tests of the program `replay` against local stacks: it passes on a sound service and names each failed call.
 
 use std::process::{Command, Output, Stdio};
 
@@ -12,7 +12,7 @@ use shared::values::time::Clock;
 
 use crate::support::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
 
-/// A service as it is deployed: with the machine's clock and random ids.
+/// A service with the machine's clock and random ids, like a deployed one.
 async fn service(settings: Settings) -> Stack {
     Stack::start(Settings { clock: Clock::System, ids: Ids::Random, ..settings }).await.unwrap()
 }
@@ -28,7 +28,7 @@ async fn new_key(stack: &Stack) -> String {
     issued["api_key"].as_str().unwrap().to_owned()
 }
 
-/// The names of the calls that were not answered as wanted.
+/// The names of the calls with a wrong answer or none.
 fn failed(report: &ReplayReport) -> Vec<&str> {
     let fails = |outcome: &Outcome| matches!(outcome, Outcome::Differs { .. } | Outcome::NoAnswer(_));
     report.rows.iter().filter(|row| fails(&row.outcome)).map(|row| row.name.as_str()).collect()
@@ -40,12 +40,12 @@ fn not_sent(report: &ReplayReport) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_demo_set() {
+async fn a_read_only_replay_reaches_every_function_without_a_change() {
     let stack = service(settings()).await;
     let before = everything(&stack).await;
     let report = run(&ReplayOptions { read_only: true, ..options(&stack, ACME) }, |_, _, _| ()).await.unwrap();
     assert!(report.holds(), "{report}");
-    assert_eq!(report.not_reached(), [""; 0], "record an event of it that fails without a record");
+    assert_eq!(report.not_reached(), [""; 0], "each function needs a recorded event that fails without a record");
     let left_out = [
         "create-agency",
         "create-assistant",
@@ -69,7 +69,7 @@ async fn read_only_reaches_every_function_and_changes_nothing_even_beside_the_de
 }
 
 #[tokio::test]
-async fn an_empty_service_answers_every_call_as_wanted() {
+async fn a_replay_against_an_empty_service_passes() {
     let stack = service(empty()).await;
     let key = new_key(&stack).await;
     let report = run(&options(&stack, &key), |_, _, _| ()).await.unwrap();
@@ -79,7 +79,7 @@ async fn an_empty_service_answers_every_call_as_wanted() {
 }
 
 #[tokio::test]
-async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() {
+async fn a_replay_against_a_second_service_finds_a_difference() {
     let (stack, other) = (service(settings()).await, service(settings()).await);
     let against = |stack: &Stack| ReplayOptions { against: Some(other.url.clone()), ..options(stack, ACME) };
     let deletes = vec!["delete-".to_owned()];
@@ -89,7 +89,7 @@ async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() 
     assert_eq!(not_sent(&report), [""; 0]);
     let report = run(&ReplayOptions { only: deletes, ..against(&stack) }, |_, _, _| ()).await.unwrap();
     assert!(report.holds(), "{report}");
-    // The deleted are gone on both sides; a service that never had them answers alike, one that has them still does not.
+    // The records are now deleted on both sides. A service that still has them answers differently.
     let fresh = service(settings()).await;
     let report =
         run(&ReplayOptions { only: vec!["delete-form".to_owned()], ..against(&fresh) }, |_, _, _| ()).await.unwrap();
@@ -97,7 +97,7 @@ async fn two_services_with_the_demo_set_answer_alike_and_one_without_does_not() 
 }
 
 #[tokio::test]
-async fn a_function_that_may_not_write_is_found() {
+async fn a_replay_names_functions_that_cannot_write() {
     let faults = Faults::default();
     let stack = service(Settings { faults: faults.clone(), ..empty() }).await;
     let key = new_key(&stack).await;
@@ -125,7 +125,7 @@ fn program(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_program_says_yes_or_no_and_why_it_cannot_say() {
+async fn the_replay_program_exits_with_its_verdict() {
     let stack = service(settings()).await;
     let call = async |key: &str| {
         let (url, key) = (stack.url.clone(), key.to_owned());
@@ -136,7 +136,7 @@ async fn the_program_says_yes_or_no_and_why_it_cannot_say() {
     let (code, stdout, stderr) = call(ACME).await;
     assert!(code == Some(0) && stderr.starts_with("1 of ") && !stderr.contains(ACME), "{code:?} {stdout} {stderr}");
     assert!(stdout.ends_with("\nThe service answers as it should.\n"), "{stdout}");
-    assert!(!stdout.contains(ACME), "the table tells the key");
+    assert!(!stdout.contains(ACME), "the output shows the key");
     let unknown = format!("in-{}", "x".repeat(43));
     let (code, stdout, stderr) = call(&unknown).await;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));

@@ -1,4 +1,4 @@
-//! What failed writes of rows leave on the head of a list, and what it costs whoever comes next.
+//! Tests of failed appends: what they leave on the head of a list, and what the next process pays for it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
@@ -23,24 +23,24 @@ use uuid::Uuid;
 
 use crate::support::fixture::{NOW, age_tokens, empty, everything, tenant, with_faults};
 
-/// As many writes fail in each test.
+/// How many writes fail in each test.
 const FAILURES: usize = 300;
 /// A head of this size, in bytes, is one write unit.
 const UNIT: usize = 1024;
 
-/// A stack with an empty table, what goes wrong in it, and a process that has seen nothing yet.
+/// A stack with an empty table, its faults, and a cold process.
 async fn failing() -> (Stack, Faults, Store) {
     let (stack, faults) = with_faults(empty()).await;
     let warm = process(&stack);
     (stack, faults, warm)
 }
 
-/// A process that has seen nothing yet.
+/// A cold process, which has cached nothing.
 fn process(stack: &Stack) -> Store {
     stack.gateway.service.store.in_another_process()
 }
 
-/// The table as a request to `process` has it, and what its calls cost.
+/// The table of a request to `process`, and the meter of its calls.
 fn of_request(process: &Store) -> (Table, Meter) {
     let meter = Meter::default();
     (Table::new(process.metered(meter.clone()), tenant()), meter)
@@ -57,7 +57,7 @@ async fn append_to(table: &Table) -> Result<Intent, TableError> {
     table.insert_all((), &[Uuid::now_v7()], made).await.map(|mut made| made.remove(0))
 }
 
-/// The same, as a request to `process`.
+/// Appends an intent, in a request to `process`.
 async fn append(process: &Store) -> Result<Intent, TableError> {
     append_to(&of_request(process).0).await
 }
@@ -86,7 +86,7 @@ fn head_size<R: Listed<Of = ()>>(stack: &Stack) -> usize {
     dynoxide::types::item_size(&stack.database.get_item(get).unwrap().item.unwrap())
 }
 
-/// The first page of a list, as a process reads it that has seen nothing yet, and what that costs.
+/// The first page of a list, read by a cold process, and its cost.
 async fn first_page<R: Listed<Of = ()>>(stack: &Stack) -> (Page<R>, Cost) {
     let (table, meter) = of_request(&process(stack));
     let page = table.page::<R>((), &PageQuery { page: Between::clamped(1), size: Between::clamped(50) }).await.unwrap();
@@ -98,14 +98,14 @@ async fn total(stack: &Stack) -> u64 {
     first_page::<Intent>(stack).await.0.total
 }
 
-/// What an append costs a process that has seen nothing yet.
+/// The cost of an append by a cold process.
 async fn append_cost(stack: &Stack) -> Cost {
     let (table, meter) = of_request(&process(stack));
     append_to(&table).await.unwrap();
     meter.cost()
 }
 
-/// One of the head, and one of the row.
+/// One unit is for the head, and one for the row.
 async fn an_append_takes_two_units(stack: &Stack) {
     let cost = append_cost(stack).await;
     assert!((cost.write_units - 2.0).abs() < f64::EPSILON, "{cost:?}");
@@ -116,7 +116,7 @@ fn unavailable<T: std::fmt::Debug>(appended: &Result<T, TableError>) {
 }
 
 #[tokio::test]
-async fn rows_that_are_throttled_leave_nothing() {
+async fn throttled_puts_leave_no_trace() {
     let (stack, faults, warm) = failing().await;
     for _ in 0..3 {
         append(&warm).await.unwrap();
@@ -128,7 +128,7 @@ async fn rows_that_are_throttled_leave_nothing() {
         unavailable(&append(&warm).await);
     }
     faults.end();
-    assert_eq!(everything(&stack).await.len(), before.len() + 1, "the append that was measured is the only one");
+    assert_eq!(everything(&stack).await.len(), before.len() + 1, "only the measured append left an item");
     assert!(head_size::<Intent>(&stack) < 200, "{}", head_size::<Intent>(&stack));
     assert_eq!(first_page::<Intent>(&stack).await.1, page);
     assert_eq!(append_cost(&stack).await, cost);
@@ -136,7 +136,7 @@ async fn rows_that_are_throttled_leave_nothing() {
 }
 
 #[tokio::test]
-async fn transactions_that_are_throttled_leave_nothing() {
+async fn throttled_transactions_leave_no_trace() {
     let (stack, faults, warm) = failing().await;
     append_link(&warm).await.unwrap();
     let before = everything(&stack).await;
@@ -150,7 +150,7 @@ async fn transactions_that_are_throttled_leave_nothing() {
 }
 
 #[tokio::test]
-async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
+async fn concurrent_throttled_puts_leave_holes() {
     const TOGETHER: usize = 20;
     let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
@@ -163,13 +163,13 @@ async fn of_rows_that_are_throttled_side_by_side_holes_are_left() {
     append(&warm).await.unwrap();
     let (page, cost) = first_page::<Intent>(&stack).await;
     assert_eq!((page.total, page.items.len()), (2, 2));
-    // The head with the counts of holes, the rows, one token, and the holes of its block.
+    // The units are for the head with the counts of holes, the rows, one token, and the holes of its block.
     assert!(cost.read_units <= 4.0, "{cost:?}");
     an_append_takes_two_units(&stack).await;
 }
 
 #[tokio::test]
-async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
+async fn a_put_with_a_lost_answer_succeeds() {
     let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakAnswer } else { Fault::None });
     for _ in 0..FAILURES {
@@ -179,14 +179,14 @@ async fn rows_whose_answers_are_lost_are_seen_to_be_there() {
     assert!(head_size::<Intent>(&stack) < 200);
     let (page, cost) = first_page::<Intent>(&stack).await;
     assert_eq!(page.total, FAILURES as u64);
-    // The head, fifty rows, and one token.
+    // The units are for the head, fifty rows, and one token.
     assert!(cost.read_units <= 6.0, "{cost:?}");
     an_append_takes_two_units(&stack).await;
 }
 
-/// Nothing that is about rows is answered: neither the writes, which are done, nor the look whether they are.
+/// The writes of rows take effect, but their answers are lost, and so is the check that follows.
 #[tokio::test]
-async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
+async fn the_next_process_finds_rows_of_unknown_outcome() {
     let (stack, faults, warm) = failing().await;
     faults.plan(|action, _| match action {
         "PutItem" => Fault::BreakAnswer,
@@ -204,7 +204,7 @@ async fn rows_of_which_no_answer_tells_are_found_by_whoever_comes_next() {
 }
 
 #[tokio::test]
-async fn rows_that_never_came_are_holes_ten_minutes_later() {
+async fn missing_rows_become_holes_after_ten_minutes() {
     let (stack, faults, warm) = failing().await;
     append(&warm).await.unwrap();
     faults.plan(|action, _| if action == "PutItem" { Fault::BreakRequest } else { Fault::None });
@@ -222,7 +222,7 @@ async fn rows_that_never_came_are_holes_ten_minutes_later() {
         assert!(cost.read_units <= 70.0 && cost.write_units <= 12.0, "after {minutes} minutes: {cost:?}");
         assert_eq!(total(&stack).await, rows, "after {minutes} minutes");
     }
-    // Each of them tidies up a few.
+    // Each append cleans up a few tokens.
     for _ in 0..20 {
         append(&process(&stack)).await.unwrap();
         rows += 1;
@@ -235,9 +235,9 @@ async fn rows_that_never_came_are_holes_ten_minutes_later() {
     assert_eq!(holes.len(), FAILURES);
 }
 
-/// More processes than a head has room for: each leaves a token, and appends no more.
+/// Each process leaves one token and never appends again. A head has no room for so many tokens.
 #[tokio::test]
-async fn the_tokens_of_many_processes_go() {
+async fn tokens_of_many_processes_leave_the_head() {
     let (stack, ..) = failing().await;
     for number in 1..=FAILURES as u64 {
         append(&process(&stack)).await.unwrap();
@@ -249,11 +249,11 @@ async fn the_tokens_of_many_processes_go() {
 }
 
 #[tokio::test]
-async fn a_row_that_comes_after_its_token_was_merged_counts() {
+async fn a_row_written_after_its_token_was_merged_counts() {
     let (stack, faults, warm) = failing().await;
     let late = process(&stack);
     append(&warm).await.unwrap();
-    // A row is on its way, while others behind it never come.
+    // One row is being written, and the rows behind it are never written.
     let pause = faults.pause_at(|action, _| action == "PutItem");
     let late = tokio::spawn(async move { append(&late).await });
     pause.reached().await;
@@ -274,7 +274,7 @@ async fn a_row_that_comes_after_its_token_was_merged_counts() {
 }
 
 #[tokio::test]
-async fn every_execution_has_ordinals_of_its_own() {
+async fn concurrent_processes_reserve_different_ordinals() {
     let (stack, ..) = failing().await;
     let reserved =
         join_all((0..3).map(|_| async { of_request(&process(&stack)).0.reserve::<Intent>((), 1).await.unwrap() }));

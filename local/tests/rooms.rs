@@ -1,5 +1,4 @@
-//! The order of imports. The rooms of the crate `shared` stand in the order in which its documentation lists them: none imports from a later one.
-//! The modules of the crate `local` form no circle, and no test imports from another one.
+//! Tests of the imports between modules of `shared`, of `local` and of the tests: they have an order and few circles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,13 +34,13 @@ fn imports(folder: &str) -> Imports {
     all
 }
 
-/// The paths in `code`, which is that of `module`: of its `use` statements, and of what it names by a path.
+/// The paths in `code`, the code of `module`: in its `use` statements and everywhere else.
 fn imported(code: &str, module: &str) -> BTreeSet<String> {
     let parent = module.rsplit_once("::").map_or("", |(parent, _)| parent);
     let mut paths = BTreeSet::new();
     for (start, base) in [("crate::", ""), ("super::", parent)] {
         for (at, _) in code.match_indices(start) {
-            // In a macro it is the path of whoever uses the macro.
+            // `$crate` in a macro is for the code that uses the macro.
             if !code[..at].ends_with('$') {
                 leaves(&code[at + start.len()..], base.to_owned(), &mut paths);
             }
@@ -95,7 +94,7 @@ fn edges(folder: &str) -> Imports {
     all.iter().map(|(module, paths)| of(module, paths)).collect()
 }
 
-/// The modules that each one imports from, and those that these import from, and so on: itself as well where it is in a circle.
+/// All modules that each one imports from, directly or through others. A module in a circle reaches itself.
 fn reached(edges: &Imports) -> Imports {
     let from = |module: &String| {
         let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
@@ -133,7 +132,7 @@ fn no_room_imports_from_a_later_one() {
 }
 
 #[test]
-fn no_circle_of_files_is_large() {
+fn a_circle_of_files_has_at_most_three() {
     let reached = reached(&edges("shared/src"));
     for (module, used) in &reached {
         let circle: Vec<_> = used.iter().filter(|other| reached[*other].contains(module)).collect();
@@ -157,7 +156,7 @@ fn no_modules_of_the_local_stack_form_a_circle() {
     assert!(modules["stack"].contains("gateway"), "the imports are found");
 }
 
-/// What several tests share stands in files that have no test.
+/// Code that several tests share is in files without tests.
 #[test]
 fn no_test_imports_from_a_file_with_tests() {
     let edges = edges("local/tests");

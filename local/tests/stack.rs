@@ -1,8 +1,8 @@
-//! Tests of the whole service in one process: each has a stack of its own, with its own database, and all run side by side.
+//! The tests of the whole service, in one process. Each test has its own stack and database, and all run in parallel.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-/// A quarter of what the tests do is to allocate memory, which takes this allocator half as long as that of the C library.
+/// The tests spend a quarter of their time on allocations. This allocator takes half as long as that of the C library.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

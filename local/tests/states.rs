@@ -1,4 +1,4 @@
-//! The diagrams of campaigns and deliveries (`docs/STATES.md`): drawn from the functions that decide what follows on what.
+//! Draws the diagrams of `docs/STATES.md` with the functions that decide the states of campaigns and deliveries.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn name(state: &impl std::fmt::Debug) -> String {
     told.split([' ', '(']).next().unwrap().to_owned()
 }
 
-/// Every state that can be reached from `first`, and what leads from each to which.
+/// Every transition between the states that can be reached from `first`.
 fn transitions<S: Clone>(first: Vec<S>, name: fn(&S) -> String, next: impl Fn(&S) -> Vec<(String, S)>) -> Vec<String> {
     let (mut seen, mut lines, mut left) = (BTreeSet::new(), BTreeSet::new(), first);
     while let Some(state) = left.pop() {
@@ -56,7 +56,7 @@ fn of_deliveries() -> Vec<String> {
             ("given up", DeliveryOutcome::GivenUp { reason: String::new() }),
         ]
     };
-    // What has happened to one that has ended, or waits for its campaign, is that somebody asks for it.
+    // A delivery that has ended, or is parked with its campaign, changes only on request.
     let possible = |stage: DeliveryStage, outcome: &DeliveryOutcome| match stage {
         DeliveryStage::Delivered | DeliveryStage::Dead => matches!(outcome, DeliveryOutcome::AskedAgain { .. }),
         DeliveryStage::Parked => {
@@ -111,7 +111,7 @@ async fn of_campaigns() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_diagrams_show_what_follows_on_what() {
+async fn the_diagrams_show_every_transition() {
     let diagram = |lines: Vec<String>| format!("```mermaid\nstateDiagram-v2\n{}\n```\n", lines.join("\n"));
     let (campaigns, deliveries) = (of_campaigns().await, of_deliveries());
     assert!(campaigns.iter().any(|line| line.contains("Paused --> Queued: resume")), "{campaigns:?}");

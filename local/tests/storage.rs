@@ -1,4 +1,4 @@
-//! What passes validation is stored and comes back equal: depth, numbers, empty keys, Unicode.
+//! Tests that valid input is stored and returned unchanged: deep values, large numbers, empty keys, Unicode.
 
 use local::functions::describe;
 use local::http::Call;
@@ -15,7 +15,7 @@ use crate::support::fixture::{
     ACME, call, data, failure, fields, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
 
-/// A JSON text; numbers are made of digits, since a float would already have lost what is to be kept.
+/// A random JSON text. Its numbers are made of digits, because a float would lose some of them.
 fn json_text() -> impl Strategy<Value = String> {
     let number = "-?(0|[1-9][0-9]{0,60})(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?";
     let string = any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap());
@@ -30,7 +30,7 @@ fn json_text() -> impl Strategy<Value = String> {
 }
 
 #[tokio::test]
-async fn free_form_objects_come_back_to_the_byte() {
+async fn a_free_form_object_is_stored_byte_for_byte() {
     let stack = stack().await;
     let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     for _ in 0..64 {
@@ -51,7 +51,7 @@ async fn free_form_objects_come_back_to_the_byte() {
 }
 
 #[tokio::test]
-async fn what_is_odd_and_valid_is_kept() {
+async fn an_odd_but_valid_value_is_returned_unchanged() {
     let stack = stack().await;
     let deep = 15_000;
     for value in [
@@ -74,7 +74,7 @@ async fn what_is_odd_and_valid_is_kept() {
 }
 
 #[tokio::test]
-async fn texts_come_back_equal() {
+async fn a_text_is_returned_unchanged() {
     let stack = stack().await;
     for text in ["", " ", "\0", "a\u{301}", "😀", "\u{feff}", "\u{202e}abc", "null", "{}", &"x".repeat(200_000)] {
         let body = serde_json::json!({"name": text, "system_prompt": text, "description": text});
@@ -93,7 +93,7 @@ async fn texts_come_back_equal() {
 /// The most bytes of a free-form value.
 const FREE_FORM: usize = 32 * 1024;
 
-/// What a body may have at most in `member`, and one more than that: a value for each, and what the second is called.
+/// The largest valid value of `member`, a value that is one larger, and the type of the issue for the second.
 fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
     let choices = member["anyOf"].as_array().cloned().unwrap_or_else(|| vec![member.clone()]);
     if let Some(most) = choices.iter().find_map(|choice| choice["maxLength"].as_u64()) {
@@ -145,12 +145,12 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_too_large_says_which_size_works() {
+async fn an_oversized_page_names_a_size_that_works() {
     let stack = stack().await;
     let conversation =
         data(&stack.answer(&post("/api/v1/conversation", ACME, valid_body(&routes::OPEN_CONVERSATION, 'a'))).await);
     let path = format!("/api/v1/conversation/{}", conversation["id"].as_str().unwrap());
-    // Messages of one byte a character, of four, and of one that needs two in the function's response.
+    // Messages of characters with one byte, with four bytes, and with two bytes in the function's response.
     for (character, count) in [("x", 10), ("😀", 2), ("\"", 100)] {
         for _ in 0..count {
             let body = serde_json::json!({"sender_type": "user", "text": character.repeat(32_000)});
@@ -179,7 +179,7 @@ async fn a_page_that_is_too_large_says_which_size_works() {
 }
 
 #[tokio::test]
-async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_of() {
+async fn the_largest_text_of_any_characters_fits_an_item() {
     let keyed = |call: Call| {
         let headers = [("idempotency-key".to_owned(), "largest".to_owned())].into();
         Call { headers, ..call }
@@ -187,7 +187,7 @@ async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_o
     let texts =
         |exercise: &'static Exercise| (exercise.texts)().into_iter().map(|(rest, field)| (exercise.route, rest, field));
     for (route, rest, field) in EXERCISES.iter().flat_map(texts) {
-        // Characters of one to four bytes, as they are and as escapes, and some that are printed longer than they are.
+        // Characters of one to four bytes, plain and as escapes, and some that are longer when they are printed.
         for character in
             ["x", "é", "€", "😀", r"\u00e9", r"\u20ac", r"\ud83d\ude00", r"\u0001", r"\n", r#"\""#, "\u{7f}"]
         {
@@ -216,7 +216,7 @@ async fn the_largest_text_fits_an_item_and_the_kept_answer_whatever_it_is_made_o
 }
 
 #[tokio::test]
-async fn an_answer_stays_within_what_lambda_passes_on() {
+async fn an_answer_stays_below_the_limit_of_lambda() {
     let stack = stack().await;
     let limit = routes::CREATE_ASSISTANT.body_limit;
     let body = format!(r#"{{"voice_languages":[1{}]}}"#, ",1".repeat(limit / 2 - 20));
@@ -226,14 +226,14 @@ async fn an_answer_stays_within_what_lambda_passes_on() {
 }
 
 #[tokio::test]
-async fn half_a_surrogate_pair_is_no_string() {
+async fn half_a_surrogate_pair_is_refused() {
     let stack = stack().await;
     let answer = stack.answer(&post("/api/v1/assistant", ACME, r#"{"name":"\ud800"}"#)).await;
     assert_eq!(failure(&answer), (422, vec![r#"["body","name"] string_unicode"#.into()]));
 }
 
 #[tokio::test]
-async fn nothing_that_can_be_sent_makes_a_500() {
+async fn random_input_never_answers_500() {
     let stack = stack().await;
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let bytes = prop::collection::vec(any::<u8>(), 0..200);

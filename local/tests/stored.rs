@@ -1,7 +1,6 @@
-//! Stored records stay readable: a sample of the stored form of each is kept in `stored/` for ever, and read by every version after it.
+//! Tests that stored records stay readable. `stored/` keeps a sample of each record, which every later version reads.
 //!
-//! `cargo generate` writes a sample that is missing. It never changes one: a change of a record that cannot read what the table holds
-//! is a change that needs a migration.
+//! `cargo generate` writes missing samples and never changes one. A record that cannot read its sample needs a migration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +28,7 @@ use crate::support::fixture::{
 };
 use crate::support::generated::{generating, names_in, write};
 
-/// Reads an item of one record: what it answers, or why it cannot be read.
+/// Reads an item as one record. Returns its JSON, or the reason why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
 
 fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> {
@@ -41,7 +40,7 @@ fn reads<R: DeserializeOwned + Serialize>(item: &Item) -> Result<Value, String> 
     Ok(one)
 }
 
-/// Every record that is stored, and the part of its key that tells it from others where it is in no list.
+/// Every stored record, and the part of its key that identifies it if it is in no list.
 fn records() -> Vec<(&'static str, &'static str, Reads)> {
     vec![
         ("Agency", "", reads::<Agency>),
@@ -50,7 +49,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("BillingPlan", "", reads::<BillingPlan>),
         ("Campaign", "", reads::<Campaign>),
         ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),
-        // It is no answer, so what it reads as is told without its bytes.
+        // A claim is never answered, so its JSON leaves out the bytes.
         ("Claim", "#IDEMPOTENCY#", |item| {
             from_item::<Claim>(item.clone()).map(|claim| json!({"ttl": claim.ttl})).map_err(|error| error.to_string())
         }),
@@ -89,10 +88,8 @@ fn item_of(wire: &Value) -> Item {
 /// A table in which each record is stored at least once.
 async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let stack = stack().await;
-    for route in [&routes::RUN_CAMPAIGN] {
-        let headers = [("idempotency-key".to_owned(), route.name.to_owned())].into();
-        data(&stack.answer(&Call { headers, ..valid_call(route, 'a', ACME) }).await);
-    }
+    let headers = [("idempotency-key".to_owned(), routes::RUN_CAMPAIGN.name.to_owned())].into();
+    data(&stack.answer(&Call { headers, ..valid_call(&routes::RUN_CAMPAIGN, 'a', ACME) }).await);
     for event in ["customer.subscription.updated", "invoice.paid", "checkout.session.completed"] {
         let user_id = Some(id('a', kind::USER, 1));
         let event = NewPaymentEvent { user_id, ..NewPaymentEvent::of(event) }.body(1, NOW / 1000).to_string();
@@ -100,10 +97,8 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         data(&stack.answer(&signed(&path, demo_payment_secret('a'), event.into_bytes())).await);
     }
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
-    let failed =
-        Observed { failures: 3, failing_since: Some(stack.gateway.service.clock.now()), ..Observed::default() };
-    let table = acme(&stack);
-    let now = stack.gateway.service.clock.now();
+    let (table, now) = (acme(&stack), stack.gateway.service.clock.now());
+    let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     delivery::health::keep(&table, &EndpointHealth::healthy(webhook.into()), &failed, now, now).await.unwrap();
     let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
     rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();
@@ -118,7 +113,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     everything(&stack).await
 }
 
-/// The stored form of `record`, what it reads as, and the attributes without which it cannot be read.
+/// The stored form of the record `name`, its JSON, and the attributes that it requires.
 fn sample(name: &str, mark: &str, reads: Reads, table: &[BTreeMap<String, AttributeValue>]) -> Value {
     let is_it = |item: &&BTreeMap<String, AttributeValue>| match item.get("record") {
         Some(record) => record.as_s().unwrap() == name,
@@ -136,7 +131,7 @@ fn without(item: &Item, attribute: &str) -> Item {
 }
 
 #[tokio::test]
-async fn what_was_stored_once_is_read_for_ever() {
+async fn every_stored_sample_can_still_be_read() {
     let folder = root().join("local/tests/stored");
     for (name, mark, reads) in records() {
         let file = folder.join(format!("{name}.v1.json"));
@@ -154,7 +149,7 @@ async fn what_was_stored_once_is_read_for_ever() {
             records().into_iter().find(|(record, ..)| *record == name).unwrap_or_else(|| panic!("{file}"));
         let sample: Value = serde_json::from_str(&std::fs::read_to_string(folder.join(&file)).unwrap()).unwrap();
         let (item, wanted) = (item_of(&sample["item"]), sample["reads_as"].as_object().unwrap());
-        // A field that came later has its default; what there was is as it was.
+        // A newer field has its default, and an older one its old value.
         let read = reads(&item).unwrap_or_else(|error| panic!("{file}: {error}"));
         let known: Map<_, _> = wanted.keys().map(|field| (field.clone(), read[field].clone())).collect();
         assert_eq!(&known, wanted, "{file}");
@@ -197,7 +192,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn an_item_that_cannot_be_read_is_left_out_of_its_page_and_takes_no_other_along() {
+async fn an_unreadable_item_is_left_out_of_its_page() {
     let stack = stack().await;
     spoil(&stack, "USER", 3, "email").await;
     spoil(&stack, "CONVERSATION", 0, "assistant_id").await;

@@ -1,4 +1,4 @@
-//! What follows from a change: the functions on the table's stream, by Lambda's rules.
+//! Tests of the functions on the table's stream, which the harness invokes by Lambda's rules.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,12 +42,12 @@ async fn one_more_link(stack: &Stack) -> Vec<Link> {
         created_by_id: None,
         version: Version::default(),
     };
-    // No operation links a tag to what is not there.
+    // No operation links a tag to a missing record, so the test stores the link.
     acme(stack).insert_all((), &[new], link).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_deleted_tag_s_links_leave_the_list_and_no_others() {
+async fn a_deleted_tag_removes_only_its_own_links() {
     let stack = Stack::start(streaming()).await.unwrap();
     let kept = one_more_link(&stack).await;
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
@@ -60,7 +60,7 @@ async fn a_deleted_tag_s_links_leave_the_list_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_record_that_comes_twice_changes_nothing_more() {
+async fn a_redelivered_record_changes_nothing() {
     let stack = Stack::start(streaming()).await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     stack.settle().await.unwrap();
@@ -82,11 +82,11 @@ async fn a_record_that_comes_twice_changes_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_database_use_up_no_attempts() {
+async fn a_failing_database_delays_a_change_without_losing_it() {
     let fails: [fn(usize) -> bool; 2] = [
-        // Of every ten requests three fail for good: each attempt of the batch gets some links further.
+        // Three of every ten requests fail: each attempt of the batch removes some more links.
         |number| number % 10 < 3,
-        // Eleven attempts of the event source would be used up by thirty-three of these.
+        // Thirty-three failed requests would use up the eleven attempts of the event source.
         |number| number < 100,
     ];
     for fails in fails {
@@ -103,7 +103,7 @@ async fn what_fails_half_way_goes_on_where_it_stopped_and_minutes_without_a_data
 }
 
 #[tokio::test]
-async fn while_the_database_is_unavailable_no_change_of_a_batch_is_tried_alone() {
+async fn a_batch_is_not_split_during_an_outage() {
     let (stack, faults) = with_faults(Settings { patience: Duration::ZERO, ..few_streaming() }).await;
     for _ in 0..5 {
         make(&stack, "/api/v1/assistant", json!({})).await;
@@ -124,9 +124,9 @@ async fn while_the_database_is_unavailable_no_change_of_a_batch_is_tried_alone()
 }
 
 #[tokio::test]
-async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
+async fn a_given_up_record_does_not_stop_later_ones() {
     let (stack, faults) = with_faults(streaming()).await;
-    // What the demo set has for the other functions on the stream is out of the way.
+    // The other functions on the stream handle the changes of the demo set first.
     stack.settle().await.unwrap();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
     faults.plan(|_, _| Fault::Throttle);
@@ -142,7 +142,7 @@ async fn what_keeps_failing_is_given_up_and_told_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
+async fn links_are_removed_under_stream_faults() {
     for seed in cases(0..5) {
         let stack = Stack::start(few_streaming()).await.unwrap();
         let random = fastrand::Rng::with_seed(seed);
@@ -165,7 +165,7 @@ async fn whatever_befalls_the_function_the_links_are_gone_in_the_end() {
 }
 
 #[tokio::test]
-async fn in_the_background_the_links_follow_by_themselves() {
+async fn the_background_removes_links_of_a_deleted_tag() {
     let stack = Stack::start(streaming()).await.unwrap();
     let background = stack.background();
     data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'b', GLOBEX)).await);
@@ -180,7 +180,7 @@ async fn in_the_background_the_links_follow_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_function_on_the_stream_may_be_invoked_by_its_name() {
+async fn a_stream_function_can_be_invoked_by_name() {
     let stack = Stack::start(streaming()).await.unwrap();
     let answer = async |payload: &str| {
         let answer = stack.gateway.invoke_by_name("RecordChangedFunction", payload.as_bytes()).await;
@@ -189,11 +189,11 @@ async fn a_function_on_the_stream_may_be_invoked_by_its_name() {
     let nothing = (200, false, json!({"batchItemFailures": []}).to_string());
     assert_eq!(answer(r#"{"Records": []}"#).await, nothing);
     assert_eq!(answer(r#"{"source": "aws.events"}"#).await, nothing);
-    assert!(answer("{").await.1, "what is no JSON is a failure");
+    assert!(answer("{").await.1, "invalid JSON is a failure");
 }
 
 #[tokio::test]
-async fn a_function_is_invoked_as_its_schedule_would() {
+async fn a_tick_invokes_a_function_by_its_name() {
     let stack = Stack::start(streaming()).await.unwrap();
     stack.tick("record-changed").await.unwrap();
     let trouble = stack.tick("delete-tag").await.unwrap_err();
@@ -202,14 +202,14 @@ async fn a_function_is_invoked_as_its_schedule_would() {
 }
 
 #[tokio::test]
-async fn what_fails_for_one_organisation_is_lost_for_none() {
+async fn a_failure_of_one_organisation_loses_no_change() {
     let (stack, faults) = with_faults(streaming()).await;
     stack.settle().await.unwrap();
     let both = [('b', GLOBEX), ('a', ACME)];
     for (organisation, key) in both {
         data(&stack.answer(&valid_call(&routes::CLOSE_CONVERSATION, organisation, key)).await);
     }
-    // Acme stands behind Globex in the batch, and has its turn first: that one fails.
+    // Acme comes after Globex in the batch, but is handled first, and fails.
     faults.plan(|_, number| if number < 3 { Fault::Throttle } else { Fault::None });
     stack.stream.drain_for("record-changed").await.unwrap();
     faults.end();
@@ -219,8 +219,8 @@ async fn what_fails_for_one_organisation_is_lost_for_none() {
     }
 }
 
-/// Has records with filters made, changed and removed, and returns all changes of the table.
-async fn live(stack: &Stack) -> Vec<Value> {
+/// Creates, changes and removes records with filters. Returns all changes of the table.
+async fn changes_of_filters(stack: &Stack) -> Vec<Value> {
     let ask = async |method: &str, path: &str, body: Value| {
         let body = body.to_string().into_bytes();
         data(&stack.answer(&Call { body, ..call(method, path, ACME) }).await)
@@ -258,9 +258,9 @@ async fn live(stack: &Stack) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn all_changes_once_more_in_any_order_change_nothing() {
+async fn replayed_changes_in_any_order_change_nothing() {
     let stack = Stack::start(Settings { lanes: None, ..streaming() }).await.unwrap();
-    let mut changes = live(&stack).await;
+    let mut changes = changes_of_filters(&stack).await;
     let wanted = everything(&stack).await;
     let filters = reactions::ALL.iter().filter(|reaction| reaction.name == "select-rows").count();
     let records = |changes: &[Value]| {
@@ -280,7 +280,7 @@ async fn all_changes_once_more_in_any_order_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_given_up_may_be_handled_after_what_came_later() {
+async fn a_given_up_change_can_be_handled_after_later_ones() {
     let (stack, faults) = with_faults(streaming()).await;
     stack.settle().await.unwrap();
     let total = async |status: &str| {
@@ -308,7 +308,7 @@ async fn what_was_given_up_may_be_handled_after_what_came_later() {
 }
 
 #[test]
-fn the_sets_of_every_record_with_a_filter_follow_the_stream() {
+fn every_record_with_a_filter_has_a_reaction() {
     let mut filtered = BTreeSet::new();
     for file in std::fs::read_dir(root().join("shared/src/records")).unwrap() {
         let file = file.unwrap().path();

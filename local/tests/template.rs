@@ -1,4 +1,4 @@
-//! What `template.yaml` holds: what follows from the route table and the measured calls is generated, and there is room for more of it.
+//! Tests of `template.yaml`: its generated parts are up to date, and it has room for more operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,16 +16,16 @@ use crate::support::permits::{Recorded, allowed, recorded, simplified};
 
 const END: &str = "# End of the generated part.";
 
-/// How what is called names the token buckets of keys.
+/// The end of a permission for the token buckets of keys.
 const RATE_ITEMS: &str = " RATE#*";
 
-/// The lines around a generated part, which stands `indent` deep.
+/// The lines around a generated part with this indent.
 fn marks(part: &str, indent: usize) -> (String, String) {
     (format!("# Generated: {part}."), format!("{}{END}", " ".repeat(indent)))
 }
 
 #[test]
-fn what_follows_from_the_tables_is_generated() {
+fn the_generated_parts_are_up_to_date() {
     let functions = functions();
     write_roles(&allowed());
     write_parts(vec![
@@ -35,10 +35,11 @@ fn what_follows_from_the_tables_is_generated() {
     ]);
 }
 
-/// What no test calls is not allowed. `cargo test` cannot tell while its tests run, so CI asks after a run of all of them; `cargo generate` writes what it finds.
+/// The roles allow only calls that a test makes. `cargo test` cannot know this while its tests run, so CI checks it after
+/// a run of all tests. `cargo generate` writes the roles.
 #[test]
 #[ignore = "it needs a run of all tests before: SWEEP=all cargo test"]
-fn roles_allow_what_the_tests_have_called_and_no_more() {
+fn roles_allow_exactly_the_calls_of_the_tests() {
     let Recorded { whole, calls, refused } = recorded();
     assert!(whole, "first run all tests with all their cases: SWEEP=all cargo test");
     let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -50,13 +51,13 @@ fn roles_allow_what_the_tests_have_called_and_no_more() {
         write_roles(&called);
         return;
     }
-    assert_eq!(refused, BTreeSet::new(), "a test has called what is not allowed");
+    assert_eq!(refused, BTreeSet::new(), "a test has made a call that its role refuses");
     let mut allowed = allowed();
     allowed.retain(|_, permissions| !permissions.is_empty());
     assert_eq!(allowed, called);
 }
 
-/// Writes the functions with the roles that allow this, or compares them.
+/// Writes the functions, and roles with these permissions, or compares them.
 fn write_roles(allowed: &BTreeMap<String, BTreeSet<String>>) {
     let functions = functions();
     write_parts(vec![
@@ -76,7 +77,7 @@ fn write_parts(parts: Vec<(&str, usize, String)>) {
     generated("template.yaml", &template);
 }
 
-/// What the function on the stream that reacts is told of.
+/// The filters of the function that runs the reactions.
 fn filters() -> String {
     reactions::filters().iter().map(|filter| format!("                - Pattern: '{filter}'\n")).collect()
 }
@@ -118,7 +119,7 @@ fn integration(method: &str, function: &str) -> String {
     )
 }
 
-/// Whether a function has nothing of its own in the template: no event source, no limit of its own.
+/// Whether the template declares a function like all others: without an event source or limits of its own.
 fn is_plain(function: &Function) -> bool {
     function.package != "background"
 }
@@ -138,7 +139,7 @@ fn function_blocks(functions: &[Function], called: &BTreeMap<String, BTreeSet<St
     functions.iter().filter(|function| is_plain(function)).map(block).collect()
 }
 
-/// The logical id of a function's role. Plain functions share one where they make the same calls, and its name says which these are.
+/// The logical id of a function's role. Plain functions with the same calls share a role, whose name lists the calls.
 fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> String {
     if !is_plain(function) {
         return format!("{}Role", camel_case(&function.name));
@@ -154,7 +155,7 @@ fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> Str
         let action = action.split_once(':').unwrap().1;
         format!("{}{index}", action.strip_suffix("Item").unwrap_or(action))
     };
-    // Of a function that is in no template yet, nothing is measured: the next run does it.
+    // A function that is new in the template has no measured calls yet: the next run adds them.
     called.get(&function.name).into_iter().flatten().map(verb).collect::<String>() + "Role"
 }
 
@@ -209,10 +210,10 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
     text
 }
 
-/// What is allowed of the buckets, and on which resource.
+/// The allowed actions on each resource of the buckets.
 fn of_buckets(calls: &BTreeSet<String>) -> Vec<(Vec<&str>, String)> {
     let mut allowed = Vec::new();
-    // What is for one of the buckets ends with its name, but for the first one.
+    // A permission ends with the name of its bucket, except for the first bucket.
     for (bucket, end) in [("FilesBucket", String::new()), (FAILED_RECORDS_BUCKET, of_failed_records())] {
         let of_it = calls.iter().filter(|call| call.starts_with("s3:"));
         let of_it = of_it.filter_map(|call| call.strip_suffix(&end).filter(|call| !call.contains(' ')));
@@ -253,7 +254,7 @@ fn iterator_age_alarms(functions: &[Function]) -> String {
 }
 
 #[test]
-fn at_most_700_lines_are_written_by_hand() {
+fn the_template_has_at_most_700_handwritten_lines() {
     let (template, mut inside, mut by_hand) = (read("template.yaml"), false, 0);
     for line in template.lines() {
         inside &= line.trim() != END;
@@ -264,7 +265,7 @@ fn at_most_700_lines_are_written_by_hand() {
     assert!(by_hand <= 700, "{by_hand} lines of template.yaml are written by hand");
 }
 
-/// A suppression stands once, with its reason, where each tool looks for it.
+/// Each suppression is in its tool's configuration file, once, with a reason.
 #[test]
 fn suppressions_stand_in_configuration_files() {
     let template = read("template.yaml");
@@ -289,7 +290,7 @@ fn suppressions_stand_in_configuration_files() {
 
 /// A prefix of the name would also fit the functions of a stack called `NAME-2`.
 #[test]
-fn the_gateway_invokes_the_functions_of_this_stack_alone() {
+fn the_gateway_may_invoke_only_functions_of_its_stack() {
     let template = document(&read("template.yaml")).unwrap();
     let policies = &template["Resources"]["GatewayRole"]["Properties"]["Policies"];
     let allowed = json!([{
@@ -303,9 +304,9 @@ fn the_gateway_invokes_the_functions_of_this_stack_alone() {
     assert_eq!(template["Resources"]["GatewayRole"]["Properties"]["ManagedPolicyArns"], Value::Null);
 }
 
-/// What the gateway answers by itself: a kind without an entry of its own gets the default of its class.
+/// The gateway's own answers. A kind without an entry gets the default of its class.
 #[test]
-fn the_gateway_answers_its_own_failures_in_the_shape_of_the_others() {
+fn a_gateway_error_has_the_shape_of_a_service_error() {
     let template = document(&read("template.yaml")).unwrap();
     let responses = &template["Resources"]["Api"]["Properties"]["GatewayResponses"];
     let (nowhere, path, body): (&[&str], &[&str], &[&str]) = (&[], &["path"], &["body"]);
@@ -342,11 +343,12 @@ const RESOURCES: usize = 500;
 const OUTPUTS: usize = 200;
 const BYTES: usize = 1_000_000;
 
-/// The most bytes that an operation takes once SAM has expanded the template, and all else. `template/expand.py` beside this file measures them.
+/// The most bytes that an operation takes in the template that SAM has expanded, and the bytes of all else.
+/// `template/expand.py` beside this file measures them.
 const BYTES_OF_AN_OPERATION: usize = 2_800;
 const OTHER_BYTES: usize = 65_000;
 
-/// The least that must fit.
+/// The least number of operations that must fit.
 const OPERATIONS: usize = 300;
 
 /// The resources that SAM makes of `template`.
@@ -387,7 +389,7 @@ fn room(template: &Value) -> usize {
 }
 
 #[test]
-fn there_is_room_for_300_operations() {
+fn the_stack_has_room_for_300_operations() {
     let template = document(&read("template.yaml")).unwrap();
     let (resources, room) = (resources_after_sam(&template), room(&template));
     let fit = routes::ALL.len() + room;

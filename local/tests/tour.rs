@@ -1,10 +1,10 @@
-//! The tour of the code (`docs/TOUR.md`): whatever a link names is in its file.
+//! Tests that each link of `docs/TOUR.md`, the tour of the code, names an item of its file.
 
 use crate::support::fixture::root;
 use crate::support::generated::read;
 
 #[test]
-fn the_tour_names_what_is_there() {
+fn the_tour_names_existing_files_and_items() {
     let page = read("docs/TOUR.md");
     let mut seen = 0;
     for (before, after) in page.match_indices("](").map(|(at, _)| (&page[..at], &page[at + 2..])) {

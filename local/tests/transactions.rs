@@ -1,4 +1,4 @@
-//! Transactions that are in progress for longer than a call waits: each has one effect, and its answer tells the truth.
+//! Tests of transactions that take longer than a call waits: each has one effect, and its answer agrees with it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn failing() -> (Stack, Faults) {
     with_faults(Settings { attempt: PATIENT, ..few() }).await
 }
 
-/// The first transaction from now on is in progress when its answer is lost.
+/// Loses the answer of the next transaction, which is then still in progress.
 fn hold_the_first(faults: &Faults, meets: usize, commits: bool) {
     let mut held = false;
     faults.plan(move |action, _| {
@@ -35,14 +35,14 @@ fn hold_the_first(faults: &Faults, meets: usize, commits: bool) {
     });
 }
 
-/// What is said in the conversation of [`routes::ADD_MESSAGE`]'s exercise.
+/// The messages in the conversation of [`routes::ADD_MESSAGE`]'s exercise.
 async fn said(stack: &Stack) -> Vec<Value> {
     let path = format!("/api/v1/conversation/{}/transcript", id('a', kind::CONVERSATION, 1));
     get(stack, &path).await["items"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
-async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
+async fn a_slow_transaction_adds_its_message_once() {
     for meets in 0..12 {
         for commits in [true, false] {
             let (stack, faults) = failing().await;
@@ -56,9 +56,9 @@ async fn a_message_is_added_once_however_many_calls_meet_its_transaction() {
     }
 }
 
-/// All attempts at one transaction have one token, and those at another one have another.
+/// All attempts at one transaction have the same token. Another transaction has another token.
 #[tokio::test]
-async fn two_messages_beside_each_other_are_added_once_each() {
+async fn two_concurrent_messages_are_added_once_each() {
     for commits in [true, false] {
         let (stack, faults) = failing().await;
         let before = said(&stack).await.len();
@@ -73,7 +73,7 @@ async fn two_messages_beside_each_other_are_added_once_each() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
+async fn a_delete_by_a_slow_transaction_answers_200() {
     for route in routes::ALL.iter().filter(|route| route.method == "DELETE") {
         for (meets, commits) in [(1, true), (1, false), (7, true), (7, false)] {
             let (stack, faults) = failing().await;
@@ -87,12 +87,12 @@ async fn what_was_deleted_by_a_transaction_in_progress_is_no_404() {
     }
 }
 
-/// Where the answer to a delete was lost, the record may be gone by that delete or by another one. So the caller gets 503, not 404.
+/// After a lost answer, the record may be gone by this delete or by another one. So the caller gets 503, not 404.
 #[tokio::test]
-async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
+async fn a_delete_with_an_unknown_outcome_is_unavailable() {
     let (stack, faults) = failing().await;
     let table = Table::new(stack.gateway.service.store.clone(), tenant());
-    // A record that stands alone is removed by a plain delete, which meets a transaction after the lost answer.
+    // A record outside of lists is removed by a plain delete. Its second attempt meets a transaction.
     let (key, secret) = ([7; 32], Bytes::from([7; 32]));
     let (now, ttl) = (Timestamp::from_unix_millis(NOW), 0);
     let (fingerprint, nonce, holder) = (secret.clone(), secret.clone(), secret);
@@ -106,7 +106,7 @@ async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
     let removed = table.remove_single::<Claim>(key).await;
     assert!(matches!(removed, Err(TableError::Unavailable(_))), "{removed:?}");
     assert!(matches!(table.remove_single::<Claim>(key).await, Err(TableError::Missing)));
-    // A row is removed by a transaction. Its first attempt never arrives, and before the second the row goes by itself.
+    // A row is removed by a transaction. Its first attempt is lost, and before the second the row is gone.
     let row = IntentId(id('a', kind::INTENT, 1).parse().unwrap());
     let (attempts, database, place) = (AtomicUsize::default(), stack.database.clone(), table.key::<Intent>(row));
     faults.plan(move |action, _| {
@@ -125,9 +125,9 @@ async fn a_delete_that_finds_nothing_after_a_lost_answer_is_not_missing() {
     assert!(matches!(table.remove::<Intent>(row).await, Err(TableError::Missing)));
 }
 
-/// It takes as long as a request tries.
+/// The request is retried for the two seconds of its patience.
 #[tokio::test]
-async fn where_a_transaction_does_not_end_it_is_503_and_a_repeat_has_its_one_effect() {
+async fn a_stuck_transaction_answers_503_and_a_repeat_succeeds() {
     let repeated = async |commits: bool| {
         let patience = Duration::from_secs(2);
         let (stack, faults) = with_faults(Settings { attempt: PATIENT, patience, ..few() }).await;

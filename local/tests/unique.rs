@@ -1,4 +1,4 @@
-//! Unique values: two writers never both get one, whatever they do, and none is held by a row that does not have it.
+//! Tests of unique values: two writers never both get one, and only a row that has a value holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,7 +43,7 @@ const KINDS: [Kind; 2] = [
 /// The call of a kind.
 type CallOf = fn(&Kind) -> Call;
 
-/// What a writer does about a value that one record holds.
+/// What a writer does to a value that a record holds.
 const WRITERS: [&str; 5] = ["create", "take", "change", "release", "delete"];
 
 fn request(of: &Kind, writer: &str, holder: u32, other: u32) -> Call {
@@ -66,7 +66,7 @@ fn text(item: &BTreeMap<String, AttributeValue>, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
-/// Looks whether each value is held by exactly the one row that has it.
+/// Checks that each value is held by exactly the one row that has it.
 async fn look(stack: &Stack, when: &str) {
     let items = everything(stack).await;
     for of in &KINDS {
@@ -89,9 +89,9 @@ async fn look(stack: &Stack, when: &str) {
 }
 
 #[tokio::test]
-async fn of_two_writers_at_most_one_gets_a_value() {
+async fn two_concurrent_writers_never_share_a_value() {
     let (stack, faults) = with_faults(settings()).await;
-    // Calls take different times, so the writers meet in many ways.
+    // Calls take different times, so the writes mix in many orders.
     faults.set_latency(Duration::from_millis(3));
     for of in &KINDS {
         let mut holder = 0;
@@ -117,7 +117,7 @@ async fn of_two_writers_at_most_one_gets_a_value() {
 }
 
 #[tokio::test]
-async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
+async fn a_value_has_one_holder_after_any_crash() {
     let work: [(&str, CallOf); 4] = [
         ("create", |of| {
             let body = (of.create)("fresh@acme.example").to_string().into();
@@ -154,7 +154,7 @@ async fn wherever_a_process_dies_or_an_answer_is_lost_a_value_has_one_holder() {
 }
 
 #[tokio::test]
-async fn upserts_that_meet_at_one_contact_take_nothing_from_each_other() {
+async fn upserts_of_one_contact_lose_no_value() {
     let stack = Stack::start(settings()).await.unwrap();
     let post = |path: &str, body: Value| {
         let call = Call { body: body.to_string().into(), ..call("POST", path, ACME) };
@@ -165,7 +165,7 @@ async fn upserts_that_meet_at_one_contact_take_nothing_from_each_other() {
             json(&answer)["data"].clone()
         }
     };
-    // Each of these values is somebody's afterwards.
+    // Afterwards each of these values belongs to a contact.
     let upserts = |turn: u32| {
         let [known, new, other] = ["known", "new", "other"].map(|name| format!("{name}{turn}@acme.example"));
         let [first, second] = [0, 1].map(|number| format!("+3161{turn:04}{number:03}"));
@@ -177,7 +177,7 @@ async fn upserts_that_meet_at_one_contact_take_nothing_from_each_other() {
     for turn in 0..12 {
         let (before, upserts) = upserts(turn);
         post("/api/v1/contact/upsert", before).await;
-        // An import keeps the order, where that makes a difference. Of the first kind any order will do.
+        // An import keeps the order of its upserts. The first kind is correct in any order, so it may run concurrently.
         if turn < 6 || turn % 3 != 0 {
             let done = post("/api/v1/contact/import", json!({"contacts": upserts})).await;
             assert!(done["items"].as_array().unwrap().iter().all(|item| item["outcome"] != "failed"), "{done}");

@@ -1,4 +1,4 @@
-//! What holds for every update of a record: it is asked of every route with PUT.
+//! Tests of the rules that hold for every update of a record, with every PUT route.
 
 use futures_util::future::join_all;
 use local::Stack;
@@ -20,7 +20,7 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
     stack.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await
 }
 
-/// Those whose fields have each a value of its own. Those of a campaign depend on each other: `update_campaign.rs` tries them.
+/// The updates whose fields are independent. The fields of a campaign depend on each other: see `update_campaign.rs`.
 fn plain_updates() -> impl Iterator<Item = &'static Route> {
     updates().filter(|route| route.name != routes::UPDATE_CAMPAIGN.name)
 }
@@ -39,7 +39,7 @@ fn touched(mut record: Value) -> Value {
     record
 }
 
-/// What null puts a field back to, if it may be null: the default that its description names, or null itself.
+/// The value of a nullable field after null: the default that its description names, or null itself.
 fn default_of(schema: &Value) -> Option<Value> {
     assert_eq!(schema.get("default"), None, "an absent field stays as it is: {schema}");
     let nullable = schema["anyOf"].as_array().is_some_and(|choices| choices.contains(&json!({"type": "null"})));
@@ -83,7 +83,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
+async fn an_update_keeps_absent_fields_and_ignores_unknown_ones() {
     for route in plain_updates() {
         let stack = stack().await;
         let before = read(&stack, route).await;
@@ -105,7 +105,7 @@ async fn what_is_absent_stays_and_what_is_no_input_is_ignored() {
 }
 
 #[tokio::test]
-async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_none() {
+async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
     let mut seen = [0, 0];
     for route in plain_updates() {
         for (name, schema) in fields(route) {
@@ -130,7 +130,7 @@ async fn null_puts_a_field_back_to_its_default_and_is_refused_where_there_is_non
 }
 
 #[tokio::test]
-async fn updates_side_by_side_lose_no_field() {
+async fn concurrent_updates_lose_no_field() {
     for route in plain_updates() {
         let stack = stack().await;
         let mut wanted = read(&stack, route).await;
@@ -150,7 +150,7 @@ async fn updates_side_by_side_lose_no_field() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_whatever_the_body_names() {
+async fn an_update_of_a_missing_record_answers_404() {
     let stack = stack().await;
     let before = everything(&stack).await;
     for route in updates() {
@@ -159,7 +159,7 @@ async fn what_is_not_there_is_not_found_whatever_the_body_names() {
         let last = route.parameters().last().unwrap();
         let path = path(route, |name| if name == last { NOBODYS.to_owned() } else { demo_id('a', name) });
         let mut body = body;
-        // An address that a webhook may not have, and a record that is not there.
+        // The body names a forbidden address as well: the missing record is still the only issue.
         for name in ["endpoint", "connector_url"] {
             if body.get(name).is_some() {
                 body[name] = "https://169.254.169.254/".into();
@@ -172,7 +172,7 @@ async fn what_is_not_there_is_not_found_whatever_the_body_names() {
 }
 
 #[tokio::test]
-async fn updates_one_after_another_make_no_record_that_is_too_large() {
+async fn an_update_that_makes_the_record_too_large_is_refused() {
     let stack = stack().await;
     let widget = routes::ALL.iter().find(|route| route.name == "update-widget").unwrap();
     let most = "😀".repeat(32_768);

@@ -1,4 +1,4 @@
-//! How docs/WEBHOOKS.md says to verify an event: each example as it stands there, tried on what really arrives and on what is forged.
+//! Tests of the examples in docs/WEBHOOKS.md that verify events: each accepts real events and refuses forged ones.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -12,8 +12,8 @@ use standardwebhooks::Webhook;
 use crate::support::fixture::{root, scratch};
 use crate::support::sending::{Setup, id_of};
 
-/// What runs the example in a language, and calls it with secret, id, timestamp and signatures, and the body on standard input. None of
-/// them needs anything that does not come with the language.
+/// For each language, its interpreter and the code that calls the example with secret, id, timestamp and signatures,
+/// and with the body on standard input. The examples need only the standard library of their language.
 const LANGUAGES: [(&str, &str, &str); 3] = [
     ("python", "python3", include_str!("verify/call.py")),
     ("js", "node", include_str!("verify/call.js")),
@@ -41,7 +41,7 @@ impl Case {
         }
     }
 
-    /// Signed by somebody who has the secret, so many seconds later.
+    /// The same event, signed with the secret so many seconds later.
     fn signed_after(&self, seconds: i64) -> Self {
         let timestamp = self.timestamp + seconds;
         let signatures = Webhook::new(&self.secret).unwrap().sign(&self.id, timestamp, &self.body).unwrap();
@@ -64,7 +64,7 @@ fn verdict(interpreter: &str, script: &std::path::Path, case: &Case) -> String {
     let mut command = started.unwrap_or_else(|error| {
         panic!("{interpreter}, which runs an example of docs/WEBHOOKS.md, is missing: {error}")
     });
-    // Who refuses for the sake of the headers does not read the body.
+    // An example that refuses the headers does not read the body.
     let _ = command.stdin.take().unwrap().write_all(&case.body);
     let output = command.wait_with_output().unwrap();
     assert!(output.status.success(), "{interpreter}: {}", output.status);
@@ -72,7 +72,7 @@ fn verdict(interpreter: &str, script: &std::path::Path, case: &Case) -> String {
 }
 
 #[tokio::test]
-async fn the_readme_s_examples_accept_what_is_ours_and_nothing_else() {
+async fn the_examples_of_the_page_accept_only_genuine_events() {
     let setup = Setup::with(|settings| Settings { clock: Clock::System, ..settings }).await;
     let org = setup.org().await;
     let webhook = setup.webhook(&org, "/hook").await;

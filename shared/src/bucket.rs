@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_has_a_name_of_its_own_unless_the_endpoint_is_another() {
+    fn a_bucket_has_its_own_host_unless_an_endpoint_is_set() {
         let at = |region: &'static str| SdkConfig::builder().region(Region::new(region));
         for (config, wanted) in [
             (at("eu-west-1"), "https://name.s3.eu-west-1.amazonaws.com"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_credentials_nothing_is_signed() {
+    async fn signing_without_credentials_fails() {
         #[expect(clippy::disallowed_methods, reason = "a test is its own operator")]
         let tenant = Tenant::operator(crate::values::id::OrgId(Uuid::nil()));
         let key = ObjectKey::of(&tenant, Uuid::max());

@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_that_is_no_object_is_one_issue_with_its_location() {
+    fn an_invalid_body_is_one_issue_with_its_location() {
         let issue = |bytes: &[u8]| {
             let issue = Source::body(Some(bytes)).unwrap_err();
             serde_json::to_string(&issue).unwrap()
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_before_the_body_is_skipped_and_not_counted() {
+    fn a_byte_order_mark_is_skipped_and_not_counted() {
         let source = Source::body(Some("\u{feff}{\"a\":1}".as_bytes())).unwrap();
         assert_eq!(source.required::<i64>("a", &mut Issues::new()), Some(1));
         for (body, offset) in [("\u{feff}", 0), ("\u{feff}{", 1), ("\u{feff}\u{feff}{}", 0)] {

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_the_api_and_of_the_allowed_origin_may_call_it() {
+    fn only_pages_of_the_api_or_an_allowed_origin_may_call() {
         let base = "https://api.example.com/prod";
         for (origin, pages, may) in [
             ("https://api.example.com", None, true),

@@ -177,7 +177,7 @@ pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Re
 mod tests {
     use super::*;
 
-    /// Names that look like other hosts.
+    /// A look-up with fixed addresses for the names in these tests.
     #[derive(Debug)]
     struct Names;
 
@@ -210,13 +210,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_ipv4_address_outside_the_public_internet_is_refused() {
+    async fn every_address_outside_the_public_internet_is_refused() {
         for host in NOT_PUBLIC {
             assert_eq!(refused(&format!("https://{host}/hook")).await, Some(Refused::NotPublic), "{host}");
         }
     }
 
-    /// Addresses outside the public internet, in every form of IPv4.
+    /// Addresses outside the public internet, in every form.
     const NOT_PUBLIC: &[&str] = &[
         // As it is written.
         "127.0.0.1",
@@ -277,56 +277,49 @@ mod tests {
         "127．0．0．1",
         "１６９.254.169.254",
         "0\u{ad}.0.0.0",
+        // IPv6.
+        "[::]",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[0000:0000:0000:0000:0000:0000:0000:0001]",
+        "[::1]:443",
+        "[::127.0.0.1]",
+        "[::7f00:1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::FFFF:7F00:0001]",
+        "[0:0:0:0:0:ffff:127.0.0.1]",
+        "[::ffff:10.0.0.1]",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:1.1.1.1]",
+        "[::ffff:0:127.0.0.1]",
+        "[64:ff9b::127.0.0.1]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b:1::10.0.0.1]",
+        "[100::1]",
+        "[100:0:0:1::1]",
+        "[2001::1]",
+        "[2001:0:7f00:1::]",
+        "[2001:1::1]",
+        "[2001:10::1]",
+        "[2001:20::1]",
+        "[2001:db8::1]",
+        "[2002:7f00:1::]",
+        "[2002:a9fe:a9fe::1]",
+        "[2002:101:101::1]",
+        "[3fff::1]",
+        "[3fff:fff:ffff::1]",
+        "[4000::1]",
+        "[5f00::1]",
+        "[fc00::1]",
+        "[fd00:ec2::254]",
+        "[fdff:ffff::1]",
+        "[fe80::1]",
+        "[fe80::a9fe:a9fe]",
+        "[fec0::1]",
+        "[ff02::1]",
+        "[ff0e::1]",
     ];
-
-    #[tokio::test]
-    async fn every_ipv6_address_outside_the_public_internet_is_refused() {
-        for host in [
-            "[::]",
-            "[::1]",
-            "[0:0:0:0:0:0:0:1]",
-            "[0000:0000:0000:0000:0000:0000:0000:0001]",
-            "[::1]:443",
-            "[::127.0.0.1]",
-            "[::7f00:1]",
-            "[::ffff:127.0.0.1]",
-            "[::ffff:7f00:1]",
-            "[::FFFF:7F00:0001]",
-            "[0:0:0:0:0:ffff:127.0.0.1]",
-            "[::ffff:10.0.0.1]",
-            "[::ffff:169.254.169.254]",
-            "[::ffff:1.1.1.1]",
-            "[::ffff:0:127.0.0.1]",
-            "[64:ff9b::127.0.0.1]",
-            "[64:ff9b::a9fe:a9fe]",
-            "[64:ff9b:1::10.0.0.1]",
-            "[100::1]",
-            "[100:0:0:1::1]",
-            "[2001::1]",
-            "[2001:0:7f00:1::]",
-            "[2001:1::1]",
-            "[2001:10::1]",
-            "[2001:20::1]",
-            "[2001:db8::1]",
-            "[2002:7f00:1::]",
-            "[2002:a9fe:a9fe::1]",
-            "[2002:101:101::1]",
-            "[3fff::1]",
-            "[3fff:fff:ffff::1]",
-            "[4000::1]",
-            "[5f00::1]",
-            "[fc00::1]",
-            "[fd00:ec2::254]",
-            "[fdff:ffff::1]",
-            "[fe80::1]",
-            "[fe80::a9fe:a9fe]",
-            "[fec0::1]",
-            "[ff02::1]",
-            "[ff0e::1]",
-        ] {
-            assert_eq!(refused(&format!("https://{host}/hook")).await, Some(Refused::NotPublic), "{host}");
-        }
-    }
 
     #[tokio::test]
     async fn every_name_outside_the_public_internet_is_refused() {
@@ -455,7 +448,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_local_stack_reaches_this_machine_without_tls_and_no_other_network() {
+    async fn the_local_stack_may_reach_this_machine_without_tls() {
         for (url, wanted) in [
             ("http://127.0.0.1:9001/", None),
             ("http://[::1]:9001/", None),

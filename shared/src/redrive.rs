@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_says_of_a_batch_stays_when_its_records_become_fewer() {
+    fn a_shortened_record_keeps_the_metadata_of_lambda() {
         let written = r#"{"version":"1.0","DDBStreamBatchInfo":{"batchSize":2},"payload":"{\"Records\":[{\"eventID\":\"1\"},{\"n\":1e400}]}"}"#;
         let mut read = InvocationRecord::read(written.as_bytes()).unwrap();
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_invocation_record_is_quoted_nowhere() {
+    fn an_error_does_not_quote_an_invalid_record() {
         for bytes in
             ["", "secret", "[]", "{}", r#"{"payload":null}"#, r#"{"payload":"secret"}"#, r#"{"payload":"{\"x\":1}"}"#]
         {

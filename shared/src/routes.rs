@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_slash_forms_match_and_nothing_else_does() {
+    fn a_route_matches_only_its_two_slash_forms() {
         for route in every() {
             let bare = route.path.trim_end_matches('/');
             assert!(route.match_path(bare).is_some(), "{bare}");

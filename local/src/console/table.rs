@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked_wherever_they_stand() {
+    fn secrets_are_masked_at_every_depth() {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let map = |name: &str, value: AttributeValue| AttributeValue::M([(name.to_owned(), value)].into());
         let secret = map("secret", text("x"));

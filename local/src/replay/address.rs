@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_replaces_that_of_the_demo_set() {
+    fn the_key_replaces_the_demo_key() {
         let address = Address::new("https://example.com/dev/", "in-demo", "in-own", None).unwrap();
         assert_eq!(address.with_key("api_key=in-demo&page=1"), "api_key=in-own&page=1");
         assert_eq!(address.with_key("api_key=in-wrong"), "api_key=in-wrong");

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_becomes_the_request_that_it_came_from() {
+    fn an_event_is_converted_back_to_its_request() {
         let event = json!({
             "httpMethod": "POST",
             "path": "/api/v1/tag/%C3%A9",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn no_id_of_the_demo_set_is_left() {
+    fn calls_with_unknown_ids_have_no_demo_id() {
         let recorded = recorded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
         let holds = |calls: &[NamedCall], ids: &str| {
             calls.iter().any(|NamedCall { call, .. }| {

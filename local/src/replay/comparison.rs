@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn status_body_and_headers_are_compared_and_nothing_else() {
+    fn a_comparison_covers_only_status_body_and_headers() {
         let good = [("content-type", "application/json"), ("x-request-id", "1"), ("date", "today")];
         let body = json!({"data": {"id": 1}});
         let wanted = seen(200, &good, &body, Pages::Compared);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_unknown_records_is_still_a_page() {
+    fn a_page_of_unknown_records_is_compared_by_its_shape() {
         let page = |items: Value, next: Value| json!({"data": {"items": items, "total": 1, "next_page": next}});
         let (empty, full) = (page(json!([]), json!(null)), page(json!([{"id": 1}]), json!(2)));
         let unknown = |body: &Value| seen(200, &[], body, Pages::OfUnknownRecords);

@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(replaced(json!([young, other, young, old])), json!(["<id 1>", "<id 2>", "<id 1>", old]));
         let times = json!(["2026-02-01T12:00:01.123Z", "2026-02-01T11:59:59Z", "2026-01-01T00:00:00.000Z"]);
         assert_eq!(replaced(times), json!(["<time>", "<time>", "2026-01-01T00:00:00.000Z"]));
-        // Of another version: it tells no time.
+        // An id of another version contains no time.
         assert_eq!(replaced(json!("6f1e0d4c-1111-4222-8333-444455556666")), "6f1e0d4c-1111-4222-8333-444455556666");
     }
 

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_answer_is_enough_and_none_at_all_is_no_success() {
+    fn a_report_fails_with_a_wrong_answer_or_none_at_all() {
         let differs = || Outcome::Differs { status: 500, wanted: 200, difference: "answered 500".to_owned() };
         let not_sent = || Outcome::NotSent("why".to_owned());
         assert!(report(vec![Outcome::Same(200), not_sent()]).holds());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_reached_by_what_is_sent() {
+    fn a_sent_call_reaches_its_function() {
         assert!(!report(vec![Outcome::Same(404)]).not_reached().contains(&"delete-tag"));
         assert!(report(vec![Outcome::NotSent("why".to_owned())]).not_reached().contains(&"delete-tag"));
     }

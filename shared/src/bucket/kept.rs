@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_of_a_list_has_a_key_and_a_time() {
+    fn a_list_entry_is_read_with_key_and_time() {
         let page = "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>aws/lambda/a-1</Key>\
                     <LastModified>2026-02-01T12:00:00.000Z</LastModified><Size>5</Size></Contents></ListBucketResult>";
         let objects: Vec<_> = page.split("<Contents>").skip(1).filter_map(KeptObject::in_list).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_encoded_but_for_what_separates_its_parts() {
+    fn a_key_is_percent_encoded_except_its_slashes() {
         assert_eq!(place_of("aws/lambda/2026-02-01T12.00.00-a"), "aws/lambda/2026-02-01T12.00.00-a");
         assert_eq!(place_of("a b/ü?"), "a%20b/%C3%BC%3F");
     }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn method_headers_and_session_are_signed() {
+    fn the_signature_covers_method_headers_and_session() {
         let signature = |url: &str| url.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
         let headers = [("content-length", "5"), ("content-type", "text/plain")];
         let put = signed("PUT", &headers, Some("a+/="));

@@ -272,7 +272,7 @@ mod tests {
         (listener, port)
     }
 
-    /// A server for one request, which is what its thread returns.
+    /// A server for one request. Its thread returns the request.
     fn serve(answer: impl FnOnce(&mut TcpStream) -> io::Result<()> + Send + 'static) -> (u16, JoinHandle<String>) {
         let (listener, port) = listen();
         let server = thread::spawn(move || {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redirect_is_an_answer_like_any_other_failure() {
+    async fn a_redirect_is_a_failure_and_is_not_followed() {
         for status in [301, 302, 303, 307, 308] {
             let (other, there) = listen();
             let (port, _) =
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_address_connected_to_is_the_one_checked_for_that_connection() {
+    async fn each_connection_uses_the_address_that_was_checked() {
         let (listener, port) = listen();
         let url = format!("https://rebound.example.com:{port}/");
 
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_than_the_beginning_of_an_answer_is_read() {
+    async fn only_the_beginning_of_an_answer_is_read() {
         let head = "HTTP/1.1 500 Oh\r\ncontent-length: 1000000000\r\ncontent-encoding: gzip\r\n\r\n";
         for (body, wanted) in [
             ("x".repeat(100_000), "x".repeat(1024)),
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf_8_become_text_that_is_not_longer() {
+    fn invalid_utf_8_becomes_text_that_fits_the_limit() {
         assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
         assert_eq!(text(b"caf\xc3"), "caf");
         assert!(text(&[b'x', 0xff].repeat(512)).len() <= ANSWER);
@@ -456,7 +456,7 @@ mod tests {
             assert_eq!(attempt.succeeded(), status.is_some());
         }))
         .await;
-        // A server that never answers is the same.
+        // A server that never answers has the same result.
         let (_silent, port) = listen();
         assert_eq!(post_here(port, LITTLE).await.error, Some("timeout"));
     }
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn retry_after_counts_for_429_and_5xx_of_a_busy_server() {
+    async fn retry_after_counts_for_429_502_503_and_504() {
         for (status, wanted) in
             [(429, Some(7)), (502, Some(7)), (503, Some(7)), (504, Some(7)), (500, None), (200, None)]
         {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_secret_is_being_replaced_both_verify_and_a_third_does_not() {
+    fn only_the_two_secrets_of_a_rotation_verify() {
         let [old, new, other] = [1, 2, 3].map(|byte| new_secret([byte; 32]));
         let signed = headers(&[&old, &new], "msg_1", Clock::System.now().unix_seconds(), BODY).unwrap();
         let signed: HeaderMap =
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_its_prefix_and_its_bytes() {
+    fn a_secret_encodes_its_bytes_after_a_prefix() {
         let secret = new_secret([0xfb; 32]);
         let encoded = secret.expose().strip_prefix("whsec_").unwrap();
         assert_eq!(STANDARD.decode(encoded).unwrap(), [0xfb; 32]);
     }
 
     #[test]
-    fn signing_needs_a_secret_and_a_failure_does_not_show_it() {
+    fn a_signing_failure_does_not_show_the_secret() {
         assert!(headers(&[], "msg_1", 0, BODY).is_err());
         let broken = Secret::from("whsec_not~base64".to_owned());
         let error = headers(&[&new_secret([1; 32]), &broken], "msg_1", 0, BODY).unwrap_err();

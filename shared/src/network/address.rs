@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_local_stack_reaches_this_machine_and_nothing_else_that_is_not_public() {
+    fn the_local_stack_may_reach_only_this_machine_and_the_internet() {
         for (address, allowed) in [
             ("127.0.0.1", true),
             ("127.255.255.255", true),

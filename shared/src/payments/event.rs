@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subscription_of_an_invoice_is_found_in_old_and_new_versions() {
+    fn an_invoice_of_any_version_names_its_subscription() {
         let of = |object: Value| match read("invoice.paid", &object).unwrap().news {
             PaymentNews::Invoice { subscription_id, paid, paid_at } => (subscription_id, paid, paid_at),
             other => panic!("{other:?}"),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_second_the_later_event_has_the_higher_place() {
+    fn later_events_of_one_second_have_a_higher_order() {
         let order = |kind: &str, status: &str| {
             let object = json!({"id": "sub_1", "customer": "cus_1", "status": status, "subscription": "sub_1"});
             read(kind, &object).unwrap().order
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_is_not_ours_says_why_without_what_it_holds() {
+    fn a_refused_event_has_a_reason_without_its_content() {
         let told = |kind: &str, object: Value| read(kind, &object).unwrap_err().to_string();
         assert_eq!(told("charge.refunded", json!({})), "a type of event that is not used");
         let nobody = "a checkout of nobody that is known";

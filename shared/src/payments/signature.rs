@@ -66,7 +66,7 @@ mod tests {
 
     const BODY: &[u8] = br#"{"id":"evt_1"}"#;
     const SECRET: &str = "whsec_test_secret";
-    /// The time in the signature, and what `openssl dgst -sha256 -hmac whsec_test_secret` makes of it with the body.
+    /// The time in the signature, and the signature that `openssl dgst -sha256 -hmac whsec_test_secret` makes of it and the body.
     const TIME: i64 = 1_492_774_577;
     const GOOD: &str = "799c4ba7bb339f3c8601adfd112f0e477c930a268be1243d341abb8286501c2f";
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_of_this_body_and_time_is_refused() {
+    fn an_invalid_signature_is_refused() {
         let (cut, later) = (&GOOD[..62], TIME + 1);
         for header in [
             String::new(),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_for_five_minutes() {
+    fn a_signature_holds_for_five_minutes() {
         let header = format!("t={TIME},v1={GOOD}");
         for (seconds, accepted) in [(-301, false), (-300, true), (0, true), (300, true), (301, false)] {
             assert_eq!(accepts(Some(SECRET), Some(&header), BODY, TIME + seconds), accepted, "{seconds}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_s_secret_signs_nothing() {
+    fn the_substitute_secret_verifies_no_signature() {
         let key = Key::new(HMAC_SHA256, SUBSTITUTE.as_bytes());
         let signature = hmac::sign(&key, &[format!("{TIME}.").as_bytes(), BODY].concat());
         let header = format!("t={TIME},v1={}", crate::hex(signature.as_ref()));

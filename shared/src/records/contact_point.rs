@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_telephone_number_is_answered_with_a_plus_and_without_what_makes_it_readable() {
+    fn a_phone_number_is_reduced_to_a_plus_and_digits() {
         for text in ["+49 151 234-5678", "49(151)234.5678", "[+49]1512345678", "491512345678", " 491512345678"] {
             assert_eq!(PhoneNumber::new(text).unwrap().as_str(), "+491512345678", "{text}");
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_its_case_and_is_compared_without_it() {
+    fn an_email_keeps_its_case_but_is_compared_without_it() {
         let (small, large) = (Email::new("ada@example.com").unwrap(), Email::new("Ada@Example.COM").unwrap());
         assert_eq!(large.as_str(), "Ada@Example.COM");
         assert_eq!(small.text(), large.text());

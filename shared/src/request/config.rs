@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_levels_of_lambda_are_known_and_any_other_is_info() {
+    fn an_unknown_log_level_becomes_info() {
         for (name, wanted) in [
             ("TRACE", LevelFilter::TRACE),
             ("DEBUG", LevelFilter::DEBUG),

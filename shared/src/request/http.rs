@@ -168,7 +168,7 @@ mod tests {
     fn keys(event: &Value) -> Option<String> {
         let event: LambdaRequest = serde_json::from_str(&event.to_string()).unwrap();
         let request = HttpRequest::from_event(event, "");
-        assert_eq!(request.path, "/x", "the event is not read");
+        assert_eq!(request.path, "/x", "the event was read wrongly");
         request.idempotency_key
     }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_the_api_is_told_from_stage_and_base_path() {
+    fn stage_and_base_path_are_split_from_the_path() {
         for (full, prefix, path) in [
             ("/api/v1/tag/a", "", "/api/v1/tag/a"),
             ("/prod/api/v1/tag/a", "/prod", "/api/v1/tag/a"),
@@ -203,13 +203,13 @@ mod tests {
             ("", "", ""),
         ] {
             assert_eq!(split(full, "/api/v1/tag/{tag_id}"), (prefix, path), "{full}");
-            // An event without a resource is not divided.
+            // The path of an event without a resource is not split.
             assert_eq!(split(full, ""), ("", full), "{full}");
         }
     }
 
     #[test]
-    fn behind_a_custom_domain_the_address_has_its_base_path() {
+    fn the_base_url_includes_the_base_path_of_a_domain() {
         let v1 = json!({
             "resource": "/x",
             "httpMethod": "GET",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idempotency_key_is_found_in_both_formats_however_its_name_is_written() {
+    fn an_idempotency_key_is_found_in_both_event_formats() {
         for name in ["idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"] {
             for (value, wanted) in
                 [("a", "a"), ("", ""), ("a b", "a b"), ("\u{e9}", "\u{e9}"), ("a\u{fffd}", "a\u{fffd}")]

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_too_large_for_an_item_is_not_kept() {
+    fn an_answer_too_large_for_an_item_is_not_sealed() {
         let of = |bytes: usize| seal(&Response::new(200, "x".repeat(bytes)), &[1; 32]);
         // Two bytes for the status, and sixteen for the authentication tag.
         assert!(of(SEALED_LIMIT - 18).is_some());
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_failure_of_ours() {
+    fn a_panic_becomes_an_internal_error() {
         for (panic, wanted) in [(Some("oh"), "internal: panic: oh"), (None, "internal: panic: no message")] {
             let outcome = caught(async move {
                 match panic {
                     Some(text) => panic!("{text}"),
                     None => std::panic::panic_any(1),
                 }
-                #[expect(unreachable_code, reason = "what it would have come to")]
+                #[expect(unreachable_code, reason = "the result without a panic")]
                 Ok(())
             });
             let error = outcome.now_or_never().unwrap().unwrap_err();

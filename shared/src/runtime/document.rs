@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_once_for_an_address_and_few_are_kept() {
+    fn the_library_keeps_the_texts_of_a_few_addresses() {
         let library = Library::new(Config {
             table_name: String::new(),
             files_bucket: String::new(),
@@ -161,7 +161,7 @@ mod tests {
             MADE.load(Ordering::Relaxed) - before
         };
         assert_eq!(["a", "b", "a", "b"].map(made), [1, 1, 0, 0]);
-        // Others take the place of what was used longest ago.
+        // New texts replace the least recently used ones.
         assert_eq!(["c", "d", "e", "b", "a"].map(made), [1, 1, 1, 0, 1]);
     }
 

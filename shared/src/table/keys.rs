@@ -189,7 +189,7 @@ mod tests {
     use crate::values::id::with_ordinal;
 
     #[test]
-    fn what_is_made_together_becomes_due_in_all_partitions() {
+    fn consecutive_ordinals_use_all_due_partitions() {
         let partitions: BTreeSet<String> = (1000..1016)
             .map(|ordinal| due_partition("DELIVERY", with_ordinal(Uuid::from_u128(7 << 64), ordinal)))
             .collect();

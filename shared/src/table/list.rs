@@ -334,7 +334,7 @@ mod tests {
 
     use super::*;
 
-    /// What the index and the blocks' sets say of a list, against a plain list of the ordinals that are left.
+    /// Compares the index and the sets of the blocks with a plain list of the remaining ordinals.
     fn check(ordinals: Ordinals, removed: &BTreeSet<u64>) {
         let mut holes: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in removed {
@@ -361,7 +361,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_row_is_found(
+        fn every_row_is_found_by_its_rank(
             count in 0..3 * BLOCK,
             spread_from in prop::option::of(0..2 * BLOCK),
             removed in prop::collection::btree_set(0..3 * BLOCK, 0..2000),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_blocks_can_be_gone() {
+    fn a_list_with_empty_blocks_is_read() {
         let ordinals = |next| Ordinals { next, ..Ordinals::default() };
         check(ordinals(3 * BLOCK + 7), &(BLOCK..2 * BLOCK).collect());
         check(ordinals(2 * BLOCK), &(0..2 * BLOCK).collect());

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_side_by_side_count_once_in_depth() {
+    fn concurrent_calls_count_once_in_the_depth() {
         let meter = Meter::default();
         let (first, second) = (meter.begin(), meter.begin());
         meter.end(first, Unit::Read, 0.5);

@@ -394,7 +394,7 @@ mod tests {
         "kinds": {"L": [{"S": "Plain"}, {"M": {"Tuple": {"L": [{"N": "1"}, {"S": "z"}]}}}, {"M": {"Struct": {"M": {"of": {"N": "2"}}}}}]}
     }"#;
 
-    /// What the SDK would have made of `json`.
+    /// The value that the SDK makes of `json`.
     fn attribute(json: &serde_json::Value) -> aws_sdk_dynamodb::types::AttributeValue {
         use aws_sdk_dynamodb::types::AttributeValue::{B, Bool, L, M, N, Null, S, Ss};
         let (kind, value) = json.as_object().unwrap().iter().next().unwrap();
@@ -408,7 +408,7 @@ mod tests {
             "M" => M(item(value)),
             "L" => L(list().iter().map(attribute).collect()),
             "SS" => Ss(list().iter().map(|word| word.as_str().unwrap().to_owned()).collect()),
-            // What is `NULL`, and the sets of which this record reads none.
+            // `NULL`, and the sets that this record does not read.
             _ => Null(true),
         }
     }
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_bytes_come_in_sets_as_well() {
+    fn sets_of_numbers_and_bytes_are_read() {
         let Record(read) =
             serde_json::from_str::<Record<BTreeMap<String, BTreeSet<i64>>>>(r#"{"a": {"NS": ["2", "-1"]}}"#).unwrap();
         assert_eq!(read["a"], BTreeSet::from([-1, 2]));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_attribute_value_is_an_error() {
+    fn an_invalid_attribute_value_is_an_error() {
         for json in [
             r#"{"a": {}}"#,
             r#"{"a": {"S": "x", "N": "1"}}"#,

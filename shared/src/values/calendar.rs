@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_of_day_has_two_digits_twice() {
+    fn a_time_of_day_has_the_form_hh_mm() {
         for text in ["00:00", "09:30", "23:59"] {
             assert_eq!(TimeOfDay::new(text).unwrap().to_string(), text);
         }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_those_of_the_database() {
+    fn a_zone_must_be_in_the_time_zone_database() {
         for (text, name) in
             [("UTC", "UTC"), ("europe/berlin", "Europe/Berlin"), ("America/New_York", "America/New_York")]
         {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_an_offset_is_what_the_clocks_of_the_zone_show() {
+    fn a_time_without_an_offset_is_local_to_its_zone() {
         let read = |json: &str, zone: &str| {
             let time = ZonedTime::parse(Raw::Json(json), &Location::body(), &mut Issues::new()).unwrap();
             time.in_zone(&ZoneName::new(zone).unwrap()).to_string()
@@ -257,10 +257,10 @@ mod tests {
         assert_eq!(read("\"2026-07-01T09:00:00\"", "UTC"), "2026-07-01T09:00:00.000Z");
         assert_eq!(read("\"2026-07-01T09:00:00+05:00\"", "Europe/Berlin"), "2026-07-01T04:00:00.000Z");
         assert_eq!(read("\"2026-07-01\"", "America/New_York"), "2026-07-01T04:00:00.000Z");
-        // Skipped, and shown twice.
+        // A time that the clocks skip, and one that they show twice.
         assert_eq!(read("\"2026-03-29T02:30:00\"", "Europe/Berlin"), "2026-03-29T01:30:00.000Z");
         assert_eq!(read("\"2026-10-25T02:30:00\"", "Europe/Berlin"), "2026-10-25T00:30:00.000Z");
-        // Beyond the times that there are, it is in UTC.
+        // At the ends of the supported years, the time is in UTC.
         assert_eq!(read("\"0000-01-01\"", "Europe/Berlin"), "0000-01-01T00:00:00.000Z");
         assert_eq!(read("\"9999-12-31T23:00\"", "America/New_York"), "9999-12-31T23:00:00.000Z");
     }

@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(ordinal(with), place);
             assert_eq!(with.get_version_num(), 7);
             assert_eq!(with.get_variant(), uuid::Variant::RFC4122);
-            assert_eq!(ordinal(with_ordinal(with, 7)), 7, "instead of the one that it had");
+            assert_eq!(ordinal(with_ordinal(with, 7)), 7, "the new ordinal replaces the old one");
         }
         assert!(with_ordinal(id, 1) < with_ordinal(id, 2));
         assert!(with_ordinal(id, SPREAD + low - 1) < with_ordinal(id, SPREAD + low));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_always_gives_the_same_ids_and_secrets_all_different() {
+    fn a_seed_gives_the_same_distinct_ids_and_secrets() {
         let now = Timestamp::from_unix_millis(1_700_000_000_000);
         let made = |secret: [u8; 32]| {
             let ids = Ids::Seeded(Seed::new(&secret));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_shown_by_its_ends_and_a_short_one_not_at_all() {
+    fn a_masked_secret_shows_its_ends_unless_it_is_short() {
         for (sent, shown) in [
             (r#"{"key":"sk_live_0123456789abcd"}"#, r#"{"key":"sk_live…abcd"}"#),
             (r#"{ "a" : 1.0, "k\u0065y":"sk_live_0123456789abcd" }"#, r#"{"a":1.0,"k\u0065y":"sk_live…abcd"}"#),
@@ -207,12 +207,12 @@ mod tests {
         ] {
             let masked = object(sent).masked("key");
             assert_eq!(masked.0.get(), shown);
-            assert_eq!(masked.masked("key").0.get(), shown, "twice is once");
+            assert_eq!(masked.masked("key").0.get(), shown, "a second mask changes nothing");
         }
     }
 
     #[test]
-    fn what_is_sent_back_masked_is_what_was_stored() {
+    fn a_masked_value_sent_back_keeps_the_stored_secret() {
         let stored = object(r#"{"key":"sk_live_0123456789abcd","plan":1}"#);
         for (sent, kept) in [
             (r#"{"key":"sk_live…abcd","plan":2}"#, r#"{"key":"sk_live_0123456789abcd","plan":2}"#),

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_its_beginning_and_a_time_without_an_offset_is_in_utc() {
+    fn dates_and_times_without_an_offset_are_in_utc() {
         let read = |text: &str| DateOrTime::new(text).map(|time| time.at.to_string());
         for (text, wanted) in [
             ("2026-01-31", "2026-01-31T00:00:00.000Z"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_a_year_of_four_digits_in_utc() {
+    fn a_time_outside_years_0_to_9999_is_refused() {
         let point = |text: &str| {
             let (body, mut issues) = (json!(text).to_string(), Issues::new());
             let read = Timestamp::parse(Raw::Json(&body), &Location::body(), &mut issues);
@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(point(text).as_deref(), wanted, "{text}");
             assert_eq!(rounded_up(text).as_deref(), wanted, "{text}");
         }
-        // One drops what is less than a millisecond, the other rounds it up.
+        // `Timestamp` drops the part below a millisecond, and `DateOrTime` rounds it up.
         assert_eq!(point("9999-12-31T23:59:59.9999Z").as_deref(), Some(last));
         assert_eq!(rounded_up("9999-12-31T23:59:59.9999Z"), None);
         assert_eq!(rounded_up("9999-12-31 23:59:59.9991"), None);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_days_keep_the_local_hour_when_clocks_are_changed_and_hours_stay_as_long_as_they_are() {
+    fn daily_executions_keep_the_local_hour_across_clock_changes() {
         let daily = |start| schedule(start, Some(DAY), &[], "", "Europe/Berlin");
         let wanted = [
             "2026-03-27T09:00:00.000Z",
@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn a_local_time_that_is_skipped_or_shown_twice_is_executed_once() {
-        // 02:30 in Berlin; in New York the days are others.
+    fn a_skipped_or_repeated_local_time_is_executed_once() {
+        // 02:30 in Berlin. New York changes its clocks on other days.
         let spring = schedule("2026-03-28T01:30:00Z", Some(DAY), &[], "", "Europe/Berlin");
         let wanted = ["2026-03-28T01:30:00.000Z", "2026-03-29T01:30:00.000Z", "2026-03-30T00:30:00.000Z"];
         assert_eq!(executions(&spring, 3), wanted);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_outside_of_the_weekdays_or_the_window_is_left_out() {
+    fn executions_outside_weekdays_or_window_are_left_out() {
         // 2026-11-27 is a Friday.
         let weekdays = schedule("2026-11-27T10:00:00Z", Some(DAY), &[1, 2, 3, 4, 5], "", "UTC");
         assert_eq!(executions(&weekdays, 2), ["2026-11-27T10:00:00.000Z", "2026-11-30T10:00:00.000Z"]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_has_passed_is_at_once_within_the_window() {
+    fn a_past_start_is_executed_at_once_within_the_window() {
         let daily = schedule("2026-11-23T10:00:00Z", Some(DAY), &[], "09:00-17:00", "UTC");
         let first = |now: &str| daily.first(at(now)).unwrap().to_string();
         assert_eq!(first("2026-11-22T12:00:00Z"), "2026-11-23T10:00:00.000Z");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_what_local_clocks_show_on_the_days_on_which_they_are_changed() {
+    fn a_window_follows_local_clocks_across_clock_changes() {
         // Clocks go from 02:00 to 03:00, and from 03:00 to 02:00.
         let daily = |window| schedule("2026-01-01T00:00:00Z", None, &[], window, "Europe/Berlin");
         let opens = |window, from: &str| daily(window).opens(at(from)).unwrap().to_string();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_over_midnight_is_of_the_day_on_which_it_opens() {
+    fn a_window_over_midnight_belongs_to_its_opening_day() {
         // Friday night, until Saturday morning.
         let night = schedule("2026-11-27T00:00:00Z", None, &[5], "22:00-06:00", "UTC");
         assert_eq!(night.opens(at("2026-11-27T03:00:00Z")), Some(at("2026-11-27T22:00:00Z")));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_into_which_clocks_go_back_opens_again() {
+    fn a_window_opens_again_when_clocks_go_back_into_it() {
         for (window, zone, from, opens) in [
             ("01:00-02:30", "Europe/Berlin", "2030-10-27T00:45:00Z", "2030-10-27T01:00:00Z"),
             ("23:30-00:30", "America/Havana", "2030-11-03T04:40:00Z", "2030-11-03T05:00:00Z"),
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_that_is_inside_the_window_only_in_winter_is_found_in_summer() {
+    fn an_execution_possible_only_in_winter_is_found_in_summer() {
         let rare = schedule("2030-06-30T22:00:00Z", Some(8), &[], "09:07-09:11", "Europe/Berlin");
         assert_eq!(executions(&rare, 1), ["2030-10-27T08:08:00.000Z"]);
         assert_eq!(rare.next(at("2030-03-01T00:00:00Z")), rare.first(at("2030-01-01T00:00:00Z")));
     }
 
     #[test]
-    fn nothing_is_beyond_the_end_of_time() {
+    fn executions_end_at_the_last_representable_time() {
         let rare = schedule("9999-12-30T00:00:00Z", Some(DAY), &[], "", "Pacific/Kiritimati");
         assert!(executions(&rare, 9).len() < 4);
         let rarer = schedule("9995-01-01T00:00:00Z", Some(525_600 * 10 + 7), &[], "", "UTC");

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_content_type_is_one_that_a_header_can_have() {
+    fn a_content_type_must_be_valid_in_a_header() {
         let longest = format!("{0}/{0}; {1}", "a".repeat(64), "b".repeat(100));
         for good in
             ["application/pdf", "text/plain; charset=utf-8", "text/plain;charset=utf-8", "image/svg+xml", &longest]

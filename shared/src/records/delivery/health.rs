@@ -210,7 +210,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn observations_add_up_alike_at_once_and_one_by_one(attempts in prop::collection::vec(attempt(), 0..8), cut in 0..8_usize) {
+        fn merged_observations_equal_single_ones(attempts in prop::collection::vec(attempt(), 0..8), cut in 0..8_usize) {
             let healthy = EndpointHealth::healthy(EndpointId(Uuid::nil()));
             let one_by_one = attempts.iter().fold(healthy.clone(), |health, seen| health.with(seen));
             let (first, second) = attempts.split_at(cut.min(attempts.len()));

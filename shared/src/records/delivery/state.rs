@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_delay_ends_the_attempts_and_the_endpoint_may_ask_for_longer_ones() {
+    fn retries_follow_the_delays_or_a_longer_retry_after() {
         let mut delivery = in_stage(DeliveryStage::Ready { due: None });
         for delay in DELAYS {
             delivery = delivery.decide(answered(500), later(0));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_without_a_result_make_a_delivery_suspect_and_end_it() {
+    fn attempts_without_a_result_make_a_delivery_suspect_then_dead() {
         let mut delivery = in_stage(DeliveryStage::Ready { due: None });
         assert!(!delivery.is_suspect());
         for _ in 0..MOST_UNCONFIRMED {

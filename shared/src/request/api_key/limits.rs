@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_does_not_have_is_the_default_of_the_deployment() {
+    fn a_key_without_limits_has_the_defaults() {
         let default = Limits::new(50, 100);
         for (own, wanted) in [
             ((None, None), (50, 100)),
             ((Some(5), None), (5, 100)),
             ((None, Some(400)), (50, 400)),
             ((Some(5), Some(7)), (5, 7)),
-            // The default has changed since: a burst holds the requests of a second nevertheless.
+            // The default has changed since. The burst is still at least the requests of a second.
             ((Some(200), None), (200, 200)),
             ((None, Some(20)), (50, 50)),
         ] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_holds_the_requests_of_a_second() {
+    fn a_burst_below_the_requests_of_a_second_is_refused() {
         let default = Limits::new(50, 100);
         let refused = |own: (Option<i64>, Option<i64>)| match record(own.0, own.1).require_limits(default) {
             Err(Error::Invalid(issues)) => issues[0].msg.to_string(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_leaves_what_it_does_not_name_and_null_is_the_default() {
+    fn a_change_keeps_absent_limits_and_null_resets_them() {
         let ids = r#""org_id":"01900000-0000-7000-8000-a00000000001","id":"01900000-0000-7000-8000-a00000000001""#;
         let changed = |more: &str| {
             let (text, mut issues) = (format!("{{{ids}{more}}}"), Issues::new());

@@ -232,36 +232,36 @@ mod tests {
     }
 
     #[test]
-    fn a_key_below_the_threshold_asks_for_nothing() {
-        // A hundredth of the burst at once, and of the rate for as long as one likes.
+    fn a_share_below_the_threshold_asks_for_no_tokens() {
+        // A hundredth of the burst at once, and a hundredth of the rate for any time.
         let mut share = Share::new(Limits::new(50, 500));
         for request in 0..1000 {
             assert_eq!(share.decide(if request < 5 { 0 } else { request * 2 * SECOND }), Decision::Admitted);
         }
         let mut share = Share::new(Limits::new(50, 500));
         assert!((0..5).all(|_| share.decide(0) == Decision::Admitted));
-        assert_eq!(share.decide(0), Decision::Ask(6), "those before are taken along");
+        assert_eq!(share.decide(0), Decision::Ask(6), "the earlier requests are counted too");
     }
 
     #[test]
-    fn a_burst_under_a_hundred_has_no_part_that_is_not_counted() {
+    fn a_burst_below_a_hundred_is_counted_from_the_start() {
         assert_eq!(Share::new(Limits::new(50, 99)).decide(0), Decision::Ask(1));
     }
 
     #[test]
-    fn it_is_calm_again_when_its_requests_are_forgotten() {
+    fn a_share_stops_asking_after_two_seconds_of_calm() {
         let mut share = Share::new(Limits::new(50, 100));
         assert_eq!(share.decide(0), Decision::Admitted);
         assert_eq!(share.decide(1), Decision::Ask(2));
         assert_eq!(share.granted(2, 1, 1), Decision::Admitted);
         assert_eq!(share.decide(SECOND + 1), Decision::Ask(1));
         assert_eq!(share.granted(1, 1, SECOND + 1), Decision::Admitted);
-        // Forgotten after two seconds.
+        // The requests are forgotten after two seconds.
         assert_eq!(share.decide(3 * SECOND + 1), Decision::Admitted);
     }
 
     #[test]
-    fn a_lease_that_fails_lets_pass_and_does_not_ask_again_for_a_second() {
+    fn a_failed_lease_admits_requests_for_a_second() {
         let mut share = Share::new(Limits::new(50, 50));
         assert_eq!(share.decide(0), Decision::Ask(1));
         assert_eq!(share.failed(0), Decision::Admitted);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_does_not_ask_again_before_there_are_tokens() {
+    fn a_refused_share_asks_again_when_tokens_are_back() {
         let limits = Limits::new(50, 100);
         let mut share = Share::new(Limits { burst: 99, ..limits });
         let empty = capacity(share.limits);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_there_it_takes_less_than_it_wants() {
+    fn a_share_takes_the_tokens_that_are_left() {
         let mut share = Share::new(Limits::new(50, 50));
         let (mut now, mut asked) = (0, 1);
         while asked < 16 {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_caller_takes_a_lease_a_second_and_is_never_refused() {
+    fn a_steady_caller_takes_one_lease_a_second() {
         for rate in [1, 5, 20, 45] {
             let (mut share, mut bucket) = (Share::new(Limits::new(50, 100)), Bucket { full_at: 0, writes: 0 });
             for request in 0..rate * 60 {
@@ -314,8 +314,8 @@ mod tests {
         }
     }
 
-    /// What part of its limit a key is admitted, once its burst is used up, and how many writes it takes a second. Requests come at random times to
-    /// random processes, `times` as many as the limit allows.
+    /// The part of its limit that a key is admitted after its burst, and the writes a second. Requests come at random times
+    /// to random processes, `times` as many as the limit allows.
     fn simulated(limits: Limits, processes: usize, times: f64, random: &mut fastrand::Rng) -> (f64, f64) {
         const SECONDS: f64 = 30.0;
         let rate = f64::from(limits.requests_per_second);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_processes_share_a_limit_a_key_is_admitted_at_it() {
+    fn processes_that_share_a_limit_admit_a_key_at_it() {
         let mut random = fastrand::Rng::with_seed(1);
         for (rate, burst) in [(5, 10), (20, 20), (50, 50), (50, 100), (200, 400), (1000, 1000)] {
             for processes in [1, 5, 20] {
@@ -354,10 +354,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// However requests come, and to however many processes: no more pass than the limit allows and what is not counted. In a window
-        /// that begins later, leases have something left of the two seconds before.
+        /// Wherever and whenever requests come, no more pass than the limit and the uncounted part. A window that begins
+        /// later may also use leases of the two seconds before.
         #[test]
-        fn no_more_pass_than_the_bound_says(
+        fn admitted_requests_stay_within_the_bound(
             rate in 1_u32..300,
             more in 0_u32..300,
             requests in prop::collection::vec((0_usize..20, 0_i64..40), 1..3000),
@@ -366,7 +366,7 @@ mod tests {
             let limits = Limits::new(rate, rate + more);
             let (mut shares, mut bucket) = (vec![Share::new(limits); 20], Bucket { full_at: 0, writes: 0 });
             let mut now = 1_700_000_000 * SECOND;
-            // Of each window when it began, how many passed in it, and what more it may have.
+            // The start of each window, the requests that passed in it, and its extra allowance.
             let mut windows = vec![(now, 0_u32, 0.0)];
             let mut last = vec![None; shares.len()];
             for (number, (process, millis)) in requests.into_iter().enumerate() {
@@ -380,7 +380,7 @@ mod tests {
                         *passed += 1;
                     }
                 } else if bucket.writes > writes {
-                    // Who is refused by the bucket has not asked for half a burst or a second.
+                    // A share that the bucket refuses last asked it a second, or half a burst, ago or earlier.
                     let pause = PAUSE.min(capacity(limits) / 2);
                     prop_assert!(last[process].is_none_or(|last| now - last >= pause));
                     last[process] = Some(now);
@@ -390,7 +390,7 @@ mod tests {
                     let counted = f64::from(limits.burst) + f64::from(rate) * seconds + more;
                     let each = f64::from(limits.burst / UNCOUNTED) + f64::from(rate) / 100.0 * seconds;
                     let uncounted = if limits.burst < UNCOUNTED { 0.0 } else { 20.0 * each };
-                    // The token that comes back at this moment.
+                    // The last part is the token that comes back at this moment.
                     let most = counted + uncounted + 1e-3;
                     prop_assert!(f64::from(*passed) <= most, "{passed} of {counted} and {uncounted} in {seconds} s");
                 }
@@ -399,7 +399,7 @@ mod tests {
 
         /// Callers who want less than the limit are never refused, over any number of processes.
         #[test]
-        fn nobody_is_refused_below_the_limit(
+        fn a_caller_below_the_limit_is_never_refused(
             rate in 10_u32..300,
             processes in 1_usize..8,
             seed in prop::collection::vec(0_usize..8, 500..1500),

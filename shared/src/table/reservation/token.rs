@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_tells_its_ordinals_and_its_age_for_a_month() {
+    fn a_token_encodes_its_ordinals_and_its_age() {
         for (age, minutes) in [(0, 0), (9, 9), (10, 10), (20 * 24 * 60, 20 * 24 * 60), (-1, 0), (-59, 0)] {
             let one = token(age, 1);
             assert_eq!((one.minutes(), one.ordinals(), one.telling()), (minutes, 7..8, 7..8), "{age}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_for_several_has_the_age_of_the_youngest_and_tells_of_each_row() {
+    fn a_merged_token_has_the_youngest_age_and_all_rows() {
         let at = |first, token: Token| Token { first, ..token };
         let tokens = [at(3, token(12, 1)), at(5, token(4, 2)), at(9, token(30, 1))];
         let merged = Token::merged(&tokens.each_ref()).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         let head = Item::from([(merged.name.clone(), number(merged.first))]);
         assert_eq!(Token::all(&head), std::slice::from_ref(&merged));
         assert_eq!(merged.missing(&[2, 5, 9].into()).collect::<Vec<_>>(), [5, 9]);
-        // Those of one reservation are missing together.
+        // The rows of one reservation are missing together.
         assert_eq!(tokens[1].missing(&[5].into()).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(tokens[1].missing(&[6].into()).count(), 0);
     }
