@@ -137,7 +137,7 @@ async fn a_message_continues_the_open_conversation_by_default() {
         assert_ne!(earlier[1], later[1]);
         let said = async |conversation: &Value| {
             let messages = sender.transcript(conversation).await;
-            let texts: Vec<String> = messages.into_iter().map(|message| message.text).collect();
+            let texts: Vec<String> = messages.into_iter().map(|message| message.text.into_string()).collect();
             texts
         };
         assert_eq!(said(&later[0]).await, ["Hello", "Still there?"]);

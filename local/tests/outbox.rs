@@ -280,7 +280,7 @@ async fn a_long_conversation_is_sent_whole() {
     let new = |place: u64| NewMessage {
         sender_type: SenderType::User,
         message_type: MessageType::Text,
-        text: format!("{place}{}", " and so on".repeat(20)),
+        text: format!("{place}{}", " and so on".repeat(20)).into(),
     };
     let now = setup.clock.now();
     let messages: Vec<Message> = (0..MESSAGES)

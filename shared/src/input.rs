@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::input::schema::{MOST, Member, Schema, Value, described, nullable, object};
 
 pub use issue::{Issue, Issues, Location};
-pub use parse::{Between, Count, Parse, Raw, LONGEST, bounded_list, one_of, reject, text_of};
+pub use parse::{Between, Count, LONGEST, Parse, Raw, bounded_list, one_of, reject, text_of};
 use parse::{Kind, string};
 
 /// What some editors and programs write before a text in UTF-8.

@@ -424,7 +424,7 @@ async fn each_transcript_shows_the_sent_text_despite_a_concurrent_change() {
         let told = event(&request)["data"].clone();
         let said = sender.transcript(&told["conversation_id"]).await;
         assert_eq!((said.len(), json!(said[0].text)), (1, told["message"].clone()));
-        *texts.entry(said[0].text.clone()).or_default() += 1;
+        *texts.entry(said[0].text.to_string()).or_default() += 1;
     }
     assert_eq!(texts.len(), 2, "{texts:?}");
 }

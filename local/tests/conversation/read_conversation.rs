@@ -35,8 +35,11 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_order() {
     let mut texts = vec!["Hello, how can we help?".to_owned()];
     for number in 1..SAID {
         texts.push(format!("{number}"));
-        let new =
-            NewMessage { sender_type: SenderType::User, message_type: MessageType::Text, text: texts[number].clone() };
+        let new = NewMessage {
+            sender_type: SenderType::User,
+            message_type: MessageType::Text,
+            text: texts[number].as_str().into(),
+        };
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
         let said =
             shared::records::conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now)

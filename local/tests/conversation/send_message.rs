@@ -48,7 +48,7 @@ async fn message(sender: &Sender, to: &str, text: &str) -> Value {
 
 /// The texts of a conversation.
 async fn said(sender: &Sender, conversation: &Value) -> Vec<String> {
-    sender.transcript(conversation).await.into_iter().map(|message| message.text).collect()
+    sender.transcript(conversation).await.into_iter().map(|message| message.text.into_string()).collect()
 }
 
 /// The deliveries to the connector.

@@ -71,7 +71,7 @@ pub fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> Da
     move |number, id| DatasourceFile {
         id,
         datasource_id,
-        name: Some(format!("{number}.pdf")),
+        name: Some(format!("{number}.pdf").into()),
         description: None,
         ds_type: DatasourceType::Pdf,
         size_bytes: 1,

@@ -245,7 +245,7 @@ impl Sender {
         let mut all = Transcripts::new();
         for conversation in self.conversations().await {
             let said = self.transcript(&conversation["id"]).await.into_iter();
-            let texts = said.map(|message| (message.text, message.char_count)).collect();
+            let texts = said.map(|message| (message.text.into_string(), message.char_count)).collect();
             all.insert(id_of(&conversation).to_owned(), texts);
         }
         all

@@ -157,7 +157,10 @@ pub(super) fn changing_text(
 ///
 /// # Errors
 /// [`TableError`].
-pub(crate) async fn texts(table: &Table, wanted: &BTreeSet<TextOf>) -> Result<BTreeMap<TextOf, MessageText>, TableError> {
+pub(crate) async fn texts(
+    table: &Table,
+    wanted: &BTreeSet<TextOf>,
+) -> Result<BTreeMap<TextOf, MessageText>, TableError> {
     let mut texts = texts_at(table, wanted.iter().map(|of| present_text(&table.tenant, of.run))).await?;
     let is_replaced = |of: &&TextOf| {
         let present = texts.get(&present_text(&table.tenant, of.run));
