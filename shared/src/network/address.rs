@@ -1,4 +1,4 @@
-//! Which IP addresses a customer's server may have.
+//! The IP addresses that a customer's server may have.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -47,12 +47,13 @@ const FORBIDDEN: [IpNet; 22] = [
     v6([0x2002, 0], 16),
 ];
 
-/// Which addresses events may be sent to.
+/// The addresses to which events may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The public internet: what is deployed.
+    /// The public internet: the value of every deployment.
     Public,
-    /// This machine too, and without TLS. Only the code of the local stack sets this: no environment variable can.
+    /// This machine too, and without TLS. Only the code of the local stack sets this value: no environment variable
+    /// can.
     Loopback,
 }
 

@@ -30,10 +30,10 @@ where
 }
 
 impl<R: Listed> Create<R> {
-    /// Inserts `new` into the list of `of`, for an operation that creates a record and does more.
+    /// Inserts `new` into the list of `of`, for an operation that does more than create a record.
     ///
     /// # Errors
-    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is not there.
+    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is missing.
     pub async fn insert(cx: &Context<'_>, of: R::Of, new: R) -> Result<R> {
         let (org, now) = (cx.tenant.org(), cx.now());
         cx.require_public(&new.addresses()).await?;

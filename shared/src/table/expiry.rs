@@ -1,10 +1,12 @@
-//! Rows of lists that DynamoDB has removed, because their TTL had passed.
+//! Handles rows of lists that DynamoDB has removed by their TTL.
 //!
-//! DynamoDB does not change the list, but the stream has a record of each removal. The reaction to it turns the ordinal into a hole. After years a list
-//! would have only more holes. So sections at its beginning that have no rows are cut off: the head says how many ordinals they have together. Their items
-//! are deleted when the next block loses its last row: by then no reader uses a head that it read before the cut.
+//! DynamoDB leaves the list unchanged, but the stream has a record of each removal. The reaction to it turns the
+//! ordinal into a hole. Over years, a list would collect holes only. So sections without rows at the beginning of the
+//! list are cut off: the head has the number of their ordinals. Their items are deleted when the next block loses its
+//! last row: by then no reader uses a head that it read before the cut.
 //!
-//! The stream may tell of a row again, at any time. An ordinal that is a hole or cut off stays what it is, and a list that is deleted is left alone.
+//! The stream may report a row again, at any time. An ordinal that is a hole or cut off stays so, and a deleted list
+//! stays deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -22,7 +24,7 @@ impl Table {
     /// Turns `expired` ordinals, whose rows DynamoDB has removed, into holes of `list`.
     ///
     /// # Errors
-    /// [`TableError`]: some may be holes already. To try it again does no harm.
+    /// [`TableError`]: some may be holes already. A repeat does no harm.
     pub async fn expire(&self, list: &str, mut expired: BTreeSet<u64>) -> Result<(), TableError> {
         let head = list_head(&self.tenant, list);
         let Some(ordinals) = self.store.get(&head).await?.map(|head| Ordinals::of(Some(&head))) else { return Ok(()) };
@@ -32,14 +34,15 @@ impl Table {
         if self.store.get(&head).await?.is_none() {
             let counters =
                 |block| [list_block(&self.tenant, list, block), list_section(&self.tenant, list, block / SECTION)];
-            // Two keys may be the same, which a batch must not have.
+            // Two keys may be equal, which a batch does not allow.
             let counters: HashSet<Key> = blocks.into_iter().flat_map(counters).collect();
             return self.store.delete_all(&counters.into_iter().collect::<Vec<_>>()).await;
         }
         if is_emptied { self.cut(list).await } else { Ok(()) }
     }
 
-    /// Turns these ordinals into holes, except those that are holes already. Returns whether a block has lost its last row.
+    /// Turns these ordinals into holes, except ones that are holes already. Returns whether a block has lost its last
+    /// row.
     async fn make_holes_once(
         &self,
         list: &str,
@@ -64,13 +67,13 @@ impl Table {
                 }
                 continue;
             }
-            // Another process does the same.
+            // Another process makes the same holes.
             round.again("the holes").await?;
             holes = self.holes_beside(list, &left).await?;
         }
     }
 
-    /// The holes of the blocks in which these ordinals lie.
+    /// The holes of the blocks that contain these ordinals.
     async fn holes_beside(
         &self,
         list: &str,
@@ -83,7 +86,7 @@ impl Table {
         Ok(blocks.into_iter().filter_map(holes).collect())
     }
 
-    /// Removes the items of sections that are cut off, and cuts off those that have no rows any more.
+    /// Deletes the items of sections that are cut off, and cuts off sections that have no rows any more.
     async fn cut(&self, list: &str) -> Result<(), TableError> {
         let head = list_head(&self.tenant, list);
         let items = self.store.query(&head.pk, &head.sk, None).await?;
@@ -93,13 +96,13 @@ impl Table {
         if cut == index.ordinals.cut {
             return Ok(());
         }
-        // The list may be gone, or another process may have cut off as much.
+        // The list may be deleted, or another process may have cut off as much.
         let condition = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :{CUT})");
         let values = values([(":cut", number(cut))]);
         was_done(self.store.update(&head, &format!("SET {CUT} = :{CUT}"), Some(&condition), &values).await).map(drop)
     }
 
-    /// The keys of the sections in `items` that are cut off, with those of their blocks.
+    /// The keys of the sections in `items` that are cut off, and the keys of their blocks.
     fn cut_off(&self, list: &str, ordinals: Ordinals, items: &[Item]) -> Vec<Key> {
         let of_section = |section: u64| {
             let blocks =

@@ -1,4 +1,5 @@
-//! Versions: how often a row has changed. Each write that replaces a row has the condition that it is still the version that was read.
+//! Versions: the number of changes of a row. Each write that replaces a row has the condition that the row still has
+//! the version that was read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
@@ -6,12 +7,12 @@ use uuid::Uuid;
 
 use crate::table::item::{Item, number, text, values};
 
-/// The attribute that counts the changes; an item that never changed lacks it.
+/// The attribute that counts the changes; an item without a change lacks it.
 const VERSION: &str = "version";
 /// The attribute that names the request which changed the row last.
 const CHANGED_BY: &str = "changed_by";
 
-/// How often a row has changed, and which request changed it last.
+/// The number of a row's changes, and the request that changed it last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     #[serde(rename = "version", default, skip_serializing_if = "is_first")]
@@ -26,7 +27,7 @@ const fn is_first(number: &u64) -> bool {
 }
 
 impl Version {
-    /// What is stored.
+    /// The version in an item.
     pub const fn stored(number: Option<u64>, by: Option<Uuid>) -> Self {
         Self { number: if let Some(number) = number { number } else { 0 }, by }
     }
@@ -36,7 +37,8 @@ impl Version {
         self.by == Some(by)
     }
 
-    /// The next version, which `by` makes. What no request makes leaves the last one known, so that its repeat is still recognised.
+    /// The next version, made by `by`. A change without a request keeps the last request, so that its repeat is still
+    /// recognised.
     #[must_use]
     pub fn next(self, by: Option<Uuid>) -> Self {
         Self { number: self.number + 1, by: by.or(self.by) }
@@ -50,7 +52,7 @@ impl Version {
         item.extend(self.by.map(|by| (CHANGED_BY.to_owned(), text(by))));
     }
 
-    /// The condition that the row `id` is still this version, and the values in it.
+    /// The condition that the row `id` still has this version, and its values.
     pub(crate) fn unchanged(self, id: Uuid) -> (&'static str, Item) {
         match self.number {
             0 => ("id = :id AND attribute_not_exists(version)", values([(":id", text(id))])),
@@ -58,7 +60,8 @@ impl Version {
         }
     }
 
-    /// The condition that a record which stands alone is still this version, and the values in it. One that is not there has the first version.
+    /// The condition that a record outside any list still has this version, and its values. A missing record has the
+    /// first version.
     pub(crate) fn alone(self) -> (&'static str, Item) {
         match self.number {
             0 => ("attribute_not_exists(version)", Item::new()),
