@@ -1,11 +1,11 @@
 //! Sends events to customers' servers. From the inside out:
 //!
 //! - [`sender`] makes one attempt. Only this module of `delivery` has the HTTP client, and it connects only to
-//! addresses that [`network`](crate::network) allows at that moment.
+//!   addresses that [`network`](crate::network) allows at that moment.
 //! - [`signature`] makes the secrets and the signed headers. With these a receiver verifies that an event comes from
-//! the service and is no replay.
+//!   the service and is no replay.
 //! - [`event`] is the body; `body` makes it from the stored records. [`outbox`] sends the ready deliveries and saves
-//! the results, within `bounds`.
+//!   the results, within `bounds`.
 
 mod attempt;
 mod body;

@@ -3,11 +3,12 @@
 //!
 //! - [`input`](mod@input) reads a caller's input: its values, its issues with their locations, its schema.
 //! - [`values`] has the values of which records and requests consist: ids, points in time, free-form JSON, secrets,
-//! organisations, limits.
+//!   organisations, limits.
 //! - [`network`] decides which servers of customers may be reached, and how.
-//! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and all calls of
-//! DynamoDB. It knows no particular record.
-//! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and the batches that Lambda keeps there.
+//! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and all calls
+//!   of DynamoDB. It knows no particular record.
+//! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and the batches that Lambda keeps
+//!   there.
 //! - [`request`] has the steps of every request: authentication, limits, the pipeline, the answer, every failure.
 //! - [`operations`] has the plain ones, which are the same for all records.
 //! - [`records`] declares every record, with its rules and changes of state.

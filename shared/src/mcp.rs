@@ -1,6 +1,7 @@
 //! The operations as tools of agents, by the Model Context Protocol: one endpoint, without sessions and without streams.
 //!
-//! - [`message`] is the protocol: the required form of a message in each of its revisions, and the form of the answers.
+//! - [`message`] is the protocol: the required form of a message in each of its revisions, and the form of the
+//!   answers.
 //! - [`tools`] makes the tools from the document of the API.
 //! - [`call`] turns a call of a tool into a request to the API, with the key of the caller.
 

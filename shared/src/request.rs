@@ -6,7 +6,7 @@
 //! - [`signed`] is the same for requests with a signature instead of a key.
 //! - [`response`] makes the answer, [`error`] every failure.
 //! - [`idempotency`] gives a repeated request the first answer, by a [`claim`]. [`context`] has the resources of a
-//! handler, [`config`] the configuration.
+//!   handler, [`config`] the configuration.
 //! - [`event`] is the context of a function on the stream or on a schedule, and the result of a batch.
 
 pub mod api_key;

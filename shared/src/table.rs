@@ -1,17 +1,17 @@
 //! The single table. This module knows no particular record: the code for each one is in [`records`](crate::records).
 //!
-//! - [`declaration`] declares a record once. [`stored`] defines its place: alone, or in a list. [`keys`] has the forms
-//! of the table's own keys.
+//! - [`declaration`] declares a record once. [`stored`] defines its place: alone, or in a list. [`keys`] has the
+//!   forms of the table's own keys.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] has the query and
-//! the answer.
+//!   the answer.
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
-//! their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
-//! record.
+//!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
+//!   record.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
 //! - [`item`] converts records to items. [`change`] is a change of an item, as the stream reports it.
-//! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts the
-//! cost of calls, [`wire`] reads pages without the SDK, `recent` is the memory of a process.
+//! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts
+//!   the cost of calls, [`wire`] reads pages without the SDK, `recent` is the memory of a process.
 
 mod call;
 pub mod cascade;

@@ -4,8 +4,8 @@
 //! It is a package of its own, so that the conversion of requests and answers to text and back can be optimised: all
 //! tests wait for it.
 //!
-//! - [`partitions`] counts the units that calls take of each partition, and enforces DynamoDB's limit of a partition if
-//! it is switched on.
+//! - [`partitions`] counts the units that calls take of each partition, and enforces DynamoDB's limit of a partition
+//!   if it is switched on.
 
 mod capacity;
 mod counted;
