@@ -34,7 +34,7 @@ pub struct OrganisationWithKey {
 }
 
 impl Api {
-    /// The API behind `gateway`, for these organisations.
+    /// The API of `gateway`, for these organisations.
     pub fn new(gateway: Arc<Gateway>, organisations: Vec<OrganisationWithKey>) -> Self {
         let service = gateway.service.in_another_process();
         let config = Config { key_limits: Limits::new(1_000_000, 1_000_000), ..service.config };
@@ -48,8 +48,8 @@ impl Api {
         &self.organisations
     }
 
-    /// The `data` of the answer of `route`, with the parameters of its path by their names. It is no request of the
-    /// user, so it is neither logged nor recorded, and does not count for the key's limits.
+    /// The `data` of the answer of `route`, with the parameters of its path by their names. The program makes this
+    /// request itself, so it is kept out of the log, the journal, and the count for the key's limits.
     ///
     /// # Errors
     /// Any other answer.

@@ -77,8 +77,8 @@ fn in_file(file: &Path) -> Result<Database, DynoxideError> {
     Database::new(&file)
 }
 
-/// An empty database in memory: a copy of one with the index of the stream; a name identifies that one until it is
-/// copied.
+/// An empty database in memory, copied from a prepared one that has the index of the stream. The name of the prepared
+/// one is used only for the copy.
 fn in_memory() -> Result<Database, DynoxideError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("file:prepared-{}?mode=memory&cache=shared", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -157,7 +157,7 @@ pub fn serve(
     })
 }
 
-/// The SDK with the endpoint `url`. Its time limits are those of the functions, or shorter for a test.
+/// The SDK with the endpoint `url`. Its time limits are the same as in the functions, or shorter for a test.
 pub fn client(url: &str, http: SharedHttpClient, attempt: Duration) -> Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(attempt * 3).build();
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(5));

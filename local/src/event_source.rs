@@ -131,7 +131,7 @@ impl Mapping {
         lock(&self.passed_on).iter().map(|(key, times)| (key.clone(), repeats(times))).collect()
     }
 
-    /// Adds the next records of the stream: those that match the filters wait in their lanes.
+    /// Adds the next records of the stream: the ones that match the filters wait in their lanes.
     pub fn take(&self, records: impl IntoIterator<Item = Value>) {
         for record in records.into_iter().filter(|record| self.source.lets_through(record)) {
             let lane = &self.lanes[self.lane_of(&record)];
@@ -199,7 +199,7 @@ impl Mapping {
         if stopped_at == Some(0) && self.is_exhausted(&part) {
             self.send_given_up(&part.records, GivenUpFor::Attempts(retries)).await;
         }
-        // From here on there is no `await` until the rest is saved, so that a task that is stopped loses nothing.
+        // No `await` may come before the rest is saved, so that a stopped task keeps its work.
         match stopped_at {
             None => lane.replace(chance.again.then_some(part)),
             Some(0) if self.is_exhausted(&part) => lane.replace(None),

@@ -1,9 +1,9 @@
-//! The fault run: closes conversations and sends campaigns while faults happen, and then checks what arrived.
+//! The fault run: closes conversations and sends campaigns while faults happen, and then checks which events arrived.
 //!
-//! - [`plan`] is made from a seed. [`world`] is the service with its customers, and what they can do.
+//! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
 //!   time.
-//! - [`check`] compares what arrived with what should arrive. [`report`] prints the result.
+//! - [`check`] compares the events that arrived with the expected ones. [`report`] prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 

@@ -33,7 +33,7 @@ pub enum Fault {
     ServerError,
     /// The request never arrives, and no answer comes.
     LoseRequest,
-    /// The request never arrives, because a fault of a concurrent request ends the process.
+    /// The request never arrives: the process crashes while another request is running.
     Stall,
     /// The request takes effect, and no answer comes.
     LoseAnswer,

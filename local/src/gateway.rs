@@ -221,7 +221,7 @@ impl Gateway {
 
     /// The same with another service than the gateway's.
     pub async fn invoke_with(&self, service: &Service, endpoint: Routed, event: Value) -> Answer {
-        // To text and back: a function receives only what JSON can represent.
+        // The event becomes text and is parsed again: a function receives only values that JSON can represent.
         let event = event.to_string();
         if event.len() > REQUEST_LIMIT {
             return refuse(

@@ -339,7 +339,7 @@ fn reached_at(url: &str) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-/// The address of the demo set's own endpoints, which does not exist.
+/// The address of the demo set's own endpoints. It belongs to no customer.
 const NOBODY: &str = "https://93.184.215.14/";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
 //!
 //! - [`stack`] starts and stops it.
-//! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
+//! - [`template`] reads `template.yaml`, so that table and routes are the same as in a deployment.
 //! - [`database`] serves the embedded DynamoDB; the SDK in this process reaches it through [`embedded_dynamodb`],
 //!   which counts the units of partitions. [`bucket`] serves the embedded S3, [`gateway`] the API, of which [`http`]
 //!   has requests and answers, and [`payment_provider`] is a stand-in for the provider.

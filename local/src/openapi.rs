@@ -29,7 +29,7 @@ const ABOUT_THE_API: &str = "Conversational assistants, and what is around them:
 /// The folder with an event of each kind, as an endpoint received it.
 pub const EVENTS: &str = "local/tests/received";
 
-/// Answers of an operation that neither follow from its route nor were recorded.
+/// Answers of an operation in addition to the ones of its route and the recorded ones.
 const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502)];
 
 /// The headers of an event, with their descriptions.
@@ -215,7 +215,8 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
 /// The answers of an operation: its success, the ones that follow from its route, and the recorded ones.
 fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples, links: &Map<String, Value>) -> Value {
     let mut statuses = vec![route.success, 401, 413, 429, 500, 503];
-    // A signed operation answers a sender without a valid signature with no details, and accepts every signed request.
+    // A signed operation has none of these failures: it gives no details to a sender whose signature is invalid, and
+    // accepts every signed request.
     let is_signed = route.access == Access::Signed;
     if !is_signed {
         statuses.push(422);

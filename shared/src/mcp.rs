@@ -214,7 +214,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether pages of `origin` may call the server: those of the API's own address, and those that CORS allows.
+/// Whether pages of `origin` may call the server: pages of the API's own address, and pages that CORS allows.
 fn may_call(origin: &str, pages: Option<&str>, base_url: &str) -> bool {
     let own = base_url.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     own || pages.is_some_and(|pages| pages == "*" || pages == origin)

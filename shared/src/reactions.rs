@@ -163,14 +163,14 @@ impl React for ContinueRemoval {
     }
 }
 
-/// Begins to remove what belongs to these records.
+/// Begins to remove the belongings of these records.
 async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>) -> Result<()> {
     let begin = |(name, id)| cx.table.begin_cascade(name, steps_of(name), id, cx.now);
     let cascades: Vec<_> = records.into_iter().map(begin).collect();
     Ok(stream::iter(cascades).buffer_unordered(CASCADES).try_collect().await?)
 }
 
-/// The steps that remove what belongs to a record with this name.
+/// The steps that remove the belongings of a record with this name.
 fn steps_of(record: &str) -> &'static [Step] {
     ALL.iter().find(|reaction| reaction.record == record && !reaction.steps.is_empty()).map_or(&[], |found| found.steps)
 }

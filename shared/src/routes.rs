@@ -29,7 +29,7 @@ macro_rules! routes {
 
 #[rustfmt::skip]
 routes! {
-    /// Every operation that a key opens: those of the specification's summary, in its order, then those beyond it.
+    /// Every operation with a key: first the ones of the specification's summary, in its order, then the others.
     ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
     CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
@@ -137,7 +137,7 @@ routes! {
 
 #[rustfmt::skip]
 routes! {
-    /// What the servers of others call, which sign what they send and have no key.
+    /// The operations that other companies' servers call. They sign their requests and have no key.
     SIGNED:
     RECEIVE_PAYMENT_EVENT               "agency"            "receive-payment-event"             POST   "/api/v1/agency/webhook/payment/{agency_id}"                 Signed 200     256;
 }

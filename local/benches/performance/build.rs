@@ -51,7 +51,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.rows.push(Row::new(SECTION, subject, each, Unit::Seconds).must(Must::AtMost(MOST_CPU)));
 
     let source = edited.package.join("src/lib.rs");
-    // Anything that is not built yet must not count for an edit.
+    // Parts that still have to be built must not count for an edit.
     edit_to_test(bench)?;
     touch(&source)?;
     let first = edit_to_test(bench)?;

@@ -80,7 +80,7 @@ pub const RATE: u32 = 500;
 pub const SENT: u32 = 5_000;
 /// The event of a tick.
 pub const TICK: &str = r#"{"source": "aws.events", "detail": {}}"#;
-/// The required share of the rate: the first and the last contact are less than a whole number of seconds apart.
+/// The required share of the rate: the time from the first to the last contact is no whole number of seconds.
 const REACHED: f64 = 0.98;
 const SENDING: &str =
     "A campaign that is sent at 500 a second, without a connector, 6 ms for each call of the database";

@@ -99,7 +99,7 @@ impl Counted {
         Ok(format!("/api/v1/conversation/{}", opened["id"].as_str().ok_or("no id")?))
     }
 
-    /// Makes the rows of a list spread, as those of a long list are.
+    /// Spreads the rows of a list, as in a long list.
     fn spread(&self, list: &str) -> Result<()> {
         let head = list_head(&self.organisation.tenant, list);
         let item = json!({"pk": {"S": head.pk}, "sk": {"S": head.sk}, "next_ordinal": {"N": SPREAD.to_string()}, "spread_from": {"N": "0"}});

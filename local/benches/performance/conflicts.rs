@@ -118,8 +118,8 @@ fn writes_of(target: &str, body: &[u8]) -> Writes {
 }
 
 impl Between {
-    /// Registers the writes, unless one of them conflicts with a transaction, or belongs to a transaction and conflicts
-    /// with another write.
+    /// Registers the writes, unless one of them conflicts: any write conflicts with a transaction, and a transaction
+    /// with any write.
     fn begin(&self, writes: &Writes) -> std::result::Result<(), Conflict> {
         let mut under_way = self.under_way();
         let meets = |key: &String| {

@@ -61,7 +61,7 @@ const BAD: (usize, usize) = (40, 5);
 const ONE_LARGE_OF: usize = 10;
 /// Messages that fill a conversation, and the characters of each.
 const LARGEST: (usize, usize) = (127, 32_768);
-/// The most ticks. The measure does not wait for the last attempt of an endpoint that never answers.
+/// The most ticks. The measure ends before the last attempt to an endpoint that never answers.
 const TICKS: usize = 12;
 /// The command that starts a process with these limits, in kibibytes.
 const LIMITED: &str = "ulimit -n 1024; ulimit -v 524288; exec \"$0\"";

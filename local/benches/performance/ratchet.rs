@@ -12,7 +12,7 @@ use crate::figures::{Figures, Row, Unit};
 use crate::kept::Kept;
 use crate::{Result, calls, machine, start};
 
-/// The sections whose rows of our own functions are kept.
+/// The sections whose rows are stored, for the service's own functions.
 const SECTIONS: [&str; 2] = [start::SECTION, calls::SECTION];
 /// The part by which a count may rise before the check fails: more than the usual difference between two runs.
 const TOLERANCE: f64 = 0.03;

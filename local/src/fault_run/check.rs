@@ -1,4 +1,4 @@
-//! The checks at the end of a fault run: compares what arrived with what should arrive.
+//! The checks at the end of a fault run: compares the events that arrived with the expected ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ const WINDOW: u64 = 60;
 /// One check.
 #[derive(Debug)]
 pub struct Check {
-    /// What must be true.
+    /// The statement that must be true.
     pub what: &'static str,
     /// The number of cases that were checked.
     pub seen: usize,
@@ -225,8 +225,8 @@ pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Ch
     bounded
 }
 
-/// Checks that no connector gets more than its rate limit allows, in any window of a minute; `None` if no campaign has
-/// enough contacts for this check.
+/// Checks that no connector gets more than its rate limit allows, in any window of a minute; `None` if every campaign
+/// has too few contacts for this check.
 pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
     // A delayed request, for example after faults of the database, may come together with requests of a later turn.
     let delay = (options.under_way() * options.times).as_secs() + LONG_TICK.unsigned_abs();

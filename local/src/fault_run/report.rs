@@ -38,7 +38,7 @@ pub struct FaultRunReport {
     pub seed: u64,
     /// The endpoints.
     pub rows: Vec<EndpointFigures>,
-    /// What must be true.
+    /// The checks of the run.
     pub checks: Vec<Check>,
     /// How long healthy endpoints wait, without faults and with faults: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,

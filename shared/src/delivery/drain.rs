@@ -153,7 +153,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Sends deliveries that the index does not show, if the last drain found nothing more in the index.
+    /// Sends deliveries that are missing in the index, if the last drain found the index empty.
     async fn send_held(&self, endpoint: &Endpoint, deadline: Timestamp) -> Result<()> {
         let now = self.now();
         if !endpoint.is_looked_at_again() || now >= deadline {

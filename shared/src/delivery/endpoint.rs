@@ -184,7 +184,7 @@ impl Endpoint {
         health::stop_draining(&self.table, &health, forget).await
     }
 
-    /// Whether the last drain found nothing more in the index.
+    /// Whether the last drain found the index empty.
     pub fn is_looked_at_again(&self) -> bool {
         self.current_health().looked
     }

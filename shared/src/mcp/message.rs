@@ -66,7 +66,7 @@ pub enum RpcError {
     /// There is no such tool.
     #[error("There is no tool {0:.128}")]
     UnknownTool(String),
-    /// The parameters are not those of the method.
+    /// The parameters do not fit the method.
     #[error("{0}")]
     Parameters(&'static str),
     /// The metadata that every request must have is missing.

@@ -61,7 +61,7 @@ pub async fn authenticate(service: &Service, store: &Store, request: &HttpReques
     let record = if let Some(remembered) = keys.get(&hash, now) {
         remembered.record
     } else {
-        // Boxed, so that requests with a known key do not need memory for this call.
+        // Boxed, so that requests with a known key use less memory.
         let record = Box::pin(store.api_key(&hash)).await?;
         keys.put(hash, record.clone(), now);
         record

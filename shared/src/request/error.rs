@@ -16,7 +16,7 @@ use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
 use crate::values::limits::Limits;
 
-/// The result of a handler and of what it calls.
+/// The result of a handler and of the functions that it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a request failed.

@@ -130,7 +130,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// A value that is not text counts as malformed, not as absent.
+/// A value that is no text counts as malformed rather than absent.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }

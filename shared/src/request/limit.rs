@@ -45,7 +45,7 @@ impl Limiter {
         match self.of(caller, |share| share.decide(nanos)) {
             Decision::Admitted => Ok(()),
             Decision::Refused { until } => Err(refusal(caller, until - nanos)),
-            // Boxed, so that requests that need no lease do not need memory for it.
+            // Boxed, so that requests without a lease use less memory.
             Decision::Ask(tokens) => Box::pin(self.lease(store, caller, tokens, nanos)).await,
         }
     }

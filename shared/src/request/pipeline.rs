@@ -235,7 +235,7 @@ impl Handler {
                 }
                 Ok(answer.with(success))
             }
-            // Boxed, so that a request without an idempotency key does not need memory for it.
+            // Boxed, so that a request without an idempotency key uses less memory.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
         }
     }

@@ -51,7 +51,8 @@ use crate::values::id::{SPREAD, ordinal};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) ordinals: Ordinals,
-    /// Holes of each block that has any and is not cut off, and ordinals without a row so far.
+    /// Holes of each block with holes, except blocks that are cut off; an ordinal without a row so far counts as a
+    /// hole.
     pub(super) holes: BTreeMap<u64, u64>,
     /// The tokens of ordinals whose rows may be missing.
     tokens: Vec<Token>,
@@ -219,7 +220,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn list<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
-        // Boxed: a list without filters does not need memory for them.
+        // Boxed, so that a list without filters uses less memory.
         if !query.unique.is_empty() {
             return Box::pin(self.with_unique(of, query)).await;
         }

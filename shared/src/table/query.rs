@@ -19,8 +19,8 @@ use crate::table::wire::{QueryOutput, Record, Rows};
 pub struct Found<R> {
     /// The records of the items that this version can deserialize.
     pub records: Vec<R>,
-    /// The number of items that the query returned: one that cannot be deserialized counts, so that no other row takes
-    /// its place on a page.
+    /// The number of items that the query returned: an unreadable one counts too, so that no other row takes its place
+    /// on a page.
     pub read: usize,
 }
 

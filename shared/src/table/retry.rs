@@ -14,7 +14,7 @@ use crate::values::cause::chain;
 
 /// How long a request retries after conflicts with others. It stays well below the 29 seconds that API Gateway waits.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait between two attempts, at first and later.
+/// The limit of the wait between two attempts: the first one, and the largest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(160));
 
 /// Whether the write of a single item met a transaction on that item. The SDK does not retry this by itself.
@@ -48,8 +48,8 @@ where
     }
 }
 
-/// Waits between attempts. Each wait is longer than the one before, and random, so that two callers that began together
-/// wait differently. After a second the waits become shorter again: a caller that has waited long goes before a new
+/// Waits between attempts: each wait is a random part of a growing limit, so that two callers that began together
+/// wait differently. After a second the limit shrinks again, so that a caller that has waited long goes before a new
 /// one.
 #[derive(Debug)]
 pub(crate) struct Backoff {

@@ -31,7 +31,7 @@
 //! }
 //! ```
 //!
-//! A handler cannot reach the calls of the store either, which know nothing of lists:
+//! A handler cannot reach the calls of the store either, which ignore lists:
 //!
 //! ```compile_fail,E0624
 //! # use shared::request::context::Context;

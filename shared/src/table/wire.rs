@@ -92,7 +92,7 @@ impl Body for Aside {
     }
 }
 
-/// What a query returns.
+/// The output of a query.
 pub struct QueryOutput<R> {
     /// The records that can be read.
     pub items: Vec<R>,

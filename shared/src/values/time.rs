@@ -24,7 +24,8 @@ impl Timestamp {
     pub const MAX: Self = Self(DateTime::from_timestamp_millis(253_402_300_799_999).unwrap());
 
     /// The same as [`from_unix_millis`](Self::from_unix_millis) for input: `None` before [`MIN`](Self::MIN) or after
-    /// [`MAX`](Self::MAX), because such a year does not have four digits and its text cannot be read again.
+    /// [`MAX`](Self::MAX), because the year would need a sign or more than four digits, and its text could not be read
+    /// again.
     pub fn checked_from_unix_millis(millis: i64) -> Option<Self> {
         let in_range = (Self::MIN.unix_millis()..=Self::MAX.unix_millis()).contains(&millis);
         in_range.then(|| Self::from_unix_millis(millis))

@@ -319,7 +319,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Whether nothing is left to send, and nothing ever will be without a retry.
+    /// Whether it sends nothing more, unless it is retried.
     fn is_over(&self, counts: Counts) -> bool {
         let is_left = counts.queued > 0 || self.recurs() || self.waits();
         matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || !is_left

@@ -92,7 +92,7 @@ impl Share {
         self.limits
     }
 
-    /// Whether the bucket seems full at `now`: no answer of the bucket says otherwise.
+    /// Whether the bucket seems full at `now`, according to its last answer; without an answer it seems full.
     pub fn seems_full(&self, now: i64) -> bool {
         self.full_at.is_none_or(|full_at| full_at <= now)
     }
@@ -151,7 +151,8 @@ impl Share {
             return self.renewed(now);
         }
         self.lease = LeasedTokens::default();
-        // At most half of the burst is refilled in the meantime, so no token is lost while no process asks.
+        // At most half of the burst is refilled in the meantime, so the bucket cannot overflow while the processes
+        // wait.
         self.refused_until = (full_at + interval - capacity).max(now + PAUSE.min(capacity / 2));
         Decision::Refused { until: self.refused_until }
     }

@@ -251,8 +251,8 @@ impl Table {
         }
     }
 
-    /// Lets a section expire if none of its blocks has an ordinal any more, or a volume if none of its sections has
-    /// one, unless one got an ordinal since `counts` was read: the set of a deleted record must not stay for ever.
+    /// Lets a section expire if all its blocks are empty, or a volume if all its sections are, unless one got an
+    /// ordinal since `counts` was read: the set of a deleted record must not stay for ever.
     async fn expire_if_empty(&self, section: &Key, counts: &Item, now: Timestamp) -> Result<(), TableError> {
         if counts.contains_key(TTL) || sum(counts) > 0 {
             return Ok(());
