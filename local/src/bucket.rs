@@ -1,4 +1,5 @@
-//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature of every request.
+//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature
+//! of every request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

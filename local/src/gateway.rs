@@ -94,8 +94,8 @@ impl Routed {
 pub type Look = fn(&Call, &Answer);
 
 impl Gateway {
-    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request if `log`
-    /// is set.
+    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about
+    /// each request if `log` is set.
     ///
     /// # Errors
     /// [`Trouble`] where the template has an unknown function.

@@ -1,4 +1,5 @@
-//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
+//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3,
+//! payment provider.
 //!
 //! - [`stack`] starts and stops it.
 //! - [`template`] reads `template.yaml`, so that table and routes are the same as in a deployment.

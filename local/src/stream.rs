@@ -73,9 +73,8 @@ impl Stream {
     /// Passes on all changes until none is left, including the changes that the functions make. May be called while
     /// [`Self::run`] runs.
     ///
-    /// # Errors [`Trouble`] where the stream cannot be read, or
-    /// where the functions react to changes with ever more
-    /// changes.
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read, or where the functions react to changes with ever more changes.
     pub async fn drain(&self) -> Result<(), Trouble> {
         while self.drain_readers(|_| true).await? {}
         Ok(())

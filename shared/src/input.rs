@@ -138,7 +138,8 @@ fn json_invalid(before: &[u8]) -> Issue {
     Location::body().index(characters).issue(words::JSON.0, words::JSON.1)
 }
 
-/// The byte at which `serde_json` failed. It counts lines from 1, and columns in bytes from 1, with 0 for the start of a line.
+/// The byte at which `serde_json` failed. It counts lines from 1, and columns in bytes from 1, with 0 for the start of
+/// a line.
 fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     if error.is_eof() {
         return text.len();
@@ -292,7 +293,8 @@ pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> Membe
     Member { name, required, schema: described(T::schema(), doc) }
 }
 
-/// Declares the values of a path, a query or a body once: the struct, the reader that collects every issue, the JSON schema.
+/// Declares the values of a path, a query or a body once: the struct, the reader that collects every issue, the JSON
+/// schema.
 ///
 /// A field without a default is required. With one (`= …`), absent and null both mean the default.
 #[macro_export]

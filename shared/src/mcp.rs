@@ -1,4 +1,5 @@
-//! The operations as tools of agents, by the Model Context Protocol: one endpoint, without sessions and without streams.
+//! The operations as tools of agents, by the Model Context Protocol: one endpoint, without sessions and without
+//! streams.
 //!
 //! - [`message`] is the protocol: the required form of a message in each of its revisions, and the form of the
 //!   answers.

@@ -25,7 +25,8 @@ use crate::network::client::Client;
 pub const LONGEST_URL: usize = 2048;
 /// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
-/// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch much.
+/// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch
+/// much.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Finds the addresses of a host.
@@ -165,7 +166,8 @@ pub(super) fn is_out_of_resources(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| [23, 24, 12, 99, 105].contains(&code))
 }
 
-/// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong configuration.
+/// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong
+/// configuration.
 pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Result<Vec<IpAddr>, Refused> {
     let refused = |error| if is_out_of_resources(&error) { Refused::OutOfResources } else { Refused::Unresolved };
     let found = lookup.lookup(name).await.map_err(refused)?;

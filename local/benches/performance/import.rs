@@ -1,4 +1,5 @@
-//! The import of contacts: 500 by one call, and 100,000 by 200 calls, eight at a time, then a campaign to 10,000 of them.
+//! The import of contacts: 500 by one call, and 100,000 by 200 calls, eight at a time, then a campaign to 10,000 of
+//! them.
 
 use std::time::Instant;
 

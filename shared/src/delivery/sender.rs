@@ -44,7 +44,8 @@ impl Sender {
         network.client.get().cloned().map(Self).ok_or_else(|| Error::Internal("no HTTP client".into()))
     }
 
-    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with `now`.
+    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with
+    /// `now`.
     pub async fn post(
         &self,
         url: &str,

@@ -102,7 +102,8 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows answers of at most 6 MB.
+/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows
+/// answers of at most 6 MB.
 const MOST_ISSUES: usize = 10_000;
 
 /// Reads one value, or adds its issues.

@@ -33,8 +33,8 @@ const FORBIDDEN: [IpNet; 22] = [
     // Multicast, then reserved and broadcast.
     v4([224, 0, 0, 0], 4),
     v4([240, 0, 0, 0], 4),
-    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then unique-local,
-    // link-local, site-local, multicast.
+    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then
+    // unique-local, link-local, site-local, multicast.
     v6([0, 0], 3),
     v6([0x4000, 0], 2),
     v6([0x8000, 0], 1),

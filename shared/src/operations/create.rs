@@ -10,7 +10,8 @@ use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Created;
 use crate::table::stored::{Listed, Of};
 
-/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses must be public.
+/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses
+/// must be public.
 #[derive(Debug)]
 pub struct Create<R>(PhantomData<R>);
 

@@ -37,7 +37,8 @@ impl<R: Declared> New<R> {
     /// The record, after a check: if the body names an organisation or a parent, it must be `org` or `parent`.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too large.
+    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too
+    /// large.
     pub fn checked(self, org: OrgId, parent: Uuid) -> Result<R> {
         if let Some((field, _)) = self.named.org.filter(|(_, named)| *named != org) {
             return Err(Error::other_organisation(Location::body().name(field)));

@@ -18,7 +18,8 @@ use crate::values::secret::Secret;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// The most webhooks removed in one minute, from each partition of the index, and at the same time: one call takes 24 seconds at most.
+/// The most webhooks that are removed in one minute, from each partition of the index, and at the same time: one call
+/// takes 24 seconds at most.
 const LIMIT: i32 = 4;
 const CONCURRENT: usize = 64;
 /// Seconds between the first two attempts; the wait then doubles each time.

@@ -1,4 +1,5 @@
-//! The payment provider's signatures: the header `Stripe-Signature` is `t=…,v1=…`, and each `v1` is the HMAC-SHA256 of `t`, a dot and the body.
+//! The payment provider's signatures: the header `Stripe-Signature` is `t=…,v1=…`, and each `v1` is the HMAC-SHA256 of
+//! `t`, a dot and the body.
 
 use ring::hmac::{self, HMAC_SHA256, Key};
 

@@ -84,7 +84,8 @@ impl<'a> Context<'a> {
         Self { tenant, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
     }
 
-    /// The context of a request with an idempotency key, which may be executed again: with the same time and the same ids.
+    /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
+    /// ids.
     #[must_use]
     pub(crate) fn repeatable(self, started_at: Timestamp, seed: Seed) -> Self {
         Self { clock: Clock::at(started_at), ids: Ids::Seeded(seed), ..self }
@@ -102,7 +103,8 @@ impl Context<'_> {
         self.ids.fresh(self.now()).into()
     }
 
-    /// A new id that no other execution of the request has: for staged items, which another execution must not overwrite.
+    /// A new id that no other execution of the request has: for staged items, which another execution must not
+    /// overwrite.
     pub fn new_attempt<Id: From<Uuid>>(&self) -> Id {
         self.service.ids.fresh(self.now()).into()
     }

@@ -150,8 +150,8 @@ fn base_url(domain: Option<&str>, full_path: Option<&str>, resource: &str) -> St
     format!("https://{}{prefix}", domain.unwrap_or("localhost"))
 }
 
-/// Divides `path` into the stage or the base path of a custom domain, and the path of the API, which has as many segments as the
-/// gateway's `resource`.
+/// Divides `path` into the stage or the base path of a custom domain, and the path of the API, which has as many
+/// segments as the gateway's `resource`.
 fn split<'a>(path: &'a str, resource: &str) -> (&'a str, &'a str) {
     let segments = resource.trim_end_matches('/').matches('/').count();
     let slashes = path.strip_suffix('/').unwrap_or(path).rmatch_indices('/');

@@ -6,8 +6,8 @@
 //! the request again. This is the same execution: the claim keeps the values from which its time and its ids are
 //! derived, so the same items are written. A handler marks a write that must happen only once with [`Context::origin`].
 //!
-//! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is encrypted with a
-//! key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
+//! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is
+//! encrypted with a key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -58,7 +58,8 @@ impl IdempotencyKey {
         bytes32(digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref())
     }
 
-    /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is useless without the key.
+    /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is
+    /// useless without the key.
     fn derive(&self, cx: &Context<'_>, salt: &Bytes, purpose: &str) -> [u8; 32] {
         let org = cx.tenant.org().0;
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, salt.expose()));
@@ -81,7 +82,8 @@ impl std::fmt::Debug for IdempotencyKey {
 pub type Work =
     Box<dyn for<'a> FnOnce(&'a Context<'a>) -> Pin<Box<dyn Future<Output = Result<Success>> + Send + 'a>> + Send>;
 
-/// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same request.
+/// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same
+/// request.
 pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
     // Parameters have no fixed order; parameters with the same name keep theirs. The way in which the API key is sent
     // makes no difference.

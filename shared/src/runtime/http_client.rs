@@ -20,7 +20,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a machine has.
+/// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a
+/// machine has.
 const AMAZON_ROOTS: [&[u8]; 5] = [
     include_bytes!("roots/amazon-root-ca-1.der"),
     include_bytes!("roots/amazon-root-ca-2.der"),
@@ -39,8 +40,8 @@ pub fn amazon_roots() -> Result<RootCertStore, rustls::Error> {
     Ok(roots)
 }
 
-/// A client for the SDK that uses `connector`. Its only time limit is that of the SDK for a whole attempt; the settings for connecting and
-/// reading are ignored.
+/// A client for the SDK that uses `connector`. Its only time limit is the SDK's limit for a whole attempt; the settings
+/// for connecting and reading are ignored.
 pub fn client(connector: SharedHttpConnector) -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }

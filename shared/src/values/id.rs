@@ -178,8 +178,8 @@ const IS_SPREAD: u128 = 1 << LOW_BITS;
 /// The bits before that one, which contain the rest of a spread ordinal.
 const HIGH: u128 = ((1 << 11) - 1) << (LOW_BITS + 1);
 
-/// `id` with its last 32 bits replaced by `ordinal`, or its last 43 where that is spread. RFC 9562 allows a counter there; 42 or 31 random bits
-/// remain.
+/// `id` with its last 32 bits replaced by `ordinal`, or its last 43 if `ordinal` is spread. RFC 9562 allows a counter
+/// there; 42 or 31 random bits remain.
 pub fn with_ordinal(id: Uuid, ordinal: u64) -> Uuid {
     let (bits, is_spread, ordinal) = (id.as_u128() & !(LOW | IS_SPREAD), ordinal >= SPREAD, u128::from(ordinal));
     let low = bits | ordinal & LOW;
@@ -227,7 +227,8 @@ pub const fn parent_ordinal(id: Uuid) -> u64 {
     last_64(high << PARENT_LOW_BITS | low)
 }
 
-/// The bits of the parent's ordinal: most of them are between the variant and the row's own ordinal, and two before the variant.
+/// The bits of the parent's ordinal: most of them are between the variant and the row's own ordinal, and two before the
+/// variant.
 const PARENT_BITS: u32 = PARENT_LOW_BITS + 2;
 const PARENT_LOW_BITS: u32 = 30;
 const PARENT_LOW: u128 = (1 << PARENT_LOW_BITS) - 1;

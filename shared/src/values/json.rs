@@ -1,7 +1,7 @@
 //! Free-form JSON, stored as the text that was sent.
 //!
-//! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of them, and the answer is
-//! equal to the input, byte by byte. Nothing is parsed in between.
+//! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of
+//! them, and the answer is equal to the input, byte by byte. Nothing is parsed in between.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;

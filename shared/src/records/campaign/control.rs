@@ -47,7 +47,7 @@ pub async fn remove(cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
     // The stored status may lag behind the result of the last contact, but not while contacts wait for dispatch.
     let check = |stored: &Campaign| match stored.status {
         CampaignStatus::Queued | CampaignStatus::Paused => Err(Error::from(CampaignRefusal::InProgress)),
-        // A caller retried a campaign of another round just now.
+        // A different round means that a caller has retried the campaign just now.
         CampaignStatus::InProgress if !(completed && stored.round == seen.round && stored.is_dispatched()) => {
             Err(CampaignRefusal::InProgress.into())
         }

@@ -1,5 +1,5 @@
-//! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
-//! rate limit.
+//! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector,
+//! within the widget's rate limit.
 
 use std::collections::HashMap;
 use std::ops::Range;

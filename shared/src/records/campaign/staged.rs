@@ -88,7 +88,9 @@ impl PlacedContacts {
 /// Adds contacts to a campaign with a schedule.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign,
+/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more,
+/// [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
 pub async fn add_contacts(cx: &Context<'_>, id: CampaignId, more: MoreContacts) -> Result<AddedContacts> {
     let wanted = more.contact_ids.distinct();
     // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
@@ -122,7 +124,8 @@ impl Campaign {
 /// Adds the contacts of `wanted` that a campaign does not have yet. Returns the campaign as a caller saw it before.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, or has too many contacts.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign,
+/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, or has too many contacts.
 pub(super) async fn add(
     cx: &Context<'_>,
     (mut campaign, mut items): (Campaign, Vec<Item>),

@@ -1,6 +1,6 @@
-//! The phases of a campaign, and how it changes from one to the next: by the commands of callers, and by the steps of the function that sends it. Nothing
-//! here reads or writes the table. The dispatch and the deliveries look at the campaign before they send, so a command is one write of the campaign alone,
-//! however many contacts it has.
+//! The phases of a campaign, and how it changes from one to the next: by the commands of callers, and by the steps of
+//! the function that sends it. Nothing here reads or writes the table. The dispatch and the deliveries look at the
+//! campaign before they send, so a command is one write of the campaign alone, however many contacts it has.
 
 use super::{Campaign, CampaignStatus, Counts};
 use crate::input::Location;

@@ -185,7 +185,8 @@ async fn absent_in_batch(table: &Table, batch: &[ContactId], consistent: bool) -
     Ok(batch.iter().filter(|id| !found.contains(&id.0)).copied().collect())
 }
 
-/// Stages the message and the contacts of a campaign, to which nothing refers yet, and reserves its place in the list at the same time.
+/// Stages the message and the contacts of a campaign, to which nothing refers yet, and reserves its place in the list
+/// at the same time.
 ///
 /// # Errors
 /// [`TableError`]: some may have been written. Without [`commit`] they are never sent.

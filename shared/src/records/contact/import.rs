@@ -215,7 +215,8 @@ async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Res
     import_alone(table, wanted).await
 }
 
-/// Inserts new contacts in one transaction. If another writer has inserted one of them in the meantime, each is upserted by itself.
+/// Inserts new contacts in one transaction. If another writer has inserted one of them in the meantime, each is
+/// upserted by itself.
 async fn import_group(table: &Table, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
     let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
     let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);

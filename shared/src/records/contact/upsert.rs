@@ -190,7 +190,8 @@ enum Unwritten {
     Moved,
 }
 
-/// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
+/// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one if there is
+/// none.
 ///
 /// # Errors
 /// [`Error::Conflict`] where they belong to two contacts.

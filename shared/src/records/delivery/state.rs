@@ -5,7 +5,8 @@ use uuid::Uuid;
 use super::{Attempt, Delivery, DeliveryState, SentBy};
 use crate::values::time::Timestamp;
 
-/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.
+/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last
+/// attempt.
 const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 /// The most jitter, as a part of the delay that it is added to.
 const JITTER: f64 = 0.1;
