@@ -25,8 +25,8 @@ use crate::network::client::Client;
 pub const LONGEST_URL: usize = 2048;
 /// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
-/// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch
-/// much.
+/// The time limit of an attempt: enough for a slow receiver, and short enough that a dead one hardly delays a
+/// batch.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Finds the addresses of a host.

@@ -392,8 +392,7 @@ impl World {
         }])
     }
 
-    /// Runs the functions on the stream and on schedules in the background, the latter at this pace, until the returned
-    /// guard is dropped.
+    /// Runs the functions on the stream, and at this pace on schedules, until the returned guard is dropped.
     pub fn go_on(self: &Arc<Self>, times: u32) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));

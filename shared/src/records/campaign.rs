@@ -225,16 +225,14 @@ crate::record! {
         hidden unscheduled: bool = false,
         /// The round: 0, and one more with each retry.
         hidden round: u32 = 0,
-        /// When a function may take a lease on it: at once, or when the current lease expires; `None` if nothing is
-        /// left to send.
+        /// When a function may take a lease on it: at once, or after the current lease; `None` if nothing is left.
         hidden due_at: Option<Timestamp> = None,
         /// The version of its message, and of the assistant that its events name: 0, and one more after each change.
         hidden text_version: u32 = 0,
         /// Whether each of its contacts has a pointer to its place, which shows whether the campaign has a given
         /// contact. A campaign without a schedule gets no more contacts, and an older one has no pointers.
         hidden has_pointers: bool = false,
-        /// Whether its contacts are spread over partitions. The contacts of an older campaign fill one partition after
-        /// the other.
+        /// Whether its contacts are spread over partitions; in an older campaign they fill one after the other.
         hidden spreads_contacts: bool = false,
     }
 }

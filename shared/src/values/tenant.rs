@@ -6,8 +6,9 @@ use crate::values::id::OrgId;
 
 /// The organisation whose records a request may touch.
 ///
-/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key or from the
-/// signature of the request, functions on the stream from the changed item.
+/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or for a signed
+/// request from the pointer to its sender, whose signature is checked. Functions on the stream get it from the changed
+/// item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
