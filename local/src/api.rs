@@ -1,4 +1,4 @@
-//! The API as the program itself calls it, for the organisations of the demo set: for the inbox, and for the console.
+//! Calls of the API by this program itself, for the organisations of the demo set; the inbox and the console use it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::http::{Answer, Call};
 #[derive(Debug, Clone)]
 pub struct Api {
     gateway: Arc<Gateway>,
-    /// The service for the program's own requests, which no limit of a key holds up.
+    /// The service for the program's own requests, without limits of keys.
     unlimited: Arc<Service>,
     organisations: Vec<OrganisationWithKey>,
 }
@@ -29,16 +29,16 @@ pub struct OrganisationWithKey {
     pub id: OrgId,
     /// Its name, in lower case.
     pub name: String,
-    /// A key that may do everything.
+    /// A key with all permissions.
     pub key: String,
 }
 
 impl Api {
-    /// The API behind `gateway`, for these organisations.
+    /// The API of `gateway`, for these organisations.
     pub fn new(gateway: Arc<Gateway>, organisations: Vec<OrganisationWithKey>) -> Self {
         let service = gateway.service.in_another_process();
         let config = Config { key_limits: Limits::new(1_000_000, 1_000_000), ..service.config };
-        // What it has appended to lists is known to the gateway's service, which tidies up there.
+        // The gateway's service knows which rows this one has appended, and cleans up their tokens.
         let unlimited = Arc::new(Service { config, store: gateway.service.store.clone(), ..service });
         Self { gateway, unlimited, organisations }
     }
@@ -48,11 +48,11 @@ impl Api {
         &self.organisations
     }
 
-    /// What `route` answers as its `data`, with the parameters of its path by their names. It is no request of the user's, so it is neither logged nor
-    /// recorded, and takes nothing of the key's limits.
+    /// The `data` of the answer of `route`, with the parameters of its path by their names. The program makes this
+    /// request itself, so it is kept out of the log, the journal, and the count for the key's limits.
     ///
     /// # Errors
-    /// What else it answers.
+    /// Any other answer.
     pub async fn ask(
         &self,
         organisation: &OrganisationWithKey,
@@ -75,7 +75,7 @@ impl Api {
     /// The records of a list, the newest first, `most` at most.
     ///
     /// # Errors
-    /// What else it answers than a list.
+    /// Any answer other than a list.
     pub async fn newest(
         &self,
         organisation: &OrganisationWithKey,
@@ -91,7 +91,7 @@ impl Api {
         };
         let (pages, mut items) = page(1).await?;
         if pages > 1 {
-            // The last page may have few records.
+            // The last page may have only a few records.
             let ((_, before), (_, last)) = (page(pages - 1).await?, page(pages).await?);
             items = before.into_iter().chain(last).collect();
         }
@@ -100,12 +100,12 @@ impl Api {
         Ok(items)
     }
 
-    /// The event that the function of `call` gets.
+    /// The event for the function of `call`.
     pub fn event(&self, call: &Call, request_id: &str) -> Value {
         self.gateway.event(call, request_id)
     }
 
-    /// What `route` answers to a request that the user makes in the console, and that is recorded as any other.
+    /// The answer of `route` to a request that the user makes in the console. It is recorded like any other request.
     pub async fn request(
         &self,
         organisation: &OrganisationWithKey,

@@ -1,4 +1,5 @@
-//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature of every request.
+//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature
+//! of every request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::database::Data;
 
 /// Name of the local bucket of files, `FilesBucket` in the template.
 pub const BUCKET_NAME: &str = "assistants-local-files";
-/// Name of the local bucket of what the functions on the table's stream gave up. It is short: the embedded S3 makes names of files of it and of the
-/// keys of Lambda, which are long.
+/// Name of the local bucket of batches that the functions on the table's stream gave up. It is short, because the
+/// embedded S3 makes file names of this name and of Lambda's keys, which are long.
 pub const FAILED_RECORDS_NAME: &str = "failed-records";
-/// What that one is called in the template.
+/// The name of this bucket in the template.
 pub const FAILED_RECORDS_BUCKET: &str = "FailedRecordsBucket";
 /// Id and secret of the one access key, which is the same in every run.
 pub const ACCESS_KEY: &str = "local";
@@ -36,7 +37,7 @@ pub const ACCESS_KEY: &str = "local";
 /// The time limit of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// What sends the SDK's requests to it: without TLS, since everything is on loopback.
+/// A connector that sends the SDK's requests to it: without TLS, since everything is on loopback.
 pub fn connector() -> SharedHttpConnector {
     shared::runtime::http_client::connector(RootCertStore::empty())
 }
@@ -45,12 +46,12 @@ pub fn connector() -> SharedHttpConnector {
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Whether it goes when it is dropped.
+    /// Whether it is removed when it is dropped.
     temporary: bool,
 }
 
 impl Folder {
-    /// The folder that belongs to a database: beside its file, or a temporary one.
+    /// The folder that belongs to a database: next to its file, or a temporary one.
     ///
     /// # Errors
     /// [`Trouble`] where it cannot be made.
@@ -82,7 +83,7 @@ impl Folder {
         self.in_bucket(BUCKET_NAME)
     }
 
-    /// What the functions on the table's stream gave up, and is kept: the bytes of every object, by its key.
+    /// The kept batches that the functions on the table's stream gave up: the bytes of every object, by its key.
     ///
     /// # Errors
     /// [`Trouble`] where one cannot be read.
@@ -113,7 +114,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.temporary {
-            // What is left of it is in the machine's folder for temporary files.
+            // If this fails, the rest stays in the machine's folder for temporary files.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -136,13 +137,13 @@ pub fn serve(
     let files = files.map_err(|error| Trouble(format!("{}: {error:?}", folder.path.display())))?;
     let mut service = S3ServiceBuilder::new(files);
     service.set_auth(SimpleAuth::from_single(ACCESS_KEY, ACCESS_KEY));
-    // The clock of the service may be ahead of the machine's, which is the one that S3 looks at.
+    // The clock of the service may be ahead of the machine's clock, which S3 uses.
     let mut config = S3Config::default();
     config.presigned_url_max_skew_time_secs = u32::MAX;
     service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
     Ok(tokio::spawn(async move {
-        // The listener is open already. What ends the server early also ends the process.
+        // The listener is open already. An error that ends the server early also ends the process.
         let _ = axum::serve(listener, Router::new().fallback_service(service)).with_graceful_shutdown(stop).await;
     }))
 }
@@ -152,7 +153,7 @@ pub fn client(url: &str, connector: SharedHttpConnector) -> Bucket {
     client_of(BUCKET_NAME, url, connector)
 }
 
-/// What the functions on the table's stream gave up, likewise.
+/// The bucket of batches that the functions on the table's stream gave up, in the same way.
 pub fn failed_records(url: &str, connector: SharedHttpConnector) -> KeptObjects {
     KeptObjects::new(client_of(FAILED_RECORDS_NAME, url, connector))
 }

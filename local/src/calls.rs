@@ -1,4 +1,4 @@
-//! The calls of the database that one request makes, for the console: what the SDK sends while the request is answered.
+//! The database calls of one request, for the console: everything that the SDK sends while the request is answered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,19 +21,20 @@ type Calls = Arc<Mutex<Vec<DatabaseCall>>>;
 /// A call of the database.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DatabaseCall {
-    /// Such as `PutItem`.
+    /// Its name, such as `PutItem`.
     pub action: String,
-    /// The keys of its items, each with what is done to it where a call does several things. A query has the values of its condition.
+    /// The keys of its items; if a call has several actions, each key has its action. A query has the values of its
+    /// condition.
     pub items: Vec<String>,
-    /// The capacity units that the answer tells.
+    /// The capacity units in its answer.
     pub units: f64,
-    /// How long it took; none while it is under way.
+    /// Its duration; `None` while it is running.
     pub took: Option<Duration>,
-    /// What kind of failure the answer was.
+    /// The kind of failure in its answer.
     pub failure: Option<String>,
 }
 
-/// What `work` gives, and the calls of the database that were begun meanwhile, in their order.
+/// The result of `work`, and the calls of the database that began meanwhile, in order.
 pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<DatabaseCall>) {
     let calls = Calls::default();
     let done = CALLS.scope(Arc::clone(&calls), work).await;
@@ -41,7 +42,7 @@ pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<DatabaseCall>
     (done, calls)
 }
 
-/// `inner`, whose requests are recorded.
+/// `inner`, with its requests recorded.
 pub fn connector(inner: SharedHttpConnector) -> SharedHttpConnector {
     SharedHttpConnector::new(RecordingConnector(inner))
 }
@@ -71,7 +72,7 @@ impl HttpConnector for RecordingConnector {
     }
 }
 
-/// The body of `response`, which keeps it.
+/// The body of `response`, which keeps its copy.
 async fn text(response: &mut HttpResponse) -> Result<Vec<u8>, ConnectorError> {
     let body = std::mem::replace(response.body_mut(), SdkBody::taken());
     let body = ByteStream::new(body).collect().await;
@@ -80,7 +81,7 @@ async fn text(response: &mut HttpResponse) -> Result<Vec<u8>, ConnectorError> {
     Ok(body)
 }
 
-/// The call that `request` begins; none where it is for something else than the database.
+/// The call in `request`; `None` if the request is not for the database.
 fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
     let action = request.headers().get("x-amz-target")?.rsplit('.').next()?.to_owned();
     let body: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
@@ -91,7 +92,7 @@ fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
     Some(DatabaseCall { action, items, ..DatabaseCall::default() })
 }
 
-/// The primary keys in `value`, whatever it is, each with what a transaction or a batch does to the item.
+/// The primary keys at any depth of `value`, each with the action of the transaction or batch.
 fn keys(value: &Value) -> Vec<(&'static str, String)> {
     match value {
         Value::Array(values) => values.iter().flat_map(keys).collect(),
@@ -115,7 +116,7 @@ fn keys(value: &Value) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The keys of the items that a call writes, one for each action; none for a batch, which is many plain writes.
+/// The keys of the items that a call writes, one for each action; none for a batch, which counts as many plain writes.
 pub fn written(action: &str, body: &[u8]) -> Vec<String> {
     if !["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action) {
         return Vec::new();
@@ -127,7 +128,7 @@ pub fn written(action: &str, body: &[u8]) -> Vec<String> {
 fn queried(condition: &str, body: &Value) -> String {
     let mut shown = condition.to_owned();
     let mut values: Vec<_> = body["ExpressionAttributeValues"].as_object().into_iter().flatten().collect();
-    // A name may begin with another one.
+    // A name may be the beginning of another one.
     values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     for (name, value) in values {
         shown = shown.replace(name.as_str(), value["S"].as_str().or(value["N"].as_str()).unwrap_or("?"));
@@ -136,7 +137,7 @@ fn queried(condition: &str, body: &Value) -> String {
     index.unwrap_or_default() + &shown
 }
 
-/// Notes what the answer `text` tells.
+/// Records the content of the answer `text`.
 fn ended(call: &mut DatabaseCall, took: Duration, text: &[u8]) {
     let answer: Value = serde_json::from_slice(text).unwrap_or_default();
     let consumed = &answer["ConsumedCapacity"];

@@ -1,4 +1,5 @@
-//! The recorded request of every operation, for people: as a file for editors that send HTTP requests, and as a collection for Bruno.
+//! The recorded request of every operation, for people: as a file for editors that can send HTTP requests, and as a
+//! collection for Bruno.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,13 +14,13 @@ use crate::Trouble;
 use crate::openapi::about;
 use crate::replay::calls::{self, NamedCall};
 
-/// Where the collection of Bruno is.
+/// The folder of Bruno's collection.
 pub const BRUNO: &str = "clients/bruno";
 
-/// Where `cargo local` listens.
+/// The address of `cargo local`.
 const LOCAL: &str = "http://127.0.0.1:3000";
 
-/// A request that succeeds while the demo set is as it was loaded.
+/// A request that succeeds as long as the demo set is unchanged.
 struct Example {
     route: &'static Route,
     about: String,
@@ -63,7 +64,8 @@ impl Collections {
             })
         };
         let mut examples = routes::ALL.iter().map(example).collect::<Result<Vec<_>, Trouble>>()?;
-        // What is read, changed and deleted is there before; what is made is not needed by the others. What is cancelled cannot be resumed.
+        // Records that are read, changed or deleted exist before; created records are not needed by other requests. A
+        // campaign cannot be resumed after it was cancelled.
         let order = |route: &Route| ["GET", "POST", "PUT", "DELETE"].iter().position(|method| *method == route.method);
         examples.sort_by_key(|Example { route, .. }| (order(route), route.name == routes::CANCEL_CAMPAIGN.name));
         Ok(Self { key: recorded.key, examples })
@@ -109,7 +111,7 @@ impl Collections {
         files.insert("environments/local.yml".to_owned(), yaml(&json!({"name": "local", "variables": variables})));
         for (number, example) in self.examples.iter().enumerate() {
             let route = example.route;
-            // What belongs to another record has a longer name, and is deleted before it.
+            // A record that belongs to another one has a longer name, and is deleted before it.
             let place = 100 - route.record.len();
             let folder =
                 json!({"info": {"name": route.record, "type": "folder", "seq": place}, "request": {"auth": "inherit"}});
@@ -142,7 +144,7 @@ fn request(number: usize, Example { route, about, query, parameters, body }: &Ex
     request
 }
 
-/// The path of `route` with what `value` gives for each of its parameters.
+/// The path of `route` with the `value` of each of its parameters.
 fn filled(route: &Route, value: impl Fn(&str) -> String) -> String {
     route.parameters().fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &value(name)))
 }

@@ -1,7 +1,8 @@
-//! The console of `cargo local`, at the root of its port: what the service does, as it does it, and buttons for what its users do.
+//! The console of `cargo local`, at the root of its port: the activity of the service as it happens, and buttons for
+//! the actions of its users.
 //!
-//! It asks the API as any caller would, with the keys of the demo set. What no operation tells, such as the calls of a request, comes from what
-//! `cargo local` itself has recorded.
+//! It calls the API as any caller would, with the keys of the demo set. Information that no operation returns, such as
+//! the calls of a request, comes from the records of `cargo local` itself.
 
 mod campaigns;
 mod conversations;
@@ -47,13 +48,13 @@ use crate::schedule::Schedules;
 /// The most rows of a section.
 const ROWS: u64 = 100;
 
-/// What a page may do: it has its own script and style, and calls nobody but this server.
+/// The permissions of a page: it has its own script and style, and calls only this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; \
     base-uri 'none'; frame-ancestors 'none'";
 
 /// The console.
 pub struct Console {
-    /// Where the API answers.
+    /// The address of the API.
     pub url: String,
     /// The API.
     pub api: Api,
@@ -61,7 +62,7 @@ pub struct Console {
     pub journal: Arc<Journal>,
     /// The events.
     pub inbox: Arc<Inbox>,
-    /// The table, and the SDK that it is looked through with.
+    /// The table, for its own calls.
     pub store: Store,
     /// The SDK, without faults.
     pub client: Client,
@@ -86,25 +87,25 @@ pub const PAGES: [(&str, &str); 7] = [
     ("/console/table", "Table"),
 ];
 
-/// What a page is asked for in its query.
+/// The query of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Asked {
-    /// The name of the organisation; the first one where there is none.
+    /// The name of the organisation; without one, the first organisation is used.
     org: Option<String>,
     /// The conversation that is open.
     conversation: Option<String>,
     /// The partition of the table whose items are shown.
     partition: Option<String>,
-    /// The sort key after which they begin.
+    /// The sort key after which the items begin.
     after: Option<String>,
 }
 
-/// What a page shows, or why it cannot.
+/// The content of a page, or the reason why it has none.
 type Shown = Result<Markup, String>;
 
 impl Console {
-    /// What answers at `/` and under `/console`.
+    /// The routes at `/` and under `/console`.
     pub fn router(self) -> Router {
         let file = |kind: &'static str, text: &'static str| get(async move || ([("content-type", kind)], text));
         let mut router = Router::new();
@@ -127,13 +128,13 @@ impl Console {
             .with_state(Arc::new(self))
     }
 
-    /// A look through the whole table.
+    /// A scan of the whole table.
     #[expect(clippy::disallowed_methods, reason = "no operation does this, and a table on this machine is small")]
     fn scan(&self) -> ScanFluentBuilder {
         self.client.scan().table_name(TABLE_NAME)
     }
 
-    /// The organisation that is asked for by its name, or the first one.
+    /// The organisation with this name, or the first one.
     fn organisation(&self, asked: Option<&str>) -> Option<&OrganisationWithKey> {
         let all = self.api.organisations();
         all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
@@ -202,7 +203,7 @@ fn linked(path: &str, organisation: Option<&OrganisationWithKey>) -> String {
     organisation.map_or_else(|| path.to_owned(), |organisation| format!("{path}?org={}", organisation.name))
 }
 
-/// Answers nobody but pages of this server, and says what they may do.
+/// Answers only pages of this server, and sends their permissions.
 async fn guarded(request: Request, next: Next) -> Response {
     if let Err(refusal) = from_here(request.headers()) {
         return refusal.into_response();
@@ -216,7 +217,8 @@ async fn guarded(request: Request, next: Next) -> Response {
     response
 }
 
-/// Sends the request that a form of a page makes: its fields are the parameters of the operation's path, and members of its body.
+/// Sends the request of a form of a page: its fields are the parameters of the operation's path, and members of its
+/// body.
 async fn operate(
     State(console): State<Arc<Console>>,
     Path(operation): Path<String>,
@@ -233,7 +235,7 @@ async fn operate(
         of_path.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
     let body = if of_body.is_empty() { String::new() } else { Value::Object(Map::from_iter(of_body)).to_string() };
     let answer = console.api.request(organisation, route, &parameters, &body).await;
-    // The form has done what it is for, also where the API refuses.
+    // The form has sent its request, even if the API refuses it.
     Ok(Json(json!({if answer.status >= 400 { "error" } else { "told" }: told(&answer)})))
 }
 
@@ -243,7 +245,7 @@ fn told(answer: &Answer) -> String {
     format!("Answered {}. {}", answer.status, issues.join("; "))
 }
 
-/// An event for each change, and one at the beginning: what has changed while nobody listened is shown too.
+/// An event for each change, and one at the beginning: changes from the time before the connection are shown too.
 async fn changes(State(console): State<Arc<Console>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut changes = console.journal.changes();
     changes.mark_changed();

@@ -23,12 +23,12 @@ use crate::template::Template;
 /// Name of the local table.
 pub const TABLE_NAME: &str = "assistants-local";
 
-/// An index on the sequence numbers of the stream. For each change the database looks for the highest number, and for each read of the
-/// stream for those after one. Without this index it would search all changes.
+/// An index on the sequence numbers of the stream. For each change the database searches for the highest number, and
+/// for each read of the stream for the numbers after a given one. Without this index it would search all changes.
 const STREAM_INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order \
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
-/// Where the database is kept.
+/// The place where the database is kept.
 #[derive(Debug, Clone, Default)]
 pub enum Data {
     /// In memory, empty at first.
@@ -36,7 +36,7 @@ pub enum Data {
     Memory,
     /// In this file.
     File(PathBuf),
-    /// In memory, beginning with a copy of this file, which [`snapshot`] has written.
+    /// In memory, starting with a copy of this file, which [`snapshot`] has written.
     CopyOf(PathBuf),
 }
 
@@ -77,7 +77,8 @@ fn in_file(file: &Path) -> Result<Database, DynoxideError> {
     Database::new(&file)
 }
 
-/// An empty database in memory: a copy of one that has the index of the stream, which can be reached by a name until it is copied.
+/// An empty database in memory, copied from a prepared one that has the index of the stream. The name of the prepared
+/// one is used only for the copy.
 fn in_memory() -> Result<Database, DynoxideError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("file:prepared-{}?mode=memory&cache=shared", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -86,7 +87,7 @@ fn in_memory() -> Result<Database, DynoxideError> {
     copy_of(&name)
 }
 
-/// The copy has everything that the original has, including the index of the stream.
+/// The copy contains everything from the original, including the index of the stream.
 fn copy_of(name: &str) -> Result<Database, DynoxideError> {
     let copy = Database::memory()?;
     copy.restore_from(name)?;
@@ -106,7 +107,8 @@ pub fn snapshot(database: &Database, file: &Path) -> Result<(), Trouble> {
     write().map_err(|error| Trouble(format!("{name}: {error}")))
 }
 
-/// Removes the items of `chosen` keys whose TTL has passed by `now`, and returns their keys. DynamoDB removes each item at some time of its own after that.
+/// Removes the items of `chosen` keys whose TTL has passed by `now`, and returns their keys. DynamoDB removes each item
+/// at an arbitrary time after that.
 ///
 /// # Errors
 /// [`Trouble`] of the database.
@@ -134,10 +136,10 @@ pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) 
     Ok(expired)
 }
 
-/// A request about the table, of these members.
+/// A request for the table with these members.
 ///
 /// # Errors
-/// [`Trouble`] where they are no such request.
+/// [`Trouble`] where they form no such request.
 pub fn request<T: DeserializeOwned>(mut value: Value) -> Result<T, Trouble> {
     value["TableName"] = TABLE_NAME.into();
     serde_json::from_value(value).map_err(|error| Trouble(error.to_string()))
@@ -150,12 +152,12 @@ pub fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
-        // The listener is open already. What ends the server early also ends the process.
+        // The listener is open already. An error that ends the server early also ends the process.
         let _ = dynoxide::server::serve_with_shutdown(listener, database, stop).await;
     })
 }
 
-/// The SDK with the endpoint `url`. Its time limits are those of the functions, or shorter for a test.
+/// The SDK with the endpoint `url`. Its time limits are the same as in the functions, or shorter for a test.
 pub fn client(url: &str, http: SharedHttpClient, attempt: Duration) -> Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(attempt * 3).build();
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(5));
@@ -172,8 +174,8 @@ pub fn client(url: &str, http: SharedHttpClient, attempt: Duration) -> Client {
     Client::from_conf(config)
 }
 
-/// The SDK limits the retries of a process. Here many stacks, each as it were a process, are in one: what fails in one must not use up the
-/// retries of another.
+/// The SDK limits the retries of a process. In the tests, one process runs many stacks, each of which represents a
+/// process: a failure in one must not use up the retries of another.
 pub fn own_retries() -> RetryPartition {
     RetryPartition::custom("stack").token_bucket(TokenBucket::default()).build()
 }

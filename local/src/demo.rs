@@ -1,4 +1,5 @@
-//! Loads the demo set from its file: organisations, keys, and some records of each kind, with fixed ids. Requests make what they can make.
+//! Loads the demo set from its file: organisations, keys, and some records of each kind, with fixed ids. Requests
+//! create all records for which there is an operation.
 
 mod particular;
 
@@ -47,11 +48,12 @@ use crate::gateway::Gateway;
 use crate::template::Template;
 use crate::{Trouble, bucket};
 
-/// Makes the records of one kind.
+/// Loads the records of one kind.
 type Load = for<'a> fn(by: &'a Loader<'a>, records: Vec<Value>, time: Timestamp) -> BoxFuture<'a, Result<(), Trouble>>;
 
-/// The kinds of records that other records refer to, or that no request makes alone, in the order in which they are loaded: a record comes after
-/// those that it refers to. Any other kind, such as `notes`, comes last, and `create-note` makes its records.
+/// The kinds of records that other records refer to, or that no single request creates, in the order in which they are
+/// loaded: a record comes after the records to which it refers. Any other kind, such as `notes`, comes last, and
+/// `create-note` creates its records.
 const KINDS: &[(&str, Load)] = &[
     ("users", |by, records, _| Box::pin(by.insert::<User>(Some(&routes::CREATE_USER), (), records))),
     ("tags", |by, records, _| Box::pin(by.insert::<Tag>(Some(&routes::CREATE_TAG), (), records))),
@@ -85,14 +87,14 @@ const KINDS: &[(&str, Load)] = &[
     ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];
 
-/// What every record has, whoever makes it.
+/// The members that every record has.
 const COMMON: [&str; 4] = ["id", "org_id", "created_at", "updated_at"];
 
 /// The demo set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demo {
-    /// When everything in it was made.
+    /// The creation time of all its records.
     time: Timestamp,
     /// The organisations.
     pub organisations: Vec<DemoOrganisation>,
@@ -124,7 +126,7 @@ pub struct DemoKey {
 }
 
 impl DemoKey {
-    /// What the key may do.
+    /// The role of the key.
     pub fn role(&self) -> &str {
         self.record.get("role").and_then(Value::as_str).unwrap_or_default()
     }
@@ -134,19 +136,19 @@ impl Demo {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// [`Trouble`] says what is wrong with it.
+    /// [`Trouble`] names the error in it.
     pub fn read(path: &Path) -> Result<Self, Trouble> {
         let named = |error: String| Trouble(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
         serde_yaml_ng::from_str(&text).map_err(|error| named(error.to_string()))
     }
 
-    /// The key that a newcomer may do everything with.
+    /// The key with all permissions, for a new user.
     pub fn full_key(&self) -> Option<&str> {
         self.organisations.iter().find_map(DemoOrganisation::full_key)
     }
 
-    /// The organisations that have a key with which everything can be done.
+    /// The organisations that have a key with all permissions.
     pub fn with_keys(&self) -> Vec<OrganisationWithKey> {
         let with_key = |organisation: &DemoOrganisation| {
             let (key, name) = (organisation.full_key()?.to_owned(), organisation.name.to_lowercase());
@@ -155,8 +157,8 @@ impl Demo {
         self.organisations.iter().filter_map(with_key).collect()
     }
 
-    /// Makes the records of the set, unless they are there already: the last key of an organisation is put last, and tells this. The requests go to
-    /// the functions of `template`, which get the time and the ids of the set.
+    /// Creates the records of the set, unless they exist already: the last key of an organisation is put last, and
+    /// shows this. The requests go to the functions of `template`, which get the time and the ids of the set.
     ///
     /// # Errors
     /// [`Trouble`] names the invalid record.
@@ -171,7 +173,7 @@ impl Demo {
             ids: Ids::Given(Arc::clone(&given)),
             keys: KeyCache::default(),
             limiter: Limiter::default(),
-            // Its addresses are public; nothing is sent there.
+            // Its addresses are public; nothing is sent to them.
             network: Network::public(),
         };
         let gateway = Gateway::new(template, service, Ids::Random, Arc::default(), None, false)?;
@@ -189,7 +191,7 @@ impl Demo {
 }
 
 impl DemoOrganisation {
-    /// Its key that everything can be done with.
+    /// Its key with all permissions.
     pub fn full_key(&self) -> Option<&str> {
         self.keys.iter().find(|key| key.role() == "full").map(|key| key.key.as_str())
     }
@@ -226,7 +228,7 @@ impl DemoOrganisation {
         Ok((parsed, record_of(self.complete(record, time))?))
     }
 
-    /// The records that `template` stands for: one, or `repeat` of them, with their number in place of `{n}` and in their ids.
+    /// The records of `template`: one, or `repeat` of them, with their number in place of `{n}` and in their ids.
     fn expand(&self, template: &Value, time: Timestamp) -> Result<Vec<Value>, Trouble> {
         let Value::Object(members) = template else { return Err(Trouble("demo set: a record is no mapping".into())) };
         let Some(count) = members.get("repeat") else { return Ok(vec![self.complete(members.clone(), time)]) };
@@ -244,7 +246,7 @@ impl DemoOrganisation {
         Ok((0..count).map(numbered).collect())
     }
 
-    /// The fields that every record has by default.
+    /// Adds the default fields of every record.
     fn complete(&self, mut members: Map<String, Value>, time: Timestamp) -> Value {
         let time = Value::from(time.to_string());
         let common = [
@@ -260,8 +262,8 @@ impl DemoOrganisation {
     }
 }
 
-/// Makes the records of an organisation: by requests, what a request can make; what no operation makes as it is becomes a row at once, such as a
-/// user who pays already, or a campaign that has failed.
+/// Creates the records of an organisation: by requests, if there is an operation for them; a record in a state that no
+/// operation creates is inserted as a row, such as a user who already pays, or a campaign that has failed.
 struct Loader<'a> {
     api: &'a Api,
     organisation: &'a OrganisationWithKey,
@@ -270,20 +272,20 @@ struct Loader<'a> {
     table: Table,
 }
 
-/// A request that makes a record.
+/// A request that creates a record.
 struct CreateRequest {
     parameters: Vec<(&'static str, String)>,
     body: Map<String, Value>,
 }
 
 impl CreateRequest {
-    /// A request with everything in its body that not every record has.
+    /// A request whose body has all members of the record except the common ones.
     fn of_all(record: &Value) -> Self {
         let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
         Self { parameters: Vec::new(), body: body.map(|(name, value)| (name.clone(), value.clone())).collect() }
     }
 
-    /// What `route` is asked to make `record`; `None` where the record has what only the service sets.
+    /// The request of `route` that creates `record`; `None` if the record has fields that only the service sets.
     fn of<R: Declared>(route: &'static Route, record: &Map<String, Value>) -> Option<Self> {
         let roles: BTreeMap<&str, FieldRole> =
             R::members().into_iter().map(|(role, member)| (member.name, role)).collect();
@@ -296,7 +298,7 @@ impl CreateRequest {
                 Some(FieldRole::Input | FieldRole::Fixed) => {
                     body.insert(name.clone(), value.clone());
                 }
-                // Every template gets it, also where the record has none.
+                // Every template has this member, even if the record has none.
                 None if name == "attributes" => {}
                 _ => return None,
             }
@@ -306,7 +308,7 @@ impl CreateRequest {
 }
 
 impl Loader<'_> {
-    /// Has `route` make the record `id`.
+    /// Makes `route` create the record `id`.
     async fn ask(&self, route: &Route, id: Uuid, request: &CreateRequest) -> Result<(), Trouble> {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = id;
         let parameters: Vec<_> = request.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -315,7 +317,7 @@ impl Loader<'_> {
         answered.map(drop).map_err(|answer| Trouble(format!("demo set: {} of {id} answers {answer}", route.name)))
     }
 
-    /// Has the plain operation that creates a record of this kind make all that its list does not have yet.
+    /// Makes the plain operation for this kind create all records that its list does not have yet.
     async fn create(&self, kind: &str, records: Vec<Value>) -> Result<(), Trouble> {
         let singular = kind.trim_end_matches('s').replace('_', "-");
         let route = |name: String| routes::ALL.iter().find(|route| route.name == name).copied();
@@ -332,7 +334,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Inserts the records that the list does not have yet, so that an interrupted load is continued: by `route`, or as rows.
+    /// Inserts the records that the list does not have yet, so that an interrupted load is continued: by `route`, or as
+    /// rows.
     async fn insert<R: Listed>(
         &self,
         route: Option<&'static Route>,
@@ -380,7 +383,7 @@ impl Loader<'_> {
     }
 }
 
-/// How many rows a list has ever had.
+/// The number of rows that a list has ever had.
 async fn appended<R: Listed>(table: &Table, of: R::Of) -> Result<usize, Trouble> {
     let rows = table.appended::<R>(of).await.map_err(trouble)?;
     usize::try_from(rows).map_err(|error| Trouble(error.to_string()))

@@ -1,4 +1,5 @@
-//! Lambda's destination on failure: what a function on the stream gave up is put into a bucket, as the invocation record of its batch.
+//! Lambda's destination on failure: a batch that a function on the stream gave up is put into a bucket, as an
+//! invocation record.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,24 +14,24 @@ use crate::Trouble;
 /// The one shard of the embedded database's stream.
 const SHARD: &str = "shardId-00000000000000000000-00000000";
 
-/// A bucket that Lambda puts what is given up into.
+/// A bucket into which Lambda puts batches that were given up.
 #[derive(Debug, Clone)]
 pub struct Destination {
     bucket: KeptObjects,
     clock: Clock,
 }
 
-/// Why a batch is given up.
+/// Why a batch was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenUpFor {
-    /// It had its last attempt, after so many before.
+    /// Its last attempt failed, after so many retries.
     Attempts(u64),
     /// Its records are too old.
     Age,
 }
 
 impl Destination {
-    /// The destination `bucket`. What is put there is told to be as old as `clock` says.
+    /// The destination `bucket`. `clock` gives the age of the batches.
     pub const fn new(bucket: KeptObjects, clock: Clock) -> Self {
         Self { bucket, clock }
     }
@@ -38,7 +39,7 @@ impl Destination {
     /// Puts the invocation record of `records`, which `function` gave up.
     ///
     /// # Errors
-    /// [`Trouble`] where the bucket does not take it.
+    /// [`Trouble`] where the bucket does not accept it.
     pub async fn send(&self, function: &str, records: &[Value], why: GivenUpFor) -> Result<(), Trouble> {
         let (now, id) = (self.clock.now(), Ids::Random.fresh(self.clock.now()));
         let record = invocation_record(function, records, why, now, id).to_string();
@@ -49,7 +50,7 @@ impl Destination {
 
 /// `aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`.
 fn key(function: &str, at: Timestamp, id: Uuid) -> String {
-    // Of each function there is one mapping, which is the same in every run.
+    // Each function has one mapping, which is the same in every run.
     let mut hasher = DefaultHasher::new();
     function.hash(&mut hasher);
     let mapping = Uuid::from_u64_pair(hasher.finish(), hasher.finish());
@@ -58,7 +59,7 @@ fn key(function: &str, at: Timestamp, id: Uuid) -> String {
     format!("aws/lambda/{mapping}/{SHARD}/{day}/{second}-{id}")
 }
 
-/// What Lambda tells of the batch, with all of it: the event that the function got, as a text.
+/// Lambda's report about the batch, including the whole batch: the event of the function, as a text.
 fn invocation_record(function: &str, records: &[Value], why: GivenUpFor, at: Timestamp, id: Uuid) -> Value {
     let of = |record: Option<&Value>, name: &str| record.map_or(Value::Null, |record| record["dynamodb"][name].clone());
     let arrived = |record: Option<&Value>| {

@@ -1,4 +1,4 @@
-//! Lambda's event filtering: which records of a stream match a pattern.
+//! Lambda's event filtering: decides which records of a stream match a pattern.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub fn fits(pattern: &Value, value: Option<&Value>) -> bool {
             members.iter().all(|(name, pattern)| fits(pattern, value.and_then(|value| value.get(name))))
         }
         Value::Array(rules) => rules.iter().any(|rule| match value {
-            // A list matches where one of its elements does.
+            // A list matches if one of its elements does.
             Some(Value::Array(elements)) => elements.iter().any(|element| obeys(rule, Some(element))),
             // Rules are about leaves: an object has no value, not even for `exists`.
             value => obeys(rule, value.filter(|value| !value.is_object())),

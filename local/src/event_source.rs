@@ -1,8 +1,8 @@
 //! Lambda's event source mapping: passes the records of a stream to a function, by the rules of the template.
 //!
-//! Filters, batches, parallel lanes, retries, bisection, partial failures and age work as they do in Lambda. AWS's guide does not say
-//! whether repeating the rest of a batch after a partial failure counts as a retry. Here it does not, like a split: a retry is the same
-//! batch once more.
+//! Filters, batches, parallel lanes, retries, bisection, partial failures and age work as they do in Lambda. AWS's
+//! guide does not say whether the repeat of the rest of a batch after a partial failure counts as a retry. Here, only a
+//! repeat of the same batch counts; a rest or a half does not.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,7 +20,7 @@ use crate::event_filter;
 use crate::lambda::{self, Failed, Fate, Function};
 use crate::template::EventSource;
 
-/// The backoff of Lambda before it repeats a batch: the first wait and the longest.
+/// Lambda's backoff before it repeats a batch: the first wait and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// A mapping from a stream to a function.
@@ -31,7 +31,7 @@ pub struct Mapping {
     faults: Mutex<StreamFaults>,
     destination: Option<Destination>,
     given_up: Mutex<Vec<Value>>,
-    /// By the key of an item, how often each of its changes was passed on.
+    /// For the key of each item, how many times each of its changes was passed on.
     passed_on: Mutex<BTreeMap<String, BTreeMap<String, usize>>>,
 }
 
@@ -44,20 +44,20 @@ struct Lane {
     news: Notify,
 }
 
-/// The work of a lane. It is kept here until it is done, since the task that does it may be stopped at any time.
+/// The work of a lane. It is stored here until it is done, since its task may be stopped at any time.
 #[derive(Default)]
 struct Work {
-    /// Records that are in no batch yet.
+    /// Records that are not in a batch yet.
     waiting: VecDeque<Value>,
-    /// The parts of the current batch that are left, the next one last.
+    /// The remaining parts of the current batch, the next one last.
     parts: Vec<Part>,
 }
 
-/// A batch, or what is left of one.
+/// A batch, or the rest of one.
 #[derive(Clone)]
 struct Part {
     records: Vec<Value>,
-    /// How often it was repeated.
+    /// The number of its retries.
     retries: u64,
 }
 
@@ -72,11 +72,11 @@ pub struct StreamFaults {
     pub delayed: f64,
     /// The longest delay.
     pub delay: Duration,
-    /// The function's process dies in the middle.
+    /// The function's process crashes in the middle.
     pub killed: f64,
-    /// It stands still in the middle.
+    /// The process is frozen in the middle.
     pub frozen: f64,
-    /// For how long.
+    /// The duration of the freeze.
     pub freeze: Duration,
     /// A batch is given up, as if its last attempt had failed.
     pub given_up: f64,
@@ -99,7 +99,7 @@ impl Mapping {
         }
     }
 
-    /// The same, which sends what is given up to `destination`.
+    /// The same, with `destination` for the batches that are given up.
     #[must_use]
     pub fn with_destination(self, destination: Option<Destination>) -> Self {
         Self { destination, ..self }
@@ -110,7 +110,7 @@ impl Mapping {
         &self.source.function
     }
 
-    /// How many batches the function may work on at the same time.
+    /// The number of batches that the function may process at the same time.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
@@ -120,18 +120,18 @@ impl Mapping {
         *lock(&self.faults) = faults;
     }
 
-    /// The records that were given up, since they had no attempts or no time left.
+    /// The records that were given up, after too many attempts or too much time.
     pub fn given_up(&self) -> Vec<Value> {
         lock(&self.given_up).clone()
     }
 
-    /// By the key of an item, how often a change of it was passed on once more.
+    /// For the key of each item, how many times a change of it was passed on again.
     pub fn repeats(&self) -> BTreeMap<String, usize> {
         let repeats = |times: &BTreeMap<String, usize>| times.values().map(|times| times - 1).sum();
         lock(&self.passed_on).iter().map(|(key, times)| (key.clone(), repeats(times))).collect()
     }
 
-    /// Adds the next records of the stream: those that match the filters wait in their lanes.
+    /// Adds the next records of the stream: the ones that match the filters wait in their lanes.
     pub fn take(&self, records: impl IntoIterator<Item = Value>) {
         for record in records.into_iter().filter(|record| self.source.lets_through(record)) {
             let lane = &self.lanes[self.lane_of(&record)];
@@ -166,7 +166,7 @@ impl Mapping {
         usize::try_from(hasher.finish() % self.lanes.len() as u64).unwrap_or_default()
     }
 
-    /// Invokes the function with the next part of a batch. Returns false where the lane has nothing to do.
+    /// Invokes the function with the next part of a batch. Returns false if the lane has nothing to do.
     async fn step(&self, lane: &Lane, pause: Duration) -> bool {
         let _turn = lane.turn.lock().await;
         let Some(part) = lane.next(self.source.batch_size) else { return false };
@@ -199,12 +199,12 @@ impl Mapping {
         if stopped_at == Some(0) && self.is_exhausted(&part) {
             self.send_given_up(&part.records, GivenUpFor::Attempts(retries)).await;
         }
-        // From here on there is no `await` until the rest is saved: a task that is stopped loses nothing.
+        // No `await` may come before the rest is saved, so that a stopped task keeps its work.
         match stopped_at {
             None => lane.replace(chance.again.then_some(part)),
             Some(0) if self.is_exhausted(&part) => lane.replace(None),
             Some(0) => lane.replace(self.again(part)),
-            // The batch is split there; its first part is done.
+            // The batch is split at this record; its first part is done.
             Some(at) => lane.replace(part.split(at).into_iter().take(1)),
         }
         if stopped_at.is_some() {
@@ -217,7 +217,7 @@ impl Mapping {
     /// The parts to repeat of a batch that failed as a whole.
     fn again(&self, mut part: Part) -> Vec<Part> {
         if self.splits(&part) {
-            // A split is no retry: in the end a bad record is alone and has all its attempts.
+            // A split does not count as a retry: in the end a bad record is alone and has all its attempts.
             let middle = part.records.len().div_ceil(2);
             return part.split(middle).into();
         }
@@ -225,17 +225,18 @@ impl Mapping {
         vec![part]
     }
 
-    /// Whether a batch that failed as a whole comes again in halves.
+    /// Whether a batch that failed completely is repeated in halves.
     const fn splits(&self, part: &Part) -> bool {
         self.source.bisects && part.records.len() > 1
     }
 
-    /// Whether a batch that failed as a whole does not come again.
+    /// Whether a batch that failed completely is not repeated any more.
     const fn is_exhausted(&self, part: &Part) -> bool {
         !self.splits(part) && part.retries >= self.source.max_retries
     }
 
-    /// Gives these records up: before they leave their lane, so that a task that is stopped does it once more, and none is lost.
+    /// Gives these records up before they leave their lane: a task that was stopped does so again, and no record is
+    /// lost.
     async fn send_given_up(&self, records: &[Value], why: GivenUpFor) {
         if let Some(destination) = &self.destination
             && let Err(trouble) = destination.send(self.name(), records, why).await
@@ -245,7 +246,7 @@ impl Mapping {
         lock(&self.given_up).extend_from_slice(records);
     }
 
-    /// The index of the first record to repeat: 0 where the invocation failed, `None` where all were handled.
+    /// The index of the first record to repeat: 0 if the invocation failed, `None` if all records were handled.
     fn stopped_at(&self, records: &[Value], answer: Result<String, Failed>) -> Option<usize> {
         let Some(answer) = answer.ok().and_then(|answer| serde_json::from_str::<Value>(&answer).ok()) else {
             return Some(0);
@@ -275,7 +276,7 @@ impl Lane {
         work.parts.last().cloned()
     }
 
-    /// Replaces the part that was next by `left`.
+    /// Replaces the next part with `left`.
     fn replace(&self, left: impl IntoIterator<Item = Part>) {
         let mut work = lock(&self.work);
         work.parts.pop();
@@ -296,7 +297,7 @@ impl Lane {
 }
 
 impl Part {
-    /// Two parts, the second one first, as [`Work::parts`] has them.
+    /// Two parts, the second one first, in the order of [`Work::parts`].
     fn split(mut self, at: usize) -> [Self; 2] {
         let second = Self { records: self.records.split_off(at), retries: self.retries };
         [second, self]
@@ -328,21 +329,22 @@ struct Chance {
 }
 
 impl StreamFaults {
-    /// What befalls the process of the next invocation.
+    /// The fate of the process of the next invocation.
     pub fn fate(&mut self) -> Fate {
-        // Only where it may happen: the seeds of others mean the same as ever.
+        // Only drawn if it may happen: the seeds of other runs then keep their meaning.
         let dies = self.random.f64() < self.killed;
         let dies = dies.then(|| self.moment());
         let freezes = self.frozen > 0.0 && self.random.f64() < self.frozen;
         Fate { dies, freezes: freezes.then(|| (self.moment(), self.freeze)) }
     }
 
-    /// An invocation that stands still at once, where any does.
+    /// An invocation that is frozen at once, if freezes are enabled.
     pub fn frozen(&self) -> Fate {
         Fate { dies: None, freezes: Some((1, self.freeze)).filter(|(_, time)| !time.is_zero()) }
     }
 
-    /// A number of polls. A function is polled a few times per call, so something befalls it in its first calls as likely as much later.
+    /// A number of polls. A function is polled a few times per call, so a fault is as likely in its first calls as
+    /// later.
     fn moment(&mut self) -> u32 {
         let magnitude = 1 << self.random.u32(1..10);
         self.random.u32(1..=magnitude)
@@ -376,7 +378,7 @@ fn age(record: &Value) -> i64 {
     Clock::System.now().unix_seconds() - created
 }
 
-/// Locks, also after a panic: code under a lock only adds and takes values, so nothing is half done.
+/// Locks, even after a panic: code under a lock only adds and takes values, so no state is incomplete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

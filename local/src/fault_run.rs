@@ -1,8 +1,9 @@
-//! The fault run: closes conversations and sends campaigns while faults happen, and then checks what arrived.
+//! The fault run: closes conversations and sends campaigns while faults happen, and then checks which events arrived.
 //!
-//! - [`plan`] is made from a seed. [`world`] is the service with its customers, and what they can do.
-//! - [`acts`] is what happens: closes at a steady rate in real time, campaigns, then recovery in time that is skipped.
-//! - [`check`] compares what arrived with what should arrive. [`report`] prints the result.
+//! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
+//! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
+//!   time.
+//! - [`check`] compares the events that arrived with the expected ones. [`report`] prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 
@@ -29,8 +30,8 @@ use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
 use crate::fault_run::world::{LONG_TICK, World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
 
-/// How many times fewer conversations are closed in the world without faults. That world runs at the same time, so that both have the
-/// same machine under the same load.
+/// The factor by which fewer conversations are closed in the world without faults. That world runs at the same time, so
+/// that both have the same machine under the same load.
 const CALMER: u32 = 5;
 
 /// The options of a run.
@@ -44,9 +45,9 @@ pub struct FaultRunOptions {
     pub conversations: usize,
     /// Contacts of campaigns.
     pub contacts: usize,
-    /// Conversations closed in a second.
+    /// Conversations that are closed per second.
     pub pace: u32,
-    /// How many times faster than the machine's clock the service's clock is.
+    /// The factor by which the service's clock is faster than the machine's.
     pub times: u32,
     /// The time limit of an attempt to send.
     pub attempt: Duration,
@@ -54,15 +55,15 @@ pub struct FaultRunOptions {
     pub call: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
-    /// The most that a call of the database takes longer than the embedded one.
+    /// The longest additional latency of a database call.
     pub latency: Duration,
     /// The faults of the database, with their probabilities.
     pub database: Vec<(f64, Fault)>,
-    /// A partition has so many times the units that DynamoDB gives it in a second.
+    /// The units of a partition per second, as a multiple of DynamoDB's.
     pub partitions: f64,
     /// The faults between the stream and the functions.
     pub stream: StreamFaults,
-    /// Whether a fifth as many conversations are closed in a world without faults, to compare the times.
+    /// Whether a fifth as many conversations are closed in a world without faults, to compare the durations.
     pub compared: bool,
 }
 
@@ -133,7 +134,7 @@ impl FaultRunOptions {
                 (0.0005, Fault::LoseRequest),
                 (0.0005, Fault::LoseAnswer),
             ],
-            // So few conversations would not be felt otherwise.
+            // Otherwise so few conversations would not reach the limit.
             partitions: 0.01,
             stream: StreamFaults {
                 redelivered: 0.1,
@@ -156,7 +157,7 @@ impl FaultRunOptions {
     }
 }
 
-/// Does all of it, and prints the duration of each act as it ends.
+/// Executes the whole run, and prints the duration of each act at its end.
 ///
 /// # Errors
 /// [`Trouble`] where the run cannot be finished. Everything else is in the report.
@@ -185,7 +186,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
         undisturbed(calm, options.times, pace / CALMER),
         acts::campaign(&world, options)
     )?;
-    // What was being sent when something was stopped arrives before the endpoints recover.
+    // A request that was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, going_on));
     let contacts = world.plan.runs.iter().map(|run| run.contacts).sum::<usize>();
@@ -202,7 +203,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.push(check::repeats(&world, &evidence, &logs));
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
-    // Until here units of partitions come back, second by second.
+    // Until here the units of partitions are refilled, second by second.
     drop(clock);
     let requests = world.requests();
     world.go_right();

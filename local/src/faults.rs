@@ -1,4 +1,4 @@
-//! Faults between the SDK and the database, which DynamoDB may have and the embedded one never has.
+//! Faults between the SDK and the database that DynamoDB may have and the embedded one never has.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -22,10 +22,10 @@ use crate::roles::bucket_action;
 /// The actions that change nothing.
 const READS: [&str; 6] = ["GetItem", "BatchGetItem", "Query", "HeadObject", "GetObject", "ListObjectsV2"];
 
-/// What happens to one request on its way to the database.
+/// The fault of one request on its way to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// The database throttles: nothing is done.
     Throttle,
@@ -33,34 +33,35 @@ pub enum Fault {
     ServerError,
     /// The request never arrives, and no answer comes.
     LoseRequest,
-    /// The request never arrives, since the process dies of another one that is under way.
+    /// The request never arrives: the process crashes while another request is running.
     Stall,
-    /// The request does its work, and no answer comes.
+    /// The request takes effect, and no answer comes.
     LoseAnswer,
     /// The connection breaks before the request arrives.
     BreakRequest,
-    /// The request does its work, and the connection breaks before the answer.
+    /// The request takes effect, and the connection breaks before the answer.
     BreakAnswer,
     /// A transaction conflicts with another one: nothing is done.
     Conflict,
-    /// A transaction is throttled, which its cancellation tells; the SDK does not try that again: nothing is done.
+    /// A transaction is throttled, and its cancellation says so; the SDK does not retry it: nothing is done.
     ThrottledTransaction,
     /// Half of a batch is left unprocessed.
     Unprocessed,
-    /// An index shows what it showed when it was asked last: it is brought up to date a moment after its table.
+    /// An index returns its answer to the previous query: an index is updated a moment after its table.
     StaleIndex,
     /// The request waits until its [`Pause`] ends.
     Pause,
-    /// The connection breaks while a transaction is in progress. So many calls meet it ([`in_progress`](crate::in_progress)).
+    /// The connection breaks while a transaction is in progress. So many later calls meet the transaction
+    /// ([`in_progress`](crate::in_progress)).
     InProgress {
-        /// How many.
+        /// The number of these calls.
         meets: usize,
-        /// Whether it is carried out then.
+        /// Whether it is committed after them.
         commits: bool,
     },
 }
 
-/// A request that waits, while a test does something else.
+/// A request that waits while a test does something else.
 #[derive(Debug, Clone, Default)]
 pub struct Pause {
     reached: Arc<Notify>,
@@ -68,20 +69,20 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Waits until the request is made that waits.
+    /// Waits until the paused request is made.
     pub async fn reached(&self) {
         self.reached.notified().await;
     }
 
-    /// Has the request go on.
+    /// Lets the request continue.
     pub fn end(&self) {
         self.ended.notify_one();
     }
 }
 
 impl Fault {
-    /// Whether it can befall `action`, and is left out where it cannot: only writes conflict, batches aside, only transactions are cancelled, and only batches are left
-    /// unprocessed.
+    /// Whether this fault is possible for `action`; otherwise it is left out: only single writes and transactions
+    /// conflict, only transactions are cancelled, and only batches are left unprocessed.
     pub fn befalls(self, action: &str) -> bool {
         match self {
             Self::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
@@ -92,13 +93,13 @@ impl Fault {
         }
     }
 
-    /// The status and the body with which `action` is refused; none where it is not.
+    /// The status and the body with which `action` is refused; `None` if it is not.
     fn refusal(self, action: &str) -> Option<(u16, Value)> {
         match self {
             Self::Throttle if action.contains("Object") => Some((503, json!({}))),
             Self::Throttle => Some((400, exception("ThrottlingException", "slow down"))),
             Self::ServerError => Some((500, exception("InternalServerError", "sorry"))),
-            // The first action is at fault.
+            // The first action is the reason.
             Self::Conflict if action == "TransactWriteItems" => Some((400, conflict(&[true, false]))),
             Self::Conflict => Some((400, conflict_of_one())),
             Self::ThrottledTransaction => {
@@ -116,9 +117,9 @@ type Plan = dyn FnMut(&str, usize) -> Fault + Send;
 #[derive(Clone, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
-    /// The most microseconds that each request takes more than the database itself.
+    /// The longest additional latency of each request, in microseconds.
     latency: Arc<AtomicU64>,
-    /// By the partition of an index, what it showed last.
+    /// The last answer of each partition of an index.
     shown: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     in_progress: InProgress,
 }
@@ -138,17 +139,17 @@ impl std::fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// Sets the plan. It gets the action, such as `PutItem`, and the number of requests since it was set.
+    /// Sets the plan. The plan gets the action, such as `PutItem`, and the number of requests since it was set.
     pub fn plan(&self, plan: impl FnMut(&str, usize) -> Fault + Send + 'static) {
         self.state(|state| *state = State { plan: Some(Box::new(plan)), ..State::default() });
     }
 
-    /// Sets a plan without faults: the requests are noted from now on.
+    /// Sets a plan without faults: the requests are recorded from now on.
     pub fn watch(&self) {
         self.plan(|_, _| Fault::None);
     }
 
-    /// Sets a plan by which the first request waits that `is_it` is true of. It gets what a plan gets.
+    /// Sets a plan in which the first request waits for which `is_it` is true. `is_it` gets the arguments of a plan.
     pub fn pause_at(&self, mut is_it: impl FnMut(&str, usize) -> bool + Send + 'static) -> Pause {
         let mut found = false;
         self.plan(move |action, number| {
@@ -159,13 +160,13 @@ impl Faults {
         self.state(|state| state.pause.clone())
     }
 
-    /// Has each request take up to so much longer than the database itself.
+    /// Adds a latency of up to `most` to each request.
     pub fn set_latency(&self, most: Duration) {
         self.latency.store(u64::try_from(most.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// The process dies when so many writes have taken effect. Wherever else it dies, at a read or before the next write arrives, it leaves
-    /// the table as it does here.
+    /// The process crashes after so many writes have taken effect. A crash at any other point, at a read or before the
+    /// next write arrives, leaves the table in the same state.
     pub fn die_after_writes(&self, writes: usize) {
         let mut begun = 0;
         self.plan(move |action, _| {
@@ -188,22 +189,22 @@ impl Faults {
         self.in_progress.end();
     }
 
-    /// The actions requested since the plan was set, retries included.
+    /// The actions requested since the plan was set, including retries.
     pub fn requests(&self) -> Vec<String> {
         self.state(|state| state.requests.clone())
     }
 
-    /// How many requests since the plan was set may have changed something, retries included.
+    /// The number of requests since the plan was set that may have changed something, including retries.
     pub fn writes(&self) -> usize {
         self.state(|state| state.requests.iter().filter(|action| !READS.contains(&action.as_str())).count())
     }
 
-    /// Waits until a request or an answer has been lost since the plan was set: then a process dies.
+    /// Waits until a request or an answer has been lost since the plan was set: the process crashes at this point.
     async fn lost(&self) {
         self.state(|state| Arc::clone(&state.lost)).notified().await;
     }
 
-    /// Whether the process dies before `work` ends. It sends nothing more then: the future is dropped where it stands.
+    /// Whether the process crashes before `work` ends. After that it sends nothing more: the future is dropped at once.
     pub async fn kill(&self, work: impl Future) -> bool {
         tokio::select! {
             biased;
@@ -313,7 +314,7 @@ impl FaultyConnector {
         }
     }
 
-    /// Passes a query of an index on, and answers what the query before it was answered.
+    /// Passes a query of an index on, and returns the answer of the query before it.
     fn as_the_index_was(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (inner, shown) = (self.inner.clone(), Arc::clone(&self.faults.shown));
         let Some(partition) = index_partition(request.body().bytes()) else { return inner.call(request) };
@@ -342,7 +343,7 @@ impl FaultyConnector {
     }
 }
 
-/// Has `change` make another body of that of a response.
+/// Replaces the body of a response by the result of `change`.
 async fn with_body(
     mut response: HttpResponse,
     change: impl FnOnce(Vec<u8>) -> Vec<u8>,
@@ -355,7 +356,7 @@ async fn with_body(
     Ok(response)
 }
 
-/// The partition of an index that a query reads; none where it reads the table.
+/// The partition of an index that a query reads; `None` if it reads the table.
 fn index_partition(body: Option<&[u8]>) -> Option<String> {
     let document: Value = serde_json::from_slice(body?).ok()?;
     document["IndexName"].as_str()?;
@@ -366,7 +367,7 @@ fn broken() -> ConnectorError {
     ConnectorError::io("the connection broke".into())
 }
 
-/// Takes the second half of a batch out of the request; returns it as the answer will name it.
+/// Takes the second half of a batch out of the request; returns it in the form of the answer.
 fn hold_back_half(request: &mut HttpRequest) -> Option<(&'static str, Value)> {
     let mut document: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
     let (table, wanted) = document["RequestItems"].as_object_mut()?.iter_mut().next()?;

@@ -1,4 +1,5 @@
-//! The part of API Gateway: turns an HTTP request into a REST API (v1) proxy event, invokes the function, and turns its answer into HTTP.
+//! The role of API Gateway: turns an HTTP request into a REST API (v1) proxy event, invokes the function, and turns its
+//! answer into HTTP.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -40,10 +41,10 @@ use crate::{Trouble, functions};
 const BODY_LIMIT: usize = 10 * 1024 * 1024;
 /// Lambda's own limit of an event, in bytes.
 const REQUEST_LIMIT: usize = 6 * 1024 * 1024;
-/// Lambda's own limit of what a function answers, in bytes.
+/// Lambda's own limit of a function's answer, in bytes.
 const RESPONSE_LIMIT: usize = 6_291_556;
 
-/// The stage that events name.
+/// The stage in events.
 const STAGE: &str = "local";
 
 /// Everything between HTTP and the endpoints.
@@ -59,22 +60,22 @@ pub struct Gateway {
     log: bool,
     look: Option<Look>,
     roles: Option<Roles>,
-    /// Where each function is a process of its own: what each has made of the service.
+    /// If each function is a process of its own: the service in each of these processes.
     processes: Option<Mutex<BTreeMap<String, Arc<Service>>>>,
-    /// How far their clocks are apart at most, in milliseconds.
+    /// The largest difference between their clocks, in milliseconds.
     clocks_apart: i64,
-    /// How often functions on the stream and on schedules were invoked.
+    /// The number of invocations of functions on the stream and on schedules.
     pub invocations: AtomicU32,
 }
 
-/// What answers a route.
+/// The endpoint of a route.
 #[derive(Debug, Clone, Copy)]
 pub enum Routed {
-    /// An operation, for whoever has a key.
+    /// An operation, for callers with a key.
     Operation(&'static Handler),
-    /// A document, for anybody.
+    /// A document, for all callers.
     Document(&'static Published),
-    /// The server of tools, for whoever has a key.
+    /// The server of tools, for callers with a key.
     Server(&'static Server),
 }
 
@@ -89,12 +90,12 @@ impl Routed {
     }
 }
 
-/// Looks at a request and its answer.
+/// A function that is called with each request and its answer.
 pub type Look = fn(&Call, &Answer);
 
 impl Gateway {
-    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about each request if `log`
-    /// is set.
+    /// The gateway of `template`, in front of `service`. It writes each event to the folder `record`, and a line about
+    /// each request if `log` is set.
     ///
     /// # Errors
     /// [`Trouble`] where the template has an unknown function.
@@ -132,7 +133,7 @@ impl Gateway {
         })
     }
 
-    /// The same with a process for each function, as in Lambda: what one remembers, another one does not know.
+    /// The same with a process for each function, as in Lambda: no process knows the memory of another one.
     #[must_use]
     pub fn with_processes(self, clocks_apart: i64) -> Self {
         Self { processes: Some(Mutex::default()), clocks_apart, ..self }
@@ -144,7 +145,7 @@ impl Gateway {
         Self { roles: Some(roles), ..self }
     }
 
-    /// The same with something that looks at every request.
+    /// The same with a function that is called with every request.
     #[must_use]
     pub fn looked_at_by(self, look: Option<Look>) -> Self {
         Self { look, ..self }
@@ -155,14 +156,14 @@ impl Gateway {
         let mut processes = self.processes.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = || {
             let service = self.service.in_another_process();
-            // One is late, one is right and one is early, by the length of its name.
+            // The length of a function's name decides whether its clock is late, right or early.
             let ahead = [-self.clocks_apart / 2, 0, self.clocks_apart / 2][name.len() % 3];
             Arc::new(Service { clock: service.clock.ahead_by(ahead), ..service })
         };
         Some(Arc::clone(processes.entry(name.to_owned()).or_insert_with(begin)))
     }
 
-    /// Serves HTTP on `listener` until `stop` resolves. What is in `beside` is no part of the API.
+    /// Serves HTTP on `listener` until `stop` resolves. The routes in `beside` are no part of the API.
     ///
     /// # Errors
     /// [`Trouble`] where the socket fails.
@@ -220,7 +221,7 @@ impl Gateway {
 
     /// The same with another service than the gateway's.
     pub async fn invoke_with(&self, service: &Service, endpoint: Routed, event: Value) -> Answer {
-        // To text and back: a function receives only what JSON can represent.
+        // The event becomes text and is parsed again: a function receives only values that JSON can represent.
         let event = event.to_string();
         if event.len() > REQUEST_LIMIT {
             return refuse(
@@ -247,7 +248,7 @@ impl Gateway {
         if let Some(permission) = self.roles.as_ref().and_then(lacks) {
             return refuse(500, "", &[], &format!("A signed address needs {permission}"), "internal_error");
         }
-        // What is nearly as large is printed as the function prints it.
+        // The size of a large answer is measured after printing it as the function would.
         if response.body.len() > RESPONSE_LIMIT / 2
             && serde_json::to_string(&response).map_or(0, |payload| payload.len()) > RESPONSE_LIMIT
         {
@@ -276,8 +277,8 @@ impl Gateway {
         }
     }
 
-    /// Runs the function `name` of any kind as its binary would. `None` where there is no such function, or where the payload is no event of
-    /// an operation.
+    /// Runs the function `name` of any kind as its binary would. `None` if there is no such function, or if the payload
+    /// is no event of an operation.
     async fn run(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
         as_function(name, self.run_function(name, payload)).await
     }
@@ -312,7 +313,7 @@ impl Gateway {
     /// The function `name`, as the stream or a schedule invokes it.
     ///
     /// # Errors
-    /// [`Trouble`] where there is none of that name that takes events.
+    /// [`Trouble`] where no function of that name accepts events.
     pub fn event_function(self: &Arc<Self>, name: &str) -> Result<Function, Trouble> {
         let consumers = functions::CONSUMERS.iter().map(|consumer| consumer.name);
         let scheduled = functions::SCHEDULED.iter().map(|scheduled| scheduled.name);
@@ -335,7 +336,7 @@ impl Gateway {
         }))
     }
 
-    /// The endpoint that the template gives `method` and `path` to.
+    /// The endpoint that the template defines for `method` and `path`.
     fn function(&self, method: &str, path: &str) -> Option<Routed> {
         let route = routes::find(method, path)?;
         // The gateway serves a path with and without a slash at its end; the template declares it without.
@@ -347,7 +348,7 @@ impl Gateway {
     /// The REST API (v1) proxy event of `call`.
     pub fn event(&self, call: &Call, request_id: &str) -> Value {
         let (resource, parameters) = routes::find(&call.method, &call.path)
-            // As the template declares it.
+            // The path in the form of the template.
             .and_then(|route| Some((route.path.trim_end_matches('/'), route.match_path(&call.path)?)))
             .unwrap_or_default();
         let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -385,7 +386,7 @@ impl Gateway {
                 "resourcePath": resource,
                 "stage": STAGE,
             },
-            // Text goes as it is; bytes that are no text go in base64, as the gateway does it for binary media types.
+            // Text stays unchanged; bytes that are no text are in base64, as in the gateway for binary media types.
             "body": body.as_ref().map_or_else(|error| Some(STANDARD.encode(error.as_bytes())), |text| (!text.is_empty()).then(|| text.clone())),
             "isBase64Encoded": body.is_err(),
         })
@@ -461,7 +462,7 @@ fn refuse(status: u16, request_id: &str, loc: &[&str], msg: &str, kind: &str) ->
     }
 }
 
-/// API Gateway writes null where there is nothing.
+/// API Gateway writes null for an empty map.
 fn or_null<K: serde::Serialize + Ord, V: serde::Serialize>(map: &BTreeMap<K, V>) -> Option<&BTreeMap<K, V>> {
     (!map.is_empty()).then_some(map)
 }

@@ -1,4 +1,4 @@
-//! An HTTP request and the answer to it, as they pass the gateway.
+//! An HTTP request and its answer at the gateway.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Call {
     pub query: String,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// Empty is none.
+    /// An empty body counts as none.
     pub body: Vec<u8>,
 }
 
@@ -28,6 +28,6 @@ pub struct Answer {
     pub headers: BTreeMap<String, String>,
     /// JSON.
     pub body: String,
-    /// What the answer took of the database.
+    /// The cost of the answer in the database.
     pub cost: Cost,
 }

@@ -1,7 +1,8 @@
-//! Transactions that are in progress for longer than their callers wait. DynamoDB has them, the embedded database never does.
+//! Transactions that stay in progress for longer than their callers wait. DynamoDB has such transactions, the embedded
+//! database never has.
 //!
-//! The answer to such a transaction is lost. Calls with its token are told that it is in progress, and other writes of its items conflict with
-//! it. Then it is carried out, or it is not.
+//! The answer to such a transaction is lost. Calls with its token get the answer that it is in progress, and other
+//! writes of its items conflict with it. Finally it is either committed or dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,28 +19,28 @@ struct Held {
     request: HttpRequest,
     token: Value,
     keys: Vec<String>,
-    /// How many calls still meet it.
+    /// The number of calls that will still meet it.
     meets: usize,
     commits: bool,
 }
 
-/// What comes before a call.
+/// The effect of transactions in progress on a call.
 pub enum Met {
-    /// The call is refused, with this as its answer.
+    /// The call is refused, with this answer.
     Refusal(Value),
-    /// These transactions are carried out.
+    /// These transactions are committed first.
     Ended(Vec<HttpRequest>),
 }
 
 impl InProgress {
-    /// Holds a transaction: so many calls meet it, and then it is carried out if it `commits`.
+    /// Holds a transaction: so many calls meet it, and then it is committed if `commits` is true.
     pub fn hold(&self, request: HttpRequest, meets: usize, commits: bool) {
         let body = request.body().bytes().unwrap_or_default();
         let (token, keys) = (token_of(body), written("TransactWriteItems", body));
         self.with(|held| held.push(Held { request, token, keys, meets, commits }));
     }
 
-    /// What comes before this call of `action`.
+    /// The effect of transactions in progress on this call of `action`.
     pub fn meet(&self, action: &str, request: &HttpRequest) -> Met {
         self.with(|all| {
             if all.is_empty() {
@@ -82,7 +83,7 @@ fn token_of(body: &[u8]) -> Value {
     document["ClientRequestToken"].clone()
 }
 
-/// An exception of DynamoDB's, as the body of an answer 400.
+/// An exception of DynamoDB, as the body of an answer with 400.
 pub fn exception(kind: &str, message: &str) -> Value {
     json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{kind}"), "Message": message})
 }
@@ -92,7 +93,7 @@ pub fn conflict_of_one() -> Value {
     exception("TransactionConflictException", CONFLICT)
 }
 
-/// The answer to a transaction that conflicts with another write. `met` says which of its actions do.
+/// The answer to a transaction that conflicts with another write. `met` has the actions that conflict.
 pub fn conflict(meets: &[bool]) -> Value {
     let reason = |meets: &bool| {
         if *meets { json!({"Code": "TransactionConflict", "Message": CONFLICT}) } else { json!({"Code": "None"}) }

@@ -1,5 +1,5 @@
-//! The inbox of `cargo local`: a customer's server, where the events of the demo set arrive. It verifies each signature, keeps what came, and
-//! fails when it is told to.
+//! The inbox of `cargo local`: a customer's server that receives the events of the demo set. It verifies each
+//! signature, keeps the events, and fails on request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,18 +31,18 @@ use crate::Trouble;
 use crate::api::Api;
 use crate::journal::Journal;
 
-/// Where it answers, on the port of the API.
+/// Its path, on the port of the API.
 pub const PATH: &str = "/inbox";
 
 /// The most events that are kept.
 const KEPT: usize = 1000;
-/// The most bytes of their bodies: of long transcripts, fewer are kept.
+/// The most bytes of their bodies: if transcripts are long, fewer events are kept.
 const KEPT_BYTES: usize = 256 * 1024 * 1024;
-/// The most bytes of an event: ten times what the service sends.
+/// The most bytes of an event: ten times the largest one of the service.
 const LARGEST: usize = 64 * 1024 * 1024;
-/// The longest that an answer is held back, in milliseconds.
+/// The longest delay of an answer, in milliseconds.
 const LONGEST_DELAY: u64 = 60_000;
-/// The most seconds between the time of a signature and that of the service, as Standard Webhooks has it.
+/// The most seconds between the time of a signature and the service's time, as in Standard Webhooks.
 const TOLERANCE: u64 = 300;
 
 /// The inbox.
@@ -57,26 +57,26 @@ pub struct Inbox {
 
 #[derive(Debug, Default)]
 struct InboxState {
-    /// What came, the oldest first.
+    /// The events, the oldest first.
     events: VecDeque<Arc<Arrived>>,
     /// The bytes of their bodies.
     bytes: usize,
-    /// How many came, those included that are not kept any more.
+    /// The number of all events, including ones that are no longer kept.
     count: u64,
-    /// How the next ones are answered.
+    /// The plan for the answers to the next events.
     plan: AnswerPlan,
 }
 
-/// How the next events are answered. All others are answered 200 at once.
+/// The answers to the next events. All other events are answered with 200 at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerPlan {
-    /// How many.
+    /// The number of events.
     pub count: u32,
-    /// With which status.
+    /// The status of the answers.
     #[serde(default)]
     pub status: AnswerStatus,
-    /// After how many milliseconds, a minute at most.
+    /// The delay of the answers in milliseconds, a minute at most.
     #[serde(default)]
     pub delay_milliseconds: u64,
 }
@@ -107,7 +107,7 @@ impl From<AnswerStatus> for u16 {
     }
 }
 
-/// Whether the signature of an event is that of a webhook.
+/// The result of the check of an event's signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signature {
@@ -115,26 +115,26 @@ pub enum Signature {
     Verified(OrgId),
     /// No secret of an organisation of the demo set made it, or it is too old.
     Wrong,
-    /// It has none.
+    /// The event has no signature.
     Missing,
 }
 
-/// An event that came.
+/// An event that arrived.
 #[derive(Debug, Clone, Serialize)]
 pub struct Arrived {
     /// Its number, counted from 1.
     pub number: u64,
-    /// When it came.
+    /// When it arrived.
     pub at: Timestamp,
-    /// Where it came, behind `/inbox/`.
+    /// The part of its path after `/inbox/`.
     pub to: String,
     /// Its headers, with their names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// Its JSON; text where it is none.
+    /// Its JSON; a string if it is no JSON.
     pub body: Value,
-    /// How long that was, in bytes.
+    /// The length of the body, in bytes.
     pub bytes: usize,
-    /// What its signature proves.
+    /// The result of the check of its signature.
     pub signature: Signature,
     /// The status of the answer.
     pub answered: u16,
@@ -146,7 +146,7 @@ impl Inbox {
         Self { store, clock, organisations, journal, state: Mutex::default() }
     }
 
-    /// What answers at [`PATH`].
+    /// The routes at [`PATH`].
     pub fn router(self: Arc<Self>) -> Router {
         let receiving = post(receive).layer(DefaultBodyLimit::max(LARGEST));
         Router::new()
@@ -161,7 +161,7 @@ impl Inbox {
         self.state().events.iter().rev().take(most).cloned().collect()
     }
 
-    /// Has the next events answered in this way.
+    /// Sets the answers to the next events.
     pub fn answer_next(&self, plan: AnswerPlan) {
         self.state().plan = plan;
     }
@@ -197,7 +197,7 @@ impl Inbox {
 }
 
 impl InboxState {
-    /// Keeps an event, and says how it is to be answered.
+    /// Keeps an event, and returns the plan for its answer.
     fn keep(&mut self, event: impl FnOnce(u64, u16) -> Arrived) -> AnswerPlan {
         self.count += 1;
         let plan = if self.plan.count == 0 { AnswerPlan::default() } else { self.plan };
@@ -214,7 +214,8 @@ impl InboxState {
     }
 }
 
-/// Whether `secret` has signed it, not long ago by the time of the service: `verify` of the crate asks the machine, whose clock skips nothing.
+/// Whether `secret` has signed it recently, by the service's time: `verify` of the crate uses the machine's clock,
+/// which does not skip.
 fn verifies(secret: &str, headers: &HeaderMap, body: &[u8], now: Timestamp) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let signed = || {
@@ -276,7 +277,7 @@ async fn set_plan(
     Ok(Json(plan))
 }
 
-/// Refuses what a page of another host asks for, also where the name of that host leads to this machine.
+/// Refuses requests of pages of another host, even if the name of that host leads to this machine.
 pub(crate) fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
@@ -286,7 +287,7 @@ pub(crate) fn from_here(headers: &HeaderMap) -> Result<(), InboxRefusal> {
     if here && same { Ok(()) } else { Err(InboxRefusal(403, "Pages of other hosts may not ask for this".to_owned())) }
 }
 
-/// Why a request is refused: its status and what is wrong.
+/// Why a request is refused: its status and the error.
 #[derive(Debug)]
 pub(crate) struct InboxRefusal(pub(crate) u16, pub(crate) String);
 
@@ -297,10 +298,11 @@ impl IntoResponse for InboxRefusal {
     }
 }
 
-/// Points the webhooks of the demo set, and the connectors of its widgets, at the inbox of the stack at `url`, by its API. What its user has changed stays.
+/// Points the webhooks of the demo set, and the connectors of its widgets, at the inbox of the stack at `url`, through
+/// its API. Changes by its user are kept.
 ///
 /// # Errors
-/// [`Trouble`] tells what the API answered.
+/// [`Trouble`] has the API's answer.
 pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
     let Some(address) = reached_at(url) else { return Ok(()) };
     for organisation in api.organisations() {
@@ -327,7 +329,8 @@ pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Where the functions reach a stack with this address. They send to this machine alone: none where it listens for another one only.
+/// The address at which the functions reach a stack. They send to this machine alone: `None` if the stack listens only
+/// on another address.
 fn reached_at(url: &str) -> Option<SocketAddr> {
     let mut address: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
     if address.ip().is_unspecified() {
@@ -336,7 +339,7 @@ fn reached_at(url: &str) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-/// Where the demo set's own endpoints are: an address of nobody.
+/// The address of the demo set's own endpoints. It belongs to no customer.
 const NOBODY: &str = "https://93.184.215.14/";
 
 #[cfg(test)]

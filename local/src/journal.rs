@@ -1,5 +1,5 @@
-//! The journal of `cargo local`: the requests that it answered last, for the console. What a request sent stays in memory, and is given only to
-//! whoever asks for that one request.
+//! The journal of `cargo local`: the requests that it answered last, for the console. The content of a request stays in
+//! memory, and is shown only when that one request is opened.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const KEPT: usize = 500;
 /// The most bytes of a body that is kept with its request.
 const LARGEST_BODY: usize = 64 * 1024;
 
-/// The requests, and a mark that changes with whatever the console shows.
+/// The requests, and a counter that changes with everything that the console shows.
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: Mutex<VecDeque<Arc<Entry>>>,
@@ -33,30 +33,30 @@ pub struct Entry {
     pub request_id: String,
     /// When the answer was ready.
     pub at: Timestamp,
-    /// What was asked for. A large body is left out.
+    /// The request. A large body is left out.
     pub call: Call,
-    /// Whether it was.
+    /// Whether the body was left out.
     pub cut: bool,
     /// The status of the answer.
     pub status: u16,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// What it took of the database.
+    /// Its cost in the database.
     pub cost: Cost,
-    /// How.
+    /// Its calls of the database.
     pub calls: Vec<DatabaseCall>,
-    /// What was wrong with it.
+    /// The issues in its answer.
     pub issues: Vec<EntryIssue>,
 }
 
-/// One thing that was wrong with a request.
+/// One issue of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EntryIssue {
-    /// Where.
+    /// The location of the input.
     pub loc: serde_json::Value,
-    /// What.
+    /// The message.
     pub msg: String,
-    /// What kind of issue it is.
+    /// The kind of the issue.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -102,14 +102,14 @@ impl Entry {
         }
         words.join(" ")
     }
-    /// The name of the file that its event is saved as.
+    /// The name of the file for its event.
     pub fn event_file(&self) -> String {
         let route = routes::find(&self.call.method, &self.call.path);
         format!("{}.json", route.map_or("event", |route| route.name))
     }
 }
 
-/// What an answer says was wrong with the request; nothing where it is a success.
+/// The issues in an answer; empty for a success.
 pub fn issues(answer: &Answer) -> Vec<EntryIssue> {
     #[derive(Deserialize)]
     struct WrongRequest {
@@ -146,12 +146,12 @@ impl Journal {
         self.entries().iter().rev().take(most).cloned().collect()
     }
 
-    /// Something that the console shows has changed.
+    /// Reports that something in the console has changed.
     pub fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// What sees each change.
+    /// A receiver of each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -1,4 +1,4 @@
-//! The part of Lambda: runs each invocation of a function as a task of its own, which may fail, panic or die.
+//! The role of Lambda: runs each invocation of a function as a task of its own, which may fail, panic or crash.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -31,25 +31,26 @@ impl Failed {
         Self { kind: kind.to_owned(), message: format!("{message}") }
     }
 
-    /// As Lambda tells its invoker.
+    /// The error in the form in which Lambda returns it.
     pub fn to_json(&self) -> Value {
         json!({"errorType": self.kind, "errorMessage": self.message})
     }
 }
 
-/// What befalls the process of an invocation, after so many polls: before, between or after its calls. By default nothing does.
+/// The fate of the process of an invocation, after so many polls: before, between or after its calls. By default it
+/// survives.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
-    /// It dies.
+    /// It crashes after so many polls.
     pub dies: Option<u32>,
-    /// It stands still for so long, while everything else goes on.
+    /// It is frozen for so long, while everything else continues.
     pub freezes: Option<(u32, Duration)>,
 }
 
 /// Invokes `function`, whose process has this fate. Dropping the future ends it.
 ///
 /// # Errors
-/// [`Failed`]: the function returned an error, panicked, or died.
+/// [`Failed`]: the function returned an error, panicked, or crashed.
 pub async fn invoke(function: &Function, payload: String, fate: Fate) -> Result<String, Failed> {
     let invocation = function(payload);
     let mut process = JoinSet::new();
@@ -76,7 +77,7 @@ async fn with_fate(invocation: Invocation, fate: Fate) -> Result<String, Failed>
             return Poll::Ready(Err(Failed::new("Runtime.ExitError", "its process died")));
         }
         if let Some((_, time)) = fate.freezes.filter(|(polls, _)| outcome.is_pending() && woken == *polls) {
-            // Whatever wakes the task meanwhile finds it frozen.
+            // A task that is woken in the meantime stays frozen.
             let mut pause = Box::pin(sleep(time));
             if pause.as_mut().poll(context).is_pending() {
                 frozen = Some(pause);

@@ -1,17 +1,23 @@
-//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3, payment provider.
+//! The entire service in one process, for `cargo local` and the tests: gateway, functions, embedded DynamoDB and S3,
+//! payment provider.
 //!
 //! - [`stack`] starts and stops it.
-//! - [`template`] reads `template.yaml`, so that table and routes are what would be deployed.
-//! - [`database`] serves the embedded DynamoDB, to which the SDK in this process comes by [`embedded_dynamodb`], which counts the units of partitions; [`bucket`] the embedded S3, [`gateway`] the API, of which [`http`] has requests and answers, [`payment_provider`] stands in for the provider.
-//! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in [`event_source`] and
-//!   [`event_filter`]; what they give up goes to the [`destination`]. [`schedule`] invokes the functions on a schedule. [`lambda`] is one invocation of either.
-//! - [`roles`] refuses what the role of a function does not allow, as IAM does.
-//! - [`prices`] tells what calls and an idle stack cost.
-//! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`in_progress`] holds transactions that are in progress, [`receiver`] is a
-//!   customer's server that can fail, and [`fault_run`] uses all at once and checks what arrives.
-//! - [`inbox`] receives what the demo set sends, and verifies it. [`console`] shows that, the requests of the [`journal`] with their [`calls`] of the
-//!   database, and the records by the [`api`].
-//! - [`plain`] says what an operation without a file is. [`openapi`] makes the document of the API, [`collections`] the requests to try it with.
+//! - [`template`] reads `template.yaml`, so that table and routes are the same as in a deployment.
+//! - [`database`] serves the embedded DynamoDB; the SDK in this process reaches it through [`embedded_dynamodb`],
+//!   which counts the units of partitions. [`bucket`] serves the embedded S3, [`gateway`] the API, of which [`http`]
+//!   has requests and answers, and [`payment_provider`] is a stand-in for the provider.
+//! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in
+//!   [`event_source`] and [`event_filter`]; batches that they give up go to the [`destination`]. [`schedule`] invokes
+//!   the functions on a schedule. [`lambda`] is one invocation of either kind.
+//! - [`roles`] refuses calls that the role of a function does not allow, as IAM does.
+//! - [`prices`] calculates the cost of calls and of an idle stack.
+//! - [`demo`] loads the demo set. [`faults`] makes the database fail on purpose, [`in_progress`] holds transactions
+//!   that are in progress, [`receiver`] is a customer's server that can fail, and [`fault_run`] uses all of them at
+//!   once and checks which events arrive.
+//! - [`inbox`] receives the events of the demo set, and verifies them. [`console`] shows these events, the requests
+//!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`].
+//! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
+//!   requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod api;

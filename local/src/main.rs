@@ -103,13 +103,14 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// `cargo local` works from every folder of the checkout: a path that is not there is looked for from its root.
+/// `cargo local` works from every folder of the checkout: a path that does not exist is searched from the root of the
+/// checkout.
 fn from_root(path: PathBuf) -> PathBuf {
     let in_checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&path);
     if !path.exists() && in_checkout.exists() { in_checkout } else { path }
 }
 
-/// What to do next, in a few lines.
+/// The next steps for the user, in a few lines.
 fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("API       {}/api/v1", stack.url);
     println!("Console   {}/", stack.url);

@@ -1,6 +1,6 @@
-//! The OpenAPI document: it follows from the route table, from the schemas of records and operations, from the first lines of the operations'
-//! files, from the names of the plain ones, and from the recorded events and their answers. Nothing in it is written for it alone but what no code
-//! says.
+//! The OpenAPI document. It is made from the route table, from the schemas of records and operations, from the first
+//! lines of the operations' files, from the names of the plain operations, and from the recorded events and their
+//! answers. Only text that no code contains is written for the document alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,20 +19,20 @@ use crate::functions::describe;
 use crate::plain::{PlainOperation, own_file};
 use crate::template::camel_case;
 
-/// The server that the file names. What serves the document puts its own address there.
+/// The server in the file. The function that serves the document replaces it with its own address.
 pub const SERVER: &str = "/";
 
-/// What the document says of the API as a whole.
+/// The document's description of the API as a whole.
 const ABOUT_THE_API: &str = "Conversational assistants, and what is around them: widgets, contacts, campaigns, data sources, agencies. \
     Every success is an object with `message`, `meta` and `data`; every failure has the list `detail`, whose entries say where the input is wrong.";
 
 /// The folder with an event of each kind, as an endpoint received it.
 pub const EVENTS: &str = "local/tests/received";
 
-/// What an operation may answer beside what follows from its route, and what was recorded of it.
+/// Answers of an operation in addition to the ones of its route and the recorded ones.
 const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502)];
 
-/// The headers of an event, with what each one says.
+/// The headers of an event, with their descriptions.
 const EVENT_HEADERS: [(&str, &str); 3] = [
     ("webhook-id", "The event's id: the same on every attempt."),
     ("webhook-timestamp", "When this attempt was signed, in seconds since 1970."),
@@ -93,7 +93,7 @@ pub fn document(root: &Path) -> Value {
     })
 }
 
-/// A schema with a title is a component; wherever it is used stands a reference.
+/// A schema with a title is a component; each use of it is a reference.
 #[derive(Debug, Default)]
 struct Components(BTreeMap<String, Value>);
 
@@ -104,11 +104,11 @@ impl Components {
             Value::Array(items) => items.iter_mut().for_each(|item| *item = self.hoist(item.take())),
             Value::Object(members) => {
                 members.remove(MOST);
-                // A member may be called `title` or `default`: what has the members is no schema itself.
+                // A member may be called `title` or `default`: the map of the members is no schema itself.
                 for property in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
                     *property.1 = self.hoist(property.1.take());
                 }
-                // What is given by default is no schema either.
+                // A default value is no schema either.
                 let inner = members
                     .iter_mut()
                     .filter(|(name, _)| !["default", "enum", "const", "properties"].contains(&name.as_str()));
@@ -143,7 +143,7 @@ fn failure_schema() -> Value {
     titled(object(vec![detail]), "Failure", "The body of every failure.")
 }
 
-/// A tag for each record, in the order of the route table; what it is says its component.
+/// A tag for each record, in the order of the route table; its description comes from the component.
 fn tags(components: &Components) -> Vec<Value> {
     let mut names: Vec<&str> = Vec::new();
     for route in routes::ALL {
@@ -213,10 +213,11 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
     operation
 }
 
-/// What an operation answers: its success, what follows from its route, and what was recorded.
+/// The answers of an operation: its success, the ones that follow from its route, and the recorded ones.
 fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples, links: &Map<String, Value>) -> Value {
     let mut statuses = vec![route.success, 401, 413, 429, 500, 503];
-    // Of what is signed, nothing is told to those who cannot sign, and all that is signed is taken.
+    // A signed operation has none of these failures: it gives no details to a sender whose signature is invalid, and
+    // accepts every signed request.
     let is_signed = route.access == Access::Signed;
     if !is_signed {
         statuses.push(422);
@@ -251,7 +252,8 @@ fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples,
     statuses.into_iter().map(|status| (status.to_string(), one(status))).collect::<Map<_, _>>().into()
 }
 
-/// What can be done with the record that `route` makes: the operations whose path takes its id, and besides only what the path of `route` has.
+/// The operations for the record that `route` creates: their path has its id, and otherwise only parameters that the
+/// path of `route` has.
 fn links(route: &Route, reply: &Value) -> Map<String, Value> {
     let reads_one =
         |other: &&&Route| (other.record, other.method) == (route.record, "GET") && other.path.ends_with('}');
@@ -274,10 +276,10 @@ fn links(route: &Route, reply: &Value) -> Map<String, Value> {
     routes::ALL.iter().filter_map(link).collect()
 }
 
-/// What 401 means where there is no key.
+/// The meaning of 401 for an operation without a key.
 const UNSIGNED: &str = "The signature is missing, wrong or too old, or nobody could have made one.";
 
-/// Every failure: its status, its component, what it means.
+/// Every failure: its status, its component, its meaning.
 const FAILURES: &[(u16, &str, &str)] = &[
     (401, "Unauthorized", "The key is missing or not valid."),
     (403, "Forbidden", "The key may not do this."),
@@ -300,7 +302,7 @@ fn response(status: u16, meaning: &str, schema: &Value, recorded: &Map<String, V
     if [409, 429, 503].contains(&status) {
         headers["retry-after"] = json!({"$ref": "#/components/headers/RetryAfter"});
     }
-    // What the gateway refuses by itself has neither.
+    // A refusal of the gateway itself has neither.
     if status == 429 {
         headers[headers::REMAINING] = json!({"$ref": "#/components/headers/RateLimit"});
     }
@@ -347,10 +349,10 @@ fn webhook(root: &Path, name: &str, schema: Value, components: &mut Components) 
     }})
 }
 
-/// What was recorded of an operation.
+/// The recorded events and answers of an operation.
 #[derive(Debug, Default)]
 struct Examples {
-    /// Bodies of requests that succeed, by the case.
+    /// Bodies of successful requests, by the case.
     requests: Map<String, Value>,
     /// Answers by status, then by the case.
     answers: BTreeMap<u16, Map<String, Value>>,
@@ -403,7 +405,7 @@ fn shortened(mut answer: Value) -> Value {
     answer
 }
 
-/// What an operation does: the first lines of its file say it. What a plain one does follows from its name.
+/// The description of an operation: the first lines of its file, or for a plain one a text from its name.
 pub(crate) fn about(root: &Path, route: &Route) -> String {
     if let Some(plain) = PlainOperation::of(root, route.record, route.name) {
         return plain.about();
@@ -433,7 +435,7 @@ fn without_null(schema: Value) -> Value {
     inner
 }
 
-/// The name of an operation, as clients in other languages call it.
+/// The name of an operation in clients of other languages.
 pub fn operation_id(kebab_case: &str) -> String {
     let name = camel_case(kebab_case);
     let mut letters = name.chars();

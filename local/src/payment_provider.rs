@@ -1,6 +1,6 @@
-//! A stand-in for the payment provider: the calls that register, read and remove a webhook, with its rules for keys and repeats. As the provider does, it
-//! answers the first result of an idempotency key to all that come with it, and 409 while that one is being made. It sends the events of
-//! [`event`], signed, when it is told to.
+//! A stand-in for the payment provider: the calls that register, read and remove a webhook, with the provider's rules
+//! for keys and repeats. Like the provider, it repeats the first result of an idempotency key, and answers 409 while
+//! the first request is running. It sends the events of [`event`], signed, on request.
 
 pub mod event;
 
@@ -25,10 +25,10 @@ use crate::Trouble;
 use crate::inbox::{InboxRefusal, from_here};
 use crate::payment_provider::event::NewPaymentEvent;
 
-/// Where it is told what to send.
+/// The path of requests to send an event.
 pub const SEND: &str = "/send";
 
-/// The state of the stand-in, and how it is told to fail.
+/// The state of the stand-in, and its planned failures.
 #[derive(Debug, Clone)]
 pub struct ProviderStandIn {
     known: Arc<Mutex<Known>>,
@@ -38,7 +38,7 @@ pub struct ProviderStandIn {
 #[derive(Debug, Default)]
 struct Known {
     endpoints: HashMap<String, RegisteredEndpoint>,
-    /// The first answer to each idempotency key; none while it is being made.
+    /// The first answer to each idempotency key; `None` while the first request is running.
     by_idempotency_key: HashMap<String, Option<(StatusCode, Value)>>,
     requests: usize,
     failures: Vec<StatusCode>,
@@ -50,18 +50,18 @@ struct Known {
 /// A registered endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct RegisteredEndpoint {
-    /// Where events would be sent.
+    /// The address for its events.
     pub url: String,
-    /// Which events would be sent.
+    /// The types of its events.
     pub events: Vec<String>,
-    /// What they are signed with.
+    /// Its signing secret.
     pub secret: String,
 }
 
-/// An event that was sent, and how its receiver answered.
+/// An event that was sent, and the answer of its receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SentPaymentEvent {
-    /// Where it was sent to.
+    /// The address to which it was sent.
     pub url: String,
     /// The event.
     pub event: Value,
@@ -72,7 +72,7 @@ pub struct SentPaymentEvent {
 }
 
 impl ProviderStandIn {
-    /// One whose events happen by `clock`.
+    /// A stand-in whose events have the time of `clock`.
     pub fn new(clock: Clock) -> Self {
         Self { known: Arc::default(), clock }
     }
@@ -85,7 +85,7 @@ impl ProviderStandIn {
             .route(SEND, post(send))
             .with_state(self.clone());
         tokio::spawn(async move {
-            // The listener is open already. What ends the server early also ends the process.
+            // The listener is open already. An error that ends the server early also ends the process.
             let _ = axum::serve(listener, router).await;
         })
     }
@@ -95,12 +95,12 @@ impl ProviderStandIn {
         self.known(|known| known.endpoints.clone())
     }
 
-    /// How many requests have come.
+    /// The number of requests so far.
     pub fn requests(&self) -> usize {
         self.known(|known| known.requests)
     }
 
-    /// Has every request that makes an endpoint take so long.
+    /// Delays every request that creates an endpoint.
     pub fn delay(&self, delay: Duration) {
         self.known(|known| known.delay = delay);
     }
@@ -116,7 +116,8 @@ impl ProviderStandIn {
         self.known(|known| known.endpoints.remove(id));
     }
 
-    /// The answer to a request about the endpoint `id`, unless it is refused: what `with` does to it and says of it.
+    /// The answer to a request about the endpoint `id`, unless it is refused: `with` changes the endpoint and returns
+    /// the answer.
     fn answer(
         &self,
         headers: &HeaderMap,
@@ -136,10 +137,10 @@ impl ProviderStandIn {
         })
     }
 
-    /// Sends an event to the address that was registered for it, signed, and waits for the answer.
+    /// Sends a signed event to the address that is registered for it, and waits for the answer.
     ///
     /// # Errors
-    /// [`Trouble`] where no webhook is registered for it, or several are, or where there is no answer.
+    /// [`Trouble`] where no webhook or several are registered for it, or where there is no answer.
     pub async fn send(&self, event: &NewPaymentEvent) -> Result<SentPaymentEvent, Trouble> {
         let RegisteredEndpoint { url, secret, .. } = self.endpoint_for(event)?;
         let number = self.known(|known| {
@@ -223,7 +224,7 @@ async fn create(
             known.endpoints.insert(id, endpoint);
             (StatusCode::OK, Json(answer))
         };
-        // The first answer is kept for a day, whatever it is.
+        // The first answer is kept for a day, even if it is a failure.
         known.by_idempotency_key.insert(key, Some((status, answer.clone())));
         (status, Json(answer))
     })
@@ -263,7 +264,7 @@ async fn remove(
     })
 }
 
-/// Sends the event that is asked for, where a page of this machine or a program asks.
+/// Sends the requested event, if the request comes from a page of this machine or a program.
 async fn send(
     State(provider): State<ProviderStandIn>,
     headers: HeaderMap,
@@ -274,7 +275,7 @@ async fn send(
     provider.send(&event).await.map(Json).map_err(|Trouble(told)| InboxRefusal(409, told))
 }
 
-/// The header with which the provider signs `body`, at `seconds` since 1970 began.
+/// The header with which the provider signs `body`, at `seconds` since 1970.
 pub fn signature(secret: &str, seconds: i64, body: &[u8]) -> String {
     let signed = [format!("{seconds}.").as_bytes(), body].concat();
     let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &signed);

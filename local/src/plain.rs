@@ -1,4 +1,5 @@
-//! The plain operations. They have no file: what they are and do follows from their names and from the records of their routes.
+//! The plain operations. They have no file: their code and description follow from their names and from the records of
+//! their routes.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use crate::template::camel_case;
 /// The first words of their names.
 const VERBS: [&str; 5] = ["create", "read", "list", "update", "delete"];
 
-/// What the document says of those whose name does not say it.
+/// Descriptions of plain operations that their names do not contain.
 const SAYS: &[(&str, &str)] = &[
     (
         "create-agency",
@@ -68,7 +69,7 @@ const SAYS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The path of the file that an operation has, unless it is plain.
+/// The path of an operation's file, unless it is plain.
 pub fn own_file(record: &str, name: &str) -> String {
     format!("functions/{record}/src/{}.rs", name.replace('-', "_"))
 }
@@ -97,7 +98,7 @@ impl<'a> PlainOperation<'a> {
         Some(Self { name, verb, record })
     }
 
-    /// The type of the operation, and that of its record.
+    /// The type of the operation, and the type of its record.
     pub fn types(&self) -> [String; 2] {
         [self.verb, self.record].map(camel_case)
     }
@@ -107,7 +108,7 @@ impl<'a> PlainOperation<'a> {
         format!("shared/src/operations/{}.rs", self.verb)
     }
 
-    /// What it does.
+    /// Its description.
     pub fn about(&self) -> String {
         if let Some((_, says)) = SAYS.iter().find(|(name, _)| *name == self.name) {
             return (*says).to_owned();

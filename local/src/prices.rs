@@ -1,7 +1,7 @@
-//! What a million calls of each operation cost, in US dollars: `docs/COST.md` times the public price list.
+//! The cost of a million calls of each operation, in US dollars: `docs/COST.md` times the public price list.
 //!
-//! The prices are those of us-east-1 as published in 2025: on demand, the first tier, without the free tier. Each names the page to
-//! check it against; nothing looks them up.
+//! The prices are the ones of us-east-1 as published in 2025: on demand, the first tier, without the free tier. Each
+//! names the page on which it can be checked; no code looks them up.
 
 use std::fmt::Write as _;
 
@@ -34,24 +34,24 @@ const LISTS: f64 = 5.00;
 
 /// Minutes of a month.
 const MINUTES: f64 = 730.0 * 60.0;
-/// Assumed: of a tick that finds nothing to do, milliseconds billed, MB of memory of the largest function, read units of its queries,
-/// and bytes of its log lines.
+/// Assumed for a tick without work: billed milliseconds, MB of memory of the largest function, read units of its
+/// queries, and bytes of its log lines.
 const TICK: (f64, f64, f64, f64) = (12.0, 1769.0, 8.0, 1000.0);
 
-/// MB of memory of each function, as `template.yaml` has it.
+/// MB of memory of each function, as in `template.yaml`.
 const MEMORY: f64 = 256.0;
-/// Assumed: milliseconds that a call of DynamoDB takes within a region. Calls side by side are waited for once.
+/// Assumed: milliseconds of a DynamoDB call within a region. Concurrent calls count once.
 const ROUND_TRIP: f64 = 3.0;
-/// Assumed: milliseconds of a warm call that are not spent waiting for DynamoDB, on the seventh of a processor that
-/// goes with the memory.
+/// Assumed: milliseconds of a warm call without the waits for DynamoDB, on the seventh of a processor that belongs to
+/// the memory.
 const OWN_TIME: f64 = 3.0;
-/// Assumed: bytes that one call leaves in the logs. Access log 480, the function's line 420, Lambda's start and report
-/// 450, and 26 of overhead for each of the four, rounded up.
+/// Assumed: bytes of one call in the logs. Access log 480, the function's line 420, Lambda's start and report 450, and
+/// 26 of overhead for each of the four, rounded up.
 const LOG_BYTES: f64 = 1500.0;
 
-/// Assumed: how many calls of DynamoDB a request waits for, one after another.
+/// Assumed: the number of sequential DynamoDB calls of a request.
 const DEPTH: f64 = 2.0;
-/// MB of memory of the function that follows most changes, as `template.yaml` has it.
+/// MB of memory of the function that handles most changes, as in `template.yaml`.
 const FOLLOWING_MEMORY: f64 = 1769.0;
 
 const HEAD: &str = "\
@@ -64,10 +64,10 @@ const WHOLE_HEAD: &str = "\
 | --- | ---: | ---: | ---: | ---: |
 ";
 
-/// The dollars that belong to `costs`, the text of `docs/COST.md`: a table, and below it what it assumes.
+/// The dollars for `costs`, the text of `docs/COST.md`: a table, and below it the assumptions.
 ///
 /// # Errors
-/// [`Trouble`] names the row that is none.
+/// [`Trouble`] names the row that is invalid.
 pub fn table(costs: &str) -> Result<String, Trouble> {
     let mut table = HEAD.to_owned();
     for row in rows_of(costs, 0) {
@@ -95,10 +95,10 @@ pub fn table(costs: &str) -> Result<String, Trouble> {
     Ok(table)
 }
 
-/// The same for what a request costs with all that follows from it.
+/// The same for the cost of a request with all its reactions.
 ///
 /// # Errors
-/// [`Trouble`] names the row that is none.
+/// [`Trouble`] names the row that is invalid.
 pub fn whole(costs: &str) -> Result<String, Trouble> {
     let mut table = WHOLE_HEAD.to_owned();
     for row in rows_of(costs, 1) {
@@ -118,7 +118,7 @@ pub fn whole(costs: &str) -> Result<String, Trouble> {
     Ok(table)
 }
 
-/// The rows of the table at `place` in a text, without its head and the rule below it.
+/// The rows of the table at `place` in a text, without its head and the line below it.
 fn rows_of(text: &str, place: usize) -> impl Iterator<Item = &str> {
     let mut tables = text.split("\n\n").filter(|part| part.starts_with('|'));
     tables.nth(place).unwrap_or_default().lines().skip(2)
@@ -133,7 +133,7 @@ fn cells_of(row: &str) -> Result<(&str, [f64; 4]), Trouble> {
     Ok((name, numbers.try_into().map_err(|_| broken())?))
 }
 
-/// Milliseconds that are billed of a call with calls of DynamoDB of this depth.
+/// Billed milliseconds of a call with DynamoDB calls of this depth.
 fn billed(depth: f64) -> f64 {
     depth.mul_add(ROUND_TRIP, OWN_TIME).ceil()
 }
@@ -143,7 +143,7 @@ fn lambda(billed: f64) -> f64 {
     INVOCATIONS + lambda_seconds(billed, MEMORY)
 }
 
-/// A million times so many milliseconds, which are a thousand seconds each, of a function of so many MB.
+/// A million times so many milliseconds, which are a thousand seconds each, of a function with so many MB.
 fn lambda_seconds(milliseconds: f64, memory: f64) -> f64 {
     milliseconds * 1000.0 * (memory / 1024.0) * GB_SECOND
 }
@@ -158,8 +158,9 @@ fn logs() -> f64 {
     LOG_BYTES / 1000.0 * LOG_GB
 }
 
-/// What a stack costs in a month without a single call: a table with what it assumes below, and the sum in dollars. `schedules` has the seconds
-/// from one invocation to the next, of each schedule; those that are slower than every minute list a bucket, and the others read the table.
+/// The cost of a stack in a month without a single call: a table with its assumptions below, and the sum in dollars.
+/// `schedules` has the seconds between two invocations of each schedule; a schedule that is slower than every minute
+/// lists a bucket, and the others read the table.
 pub fn idle_month(alarms: usize, schedules: &[u64]) -> (String, f64) {
     // All numbers are a few hundred at most.
     let count = |number: usize| f64::from(u16::try_from(number).unwrap_or(u16::MAX));

@@ -23,32 +23,33 @@ const PIECES: usize = 4096;
 /// How a path answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Behaviour {
-    /// At once, with this status.
+    /// It answers at once, with this status.
     Answer(u16),
-    /// With this status, after a while.
+    /// It answers with this status, after a while.
     Slow(Duration, u16),
-    /// With this status and `Retry-After`, in seconds.
+    /// It answers with this status and `Retry-After`, in seconds.
     RetryAfter(u16, u64),
-    /// With 302, to this address.
+    /// It answers with 302, to this address.
     Redirect(String),
-    /// The connection ends without an answer.
+    /// It closes the connection without an answer.
     DropConnection,
-    /// Never; the connection stays open.
+    /// It never answers; the connection stays open.
     Never,
-    /// With 200 and a body that never ends: a byte each tenth of a second.
+    /// It answers with 200 and a body that never ends: a byte each tenth of a second.
     Trickle,
-    /// With 200, and a body of 256 MiB.
+    /// It answers with 200, and a body of 256 MiB.
     HugeBody,
-    /// With 503 for a number of requests, then with this status.
+    /// It answers with 503 for a number of requests, then with another status.
     Recovering {
-        /// How often it fails.
+        /// The number of failures.
         failures: usize,
-        /// How it answers afterwards.
+        /// The status after that.
         then: u16,
     },
-    /// With 200, once so many requests have come since it behaves like this: none is answered before all of them are under way.
+    /// It answers with 200, once so many requests have come in this behaviour: the first answer waits until all of them
+    /// have arrived.
     Together(usize),
-    /// One after another; then always the last one.
+    /// These behaviours one after another; then always the last one.
     Sequence(Vec<Behaviour>),
 }
 
@@ -67,7 +68,7 @@ pub struct Received {
     pub body: Vec<u8>,
     /// When it was received completely.
     pub at: Instant,
-    /// The status of the answer; `None` before the answer, or where the sender closed the connection.
+    /// The status of the answer; `None` before the answer, or if the sender closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -81,7 +82,7 @@ impl Received {
 /// The server. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Where it listens.
+    /// Its address.
     pub url: String,
     memory: Arc<Memory>,
     server: JoinHandle<()>,
@@ -91,16 +92,16 @@ pub struct Receiver {
 struct Memory {
     received: Mutex<Vec<Received>>,
     behaviours: Mutex<HashMap<String, Behaving>>,
-    /// How many requests came to each path.
+    /// The number of requests to each path.
     counts: Mutex<HashMap<String, usize>>,
-    /// How many requests came. It wakes the tasks that wait for more.
+    /// The number of requests. It wakes the tasks that wait for more.
     count: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
 struct Behaving {
     behaviour: Behaviour,
-    /// How many requests came since it behaves like this.
+    /// The number of requests since this behaviour was set.
     requests: usize,
 }
 
@@ -116,7 +117,7 @@ impl Receiver {
         let memory = Arc::new(Memory::default());
         let router = Router::new().fallback(receive).with_state(Arc::clone(&memory));
         let server = tokio::spawn(async move {
-            // What ends it early ends the process with it.
+            // An error that ends it early also ends the process.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { url, memory, server })
@@ -127,27 +128,27 @@ impl Receiver {
         lock(&self.memory.behaviours).insert(path.to_owned(), Behaving { behaviour, requests: 0 });
     }
 
-    /// What came to `path`, in its order.
+    /// The requests to `path`, in order.
     pub fn received(&self, path: &str) -> Vec<Received> {
         lock(&self.memory.received).iter().filter(|received| received.path == path).cloned().collect()
     }
 
-    /// How many requests came to `path`, including forgotten ones.
+    /// The number of requests to `path`, including forgotten ones.
     pub fn count(&self, path: &str) -> usize {
         lock(&self.memory.counts).get(path).copied().unwrap_or_default()
     }
 
-    /// All that came, in its order.
+    /// All requests, in order.
     pub fn all(&self) -> Vec<Received> {
         lock(&self.memory.received).clone()
     }
 
-    /// Forgets what came.
+    /// Forgets all requests.
     pub fn forget(&self) {
         lock(&self.memory.received).clear();
     }
 
-    /// Waits until `count` requests have come to `path`, and returns what came.
+    /// Waits until `count` requests have come to `path`, and returns them.
     ///
     /// # Errors
     /// [`Trouble`] where fewer come within `patience`.
@@ -170,7 +171,7 @@ impl Drop for Receiver {
 }
 
 impl Memory {
-    /// Remembers a request, and returns its index and how to behave.
+    /// Remembers a request, and returns its index and the behaviour for it.
     fn remember(&self, received: Received) -> (usize, Behaviour) {
         let behaviour = lock(&self.behaviours).get_mut(&received.path).map_or(Behaviour::Answer(200), |behaving| {
             behaving.requests += 1;
@@ -182,16 +183,16 @@ impl Memory {
         (all.len() - 1, behaviour)
     }
 
-    /// Waits until `wanted` requests have come to `path` since it behaves as it does.
+    /// Waits until `wanted` requests have come to `path` in its current behaviour.
     async fn gather(&self, path: &str, wanted: usize) {
         let mut news = self.count.subscribe();
         let come = || lock(&self.behaviours).get(path).map_or(wanted, |behaving| behaving.requests);
         while come() < wanted && news.changed().await.is_ok() {}
     }
 
-    /// The request at `place` is answered.
+    /// Records the answer to the request at `place`.
     fn answer(&self, place: usize, at: Instant, status: u16) {
-        // It may have been forgotten, and another request may have its index.
+        // The request may have been forgotten, and another one may have its index.
         if let Some(received) = lock(&self.received).get_mut(place).filter(|received| received.at == at) {
             received.answered = Some(status);
         }
@@ -255,7 +256,7 @@ async fn receive(State(memory): State<Arc<Memory>>, request: Request) -> Respons
             answer(200, None, Body::from_stream(stream::iter(pieces)))
         }
         Behaviour::Answer(status) => answer(status, None, Body::empty()),
-        // Resolved by `Behaviour::at`.
+        // `Behaviour::at` has replaced these.
         Behaviour::Recovering { .. } | Behaviour::Sequence(_) => answer(500, None, Body::empty()),
     }
 }

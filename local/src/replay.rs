@@ -1,12 +1,13 @@
 //! The replay: sends recorded requests to a deployed service and compares its answers with those of a reference.
 //!
-//! - [`calls`] is what is sent: the recorded event of every route, and a few calls that cannot be recorded as events.
+//! - [`calls`] are the calls: the recorded event of every route, and a few calls that cannot be recorded as events.
 //! - [`address`] sends a call over HTTP.
-//! - [`comparison`] compares two answers; [`fresh`] replaces what differs from run to run.
-//! - [`report`] tells how each call ended.
+//! - [`comparison`] compares two answers; [`fresh`] replaces the values that differ from run to run.
+//! - [`report`] shows the result of each call.
 //!
-//! The reference is a second address with the same records, or else an empty local stack that the replay starts itself. In the second
-//! case every id of the demo set is replaced by one that does not exist, so that no call can touch a record of the service.
+//! The reference is a second address with the same records, or otherwise an empty local stack that the replay starts
+//! itself. In the second case every id of the demo set is replaced by one that does not exist, so that no call can
+//! change a record of the service.
 
 pub mod address;
 pub mod calls;
@@ -29,20 +30,20 @@ use crate::replay::comparison::{Pages, Seen, difference};
 use crate::replay::report::{CallOutcome, Outcome, ReplayReport};
 use crate::stack::{Settings, Stack};
 
-/// What is replayed, and where.
+/// The options of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayOptions {
     /// The checkout.
     pub root: PathBuf,
     /// The address of the service, without `/api/v1`.
     pub base_url: String,
-    /// A full key of the service; it takes the place of the demo set's.
+    /// A full key of the service; it replaces the one of the demo set.
     pub api_key: String,
-    /// The address that the service tells its callers, where it is another one.
+    /// The address that the service returns to its callers, if it differs from `base_url`.
     pub public_url: Option<String>,
-    /// A second address to compare with. Both have to hold the demo set.
+    /// A second address to compare with. Both services must have the demo set.
     pub against: Option<String>,
-    /// Leaves out the calls that would make a record.
+    /// Leaves out the calls that would create a record.
     pub read_only: bool,
     /// If not empty, only the calls whose names begin with one of these are sent.
     pub only: Vec<String>,
@@ -50,20 +51,21 @@ pub struct ReplayOptions {
     pub skip: Vec<String>,
 }
 
-/// What the answers are compared with.
+/// The service whose answers are the reference.
 struct ReferenceService {
     address: Address,
     pages: Pages,
-    /// The replay's own stack, which must live until the last call.
+    /// The replay's own stack, which must run until the last call.
     stack: Option<Stack>,
 }
 
 /// Sends the calls, one after the other, and compares the answers.
 ///
-/// `begin` is told the number of each call, how many there are, and its name.
+/// `begin` gets the number of each call, the number of all calls, and its name.
 ///
 /// # Errors
-/// [`Trouble`] where nothing can be compared: the service does not answer, it refuses the key, the events cannot be read.
+/// [`Trouble`] where no answers can be compared: the service does not answer, it refuses the key, the events cannot be
+/// read.
 pub async fn run(options: &ReplayOptions, begin: impl Fn(usize, usize, &str)) -> Result<ReplayReport, Trouble> {
     let recorded = calls::recorded(&options.root)?;
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
@@ -122,7 +124,7 @@ async fn new_key(stack: &Stack) -> Result<String, Trouble> {
     key.ok_or_else(|| Trouble(format!("the local stack issues no key: {}", answer.body)))
 }
 
-/// Whether the service takes the key, for writing too; asked with a body that is never accepted.
+/// Whether the service accepts the key for writing too; the request has a body that is never accepted.
 async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
     let route = &routes::CREATE_ASSISTANT;
     let query = format!("api_key={demo_key}");
@@ -139,7 +141,7 @@ async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
     }
 }
 
-/// Sends `call` to the reference, then to the service where that is allowed.
+/// Sends `call` to the reference, and then to the service if that is allowed.
 async fn compare(
     options: &ReplayOptions,
     service: &Address,
@@ -163,7 +165,7 @@ async fn compare(
     })
 }
 
-/// Whether a call that is answered like this has left something behind.
+/// Whether a call with this answer has created a record.
 fn makes_a_record(call: &Call, answer: &Answer) -> bool {
     let route = routes::find(&call.method, &call.path);
     answer.status < 300 && route.is_some_and(|route| route.access == Access::Write)

@@ -1,4 +1,5 @@
-//! The roles of the functions, as IAM enforces them: the database and the bucket refuse what the role of the calling function does not allow.
+//! The roles of the functions, as IAM enforces them: the database and the bucket refuse calls that the role of the
+//! calling function does not allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,31 +23,33 @@ task_local! {
     static FUNCTION: String;
 }
 
-/// Is told of a function, a permission that it needs, and whether its role has it. Decides whether the call is made.
+/// Gets a function, a permission that it needs, and whether its role has it. Decides whether the call is made.
 pub type Permit = fn(&str, &str, bool) -> bool;
 
-/// What each function may call.
+/// The calls that each function may make.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
-    /// By function: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on an index of it, `dynamodb:UpdateItem RATE#*` on the items whose
-    /// partition key begins so, `s3:PutObject` on the objects of the bucket of files, `s3:PutObject FailedRecordsBucket` on those of the other one, and so on.
+    /// By function: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on one of its indexes,
+    /// `dynamodb:UpdateItem RATE#*` on the items whose partition key begins so, `s3:PutObject` on the objects of the
+    /// bucket of files, `s3:PutObject FailedRecordsBucket` on the objects of the other one, and so on.
     allowed: Arc<BTreeMap<String, BTreeSet<String>>>,
     permit: Option<Permit>,
 }
 
 /// Runs `work` as the function of this name.
 pub async fn as_function<T>(name: &str, work: impl Future<Output = T>) -> T {
-    // Boxed: whoever calls it would otherwise carry the memory of the function.
+    // Boxed: otherwise each caller would contain the memory of the function.
     FUNCTION.scope(name.to_owned(), Box::pin(work)).await
 }
 
 impl Roles {
-    /// The roles of a template. `permit` decides in their place, where there is one.
+    /// The roles of a template. If there is a `permit`, it decides instead of them.
     ///
     /// # Errors
-    /// [`Trouble`] where a statement about the table or the bucket is not understood.
+    /// [`Trouble`] where the code cannot interpret a statement about the table or the bucket.
     pub fn of(template: &Template, permit: Option<Permit>) -> Result<Self, Trouble> {
-        // With the rights of a function on the stream Lambda puts what it gave up into a bucket. The function itself does not call it.
+        // Lambda puts the batches that a function on the stream gave up into a bucket, with the permissions of that
+        // function. The function itself makes no such call.
         let is_lambda_s = |function: &str, permission: &Permission| {
             let of = |source: &EventSource| source.function == function && source.destination.is_some();
             permission.resource.contains(FAILED_RECORDS_BUCKET) && template.sources.iter().any(of)
@@ -59,17 +62,19 @@ impl Roles {
         Ok(Self { allowed: Arc::new(allowed.collect::<Result<_, Trouble>>()?), permit })
     }
 
-    /// What each function may call.
+    /// The calls that each function may make.
     pub fn allowed(&self) -> &BTreeMap<String, BTreeSet<String>> {
         &self.allowed
     }
 
-    /// `inner`, which gets what the role of the calling function allows. What no function sends is not looked at.
+    /// `inner`, which gets only calls that the role of the calling function allows. Calls from outside a function are
+    /// not checked.
     pub fn connector(&self, inner: SharedHttpConnector) -> SharedHttpConnector {
         SharedHttpConnector::new(RoleConnector { roles: self.clone(), inner })
     }
 
-    /// A permission that a function lacks for the signed addresses in an answer: whoever sends such a request has the rights of the role that signed it.
+    /// A permission that a function lacks for the signed addresses in an answer: a request to such an address has the
+    /// permissions of the role that signed it.
     pub fn lacks_for_addresses(&self, function: &str, body: &str) -> Option<String> {
         if !body.contains("X-Amz-Signature=") {
             return None;
@@ -83,7 +88,7 @@ impl Roles {
 
     fn permits(&self, function: &str, permission: &str) -> bool {
         let allowed = self.allowed.get(function).is_some_and(|allowed| {
-            // Who may update every item may update those of the token buckets.
+            // A role that may update every item may also update token buckets.
             allowed.contains(permission)
                 || permission.strip_suffix(&of_buckets()).is_some_and(|all| allowed.contains(all))
         });
@@ -100,7 +105,7 @@ struct RoleConnector {
 impl HttpConnector for RoleConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let lacks = FUNCTION.try_with(|function| {
-            // All are told, also where the first one is refused.
+            // `permit` is called for all of them, even if it refuses the first one.
             let needed = needed(&request).into_iter();
             let lacking: Vec<_> = needed.filter(|permission| !self.roles.permits(function, permission)).collect();
             lacking
@@ -124,12 +129,13 @@ fn refusal(status: u16, body: String) -> HttpConnectorFuture {
     HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body))))
 }
 
-/// The end of a permission that is for the items of the token buckets only.
+/// The end of a permission for the items of the token buckets only.
 fn of_buckets() -> String {
     format!(" {RATE}*")
 }
 
-/// What a statement allows on the table with its indexes and on the bucket with its objects; nothing where it is about something else.
+/// The permissions of a statement on the table with its indexes and on the bucket with its objects; empty for any other
+/// statement.
 fn allowed(permission: &Permission) -> Result<Vec<String>, Trouble> {
     let not_understood = || Trouble(format!("a role's statement on {} is not understood", permission.resource));
     let all = |end: &str| permission.actions.iter().map(|action| format!("{action}{end}")).collect();
@@ -156,20 +162,20 @@ fn allowed(permission: &Permission) -> Result<Vec<String>, Trouble> {
     }
 }
 
-/// The one action that is about the bucket, and not about its objects.
+/// The one action on the bucket itself rather than on its objects.
 pub const LIST_BUCKET: &str = "s3:ListBucket";
 
-/// The end of a permission that is for the bucket of what the stream gave up.
+/// The end of a permission for the bucket of batches that the stream gave up.
 pub fn of_failed_records() -> String {
     format!(" {FAILED_RECORDS_BUCKET}")
 }
 
-/// The action of S3 that a request is.
+/// The S3 action of a request.
 pub fn bucket_action(method: &str, uri: &str) -> &'static str {
     if uri.contains("?list-type=") { "ListObjectsV2" } else { object_action(method) }
 }
 
-/// The action of S3 that a request about an object is.
+/// The S3 action of a request about an object.
 pub fn object_action(method: &str) -> &'static str {
     match method {
         "HEAD" => "HeadObject",
@@ -179,7 +185,8 @@ pub fn object_action(method: &str) -> &'static str {
     }
 }
 
-/// The permissions for a request about an object. S3 tells that there is none to those only who may list the bucket.
+/// The permissions for a request about an object. S3 reveals that an object is missing only to a role that may list the
+/// bucket.
 fn of_object(action: &str) -> Vec<String> {
     match action {
         "ListObjectsV2" => vec![LIST_BUCKET.to_owned()],
@@ -200,7 +207,7 @@ fn needed(request: &HttpRequest) -> BTreeSet<String> {
     needed.into_iter().map(|permission| permission + &of).collect()
 }
 
-/// What of a call its permissions depend on.
+/// The parts of a call on which its permissions depend.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct CallBody {
@@ -219,8 +226,9 @@ enum Action {
     Update(IgnoredAny),
 }
 
-/// The permissions for a call of the database. A transaction needs those of its actions, and none of its own. A read of an index needs that of the index.
-/// Taking tokens needs no more than to update the items of the buckets.
+/// The permissions for a call of the database. A transaction needs the permissions of its actions, and none of its own.
+/// A read of an index needs the permission for the index. Taking tokens needs only the permission to update the items
+/// of the buckets.
 fn of_call(action: &str, body: Option<&[u8]>) -> BTreeSet<String> {
     let is_looked_into = action == "UpdateItem" || action == "Query" || action.starts_with("Transact");
     let body = body.filter(|_| is_looked_into).and_then(|body| serde_json::from_slice(body).ok());

@@ -12,8 +12,8 @@ use crate::Trouble;
 use crate::lambda::{Failed, Fate, Function, invoke};
 use crate::template::Template;
 
-/// When Lambda retries a failed asynchronous invocation, unless the template allows fewer retries: after one minute, then after two
-/// minutes, then never.
+/// When Lambda retries a failed asynchronous invocation, unless the template allows fewer retries: after one minute,
+/// then after two minutes, and after that never.
 const RETRIES: [Duration; 2] = [Duration::from_mins(1), Duration::from_mins(2)];
 
 /// The functions that have a schedule.
@@ -84,7 +84,7 @@ impl Timer {
 /// # Errors
 /// [`Failed`].
 pub async fn tick(function: &Function) -> Result<(), Failed> {
-    // As EventBridge Scheduler sends it.
+    // The event of EventBridge Scheduler.
     let event = json!({
         "version": "0",
         "id": "00000000-0000-0000-0000-000000000000",

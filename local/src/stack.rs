@@ -1,4 +1,4 @@
-//! The stack: everything that one process serves, started together and stopped together.
+//! The stack: everything that one process serves, started and stopped together.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -53,21 +53,21 @@ pub struct Settings {
     pub template: PathBuf,
     /// The demo set; `None` leaves the table empty.
     pub demo: Option<PathBuf>,
-    /// Where the database is kept, and the objects of the buckets beside it.
+    /// The place of the database; the objects of the buckets are kept next to it.
     pub data: Data,
     /// Whether changes are written to the table's stream.
     pub stream: bool,
-    /// Where the gateway listens.
+    /// The address of the gateway.
     pub gateway: SocketAddr,
-    /// Where DynamoDB listens.
+    /// The address of DynamoDB.
     pub dynamodb: SocketAddr,
-    /// Where S3 listens.
+    /// The address of S3.
     pub s3: SocketAddr,
-    /// Where the payment provider's stand-in listens.
+    /// The address of the payment provider's stand-in.
     pub payment_provider: SocketAddr,
-    /// Where the event of each request is written to.
+    /// The folder for the event of each request.
     pub record: Option<PathBuf>,
-    /// Whether somebody watches: a line about each request is printed, and its calls are recorded for the console.
+    /// Whether a user watches: a line about each request is printed, and its calls are recorded for the console.
     pub log: bool,
     /// The time.
     pub clock: Clock,
@@ -77,32 +77,32 @@ pub struct Settings {
     pub faults: Faults,
     /// The time limit of an attempt to call the database.
     pub attempt: Duration,
-    /// How long a request tries again what others do at the same moment.
+    /// How long a request retries after conflicts with others.
     pub patience: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
-    /// The limits of a key that has none of its own.
+    /// The limits of a key without limits of its own.
     pub key_limits: Limits,
     /// The web origin whose pages may read the answers.
     pub cors_allow_origin: Option<String>,
-    /// Where events may be sent.
+    /// The addresses to which events may be sent.
     pub network: Network,
-    /// Whether each function is a process of its own, which knows nothing of what others remember.
+    /// Whether each function is a process of its own, without the memory of others.
     pub processes: bool,
-    /// The most batches of the stream that a function works on at the same time; none where the template decides.
+    /// The most batches of the stream that a function processes at the same time; `None` if the template decides.
     pub lanes: Option<usize>,
-    /// How far the clocks of these processes are apart at most, in milliseconds.
+    /// The largest difference between the clocks of these processes, in milliseconds.
     pub clocks_apart: i64,
-    /// What looks at every request with its answer.
+    /// The function that is called with every request and its answer.
     pub look: Option<gateway::Look>,
-    /// What decides in the place of the functions' roles.
+    /// The function that decides in place of the functions' roles.
     pub permit: Option<Permit>,
-    /// The count of what the functions take of each partition of the table.
+    /// The count of the units that the functions take of each partition of the table.
     pub partitions: Partitions,
 }
 
 impl Settings {
-    /// The service as the checkout at `root` has it, in memory, on free ports.
+    /// The service of the checkout at `root`, in memory, on free ports.
     pub fn of(root: &Path) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -122,7 +122,8 @@ impl Settings {
             attempt: TABLE_ATTEMPT,
             patience: PATIENCE,
             sends_per_second: 10,
-            // Beyond what this machine can do. A clock that stands still gives no token back, and tests send many requests.
+            // Higher than this machine can reach. A clock that stands still refills no token, and tests send many
+            // requests.
             key_limits: Limits::new(10_000, 1_000_000),
             cors_allow_origin: None,
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
@@ -138,7 +139,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// The template, as far as these settings follow it.
+    /// The template, changed according to these settings.
     fn template(&self) -> Result<Template, Trouble> {
         let mut template = template_at(&self.template)?;
         if !self.stream {
@@ -150,13 +151,13 @@ impl Settings {
         Ok(template)
     }
 
-    /// What the SDK's requests to `database` go through.
+    /// The layers between the SDK and `database`.
     fn http_client(&self, database: &Embedded, roles: &Roles) -> SharedHttpClient {
         let connector = self.faults.connector(roles.connector(database.connector()));
         http_client::client(if self.log { calls::connector(connector) } else { connector })
     }
 
-    /// What the functions are told of the stack.
+    /// The configuration of the functions for this stack.
     fn config(&self, urls: &Urls, demo: Option<&Demo>) -> Config {
         Config {
             table_name: database::TABLE_NAME.to_owned(),
@@ -173,7 +174,7 @@ impl Settings {
         }
     }
 
-    /// The service as the functions get it, whose calls meet the faults and the roles.
+    /// The service of the functions; its calls go through the faults and the roles.
     fn service(&self, config: Config, urls: &Urls, database: &Embedded, roles: &Roles) -> Service {
         let client = database::client(&urls.dynamodb, self.http_client(database, roles), self.attempt);
         let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
@@ -198,7 +199,8 @@ impl Settings {
         roles: Roles,
         journal: &Arc<Journal>,
     ) -> Result<Gateway, Trouble> {
-        // The gateway takes its ids from a source of its own: the ids of records stay the same, however many requests there are.
+        // The gateway takes its ids from a source of its own, so that the ids of records stay the same for any number
+        // of requests.
         let ids = if matches!(self.ids, Ids::Random) { Ids::Random } else { Ids::counted() };
         let gateway = Gateway::new(template, service, ids, Arc::clone(journal), self.record.clone(), self.log)?;
         let gateway = gateway.with_roles(roles).looked_at_by(self.look);
@@ -206,7 +208,7 @@ impl Settings {
     }
 }
 
-/// What the stack listens with.
+/// The listeners of the stack.
 struct Listeners {
     gateway: TcpListener,
     dynamodb: TcpListener,
@@ -214,7 +216,7 @@ struct Listeners {
     payment_provider: TcpListener,
 }
 
-/// Where each of them is reached.
+/// The address of each listener.
 struct Urls {
     gateway: String,
     dynamodb: String,
@@ -244,11 +246,11 @@ impl Listeners {
 
 /// The running service.
 pub struct Stack {
-    /// Where the API answers, without `/api/v1`.
+    /// The address of the API, without `/api/v1`.
     pub url: String,
-    /// Where DynamoDB answers.
+    /// The address of DynamoDB.
     pub dynamodb_url: String,
-    /// Where S3 answers.
+    /// The address of S3.
     pub s3_url: String,
     /// The objects of the buckets.
     pub objects: Folder,
@@ -260,7 +262,7 @@ pub struct Stack {
     pub schedules: Arc<Schedules>,
     /// The database itself.
     pub database: Database,
-    /// The same as functions reach it: their calls are counted by partition.
+    /// The database as functions reach it: their calls are counted by partition.
     pub embedded: Embedded,
     /// The SDK, without faults.
     pub client: Client,
@@ -268,7 +270,7 @@ pub struct Stack {
     pub api: Api,
     /// The requests that were answered.
     pub journal: Arc<Journal>,
-    /// What the demo set's events can be sent to.
+    /// A receiver for the demo set's events.
     pub inbox: Arc<Inbox>,
     /// The stand-in for the payment provider.
     pub payment_provider: ProviderStandIn,
@@ -302,14 +304,14 @@ impl Stack {
         let organisations = demo.iter().flat_map(|demo| &demo.organisations).map(|organisation| organisation.org_id);
         let inbox = Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal));
         if let Some(demo) = &demo {
-            // Boxed: whoever starts a stack would otherwise carry the memory of all that is loaded.
+            // Boxed: otherwise each caller that starts a stack would contain the memory for all loaded data.
             Box::pin(demo.load(&template, &store, &urls.s3, config.clone())).await?;
         }
         let embedded = Embedded::new(&database, &settings.partitions);
         let roles = Roles::of(&template, settings.permit)?;
         let service = settings.service(config, &urls, &embedded, &roles);
         let gateway = Arc::new(settings.gateway(&template, service, roles, &journal)?);
-        // What Lambda itself sends knows neither the faults nor the roles of the functions.
+        // Lambda's own calls are subject neither to the faults nor to the roles of the functions.
         let failed_records = bucket::failed_records(&urls.s3, bucket::connector());
         let destination = Destination::new(failed_records, settings.clock.clone());
         let function = |name: &str| gateway.event_function(name);
@@ -335,7 +337,7 @@ impl Stack {
         Ok(stack)
     }
 
-    /// The console of all that runs here.
+    /// The console of this stack.
     fn console(&self, store: Store, clock: Clock) -> Console {
         Console {
             url: self.url.clone(),
@@ -351,7 +353,7 @@ impl Stack {
         }
     }
 
-    /// Serves the API, and beside it the inbox and `console`.
+    /// Serves the API, and next to it the inbox and `console`.
     fn serve(&mut self, listener: TcpListener, console: Console) {
         let beside = Arc::clone(&self.inbox).router().merge(console.router());
         let serving = Arc::clone(&self.gateway).serve(listener, beside, stopped(&self.stop));
@@ -375,7 +377,7 @@ impl Stack {
         self.stream.drain().await
     }
 
-    /// Removes the items of `chosen` keys whose TTL has passed, as DynamoDB does at any time after.
+    /// Removes the items of `chosen` keys whose TTL has passed, as DynamoDB does at an arbitrary time after it.
     ///
     /// # Errors
     /// [`Trouble`] of the database.
@@ -400,7 +402,8 @@ impl Stack {
         self.schedules.minute().await
     }
 
-    /// Runs the functions on the stream in the background, until the returned guard is dropped. Nothing happens because time passes.
+    /// Runs the functions on the stream in the background, until the returned guard is dropped. The functions on
+    /// schedules do not run.
     #[must_use]
     pub fn following(&self) -> Background {
         let mut tasks = JoinSet::new();
@@ -438,7 +441,7 @@ impl Background {
     }
 }
 
-/// Resolves when `stop` says so, or is dropped.
+/// Resolves when `stop` becomes true, or is dropped.
 fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
     let mut stop = stop.subscribe();
     async move {
@@ -446,7 +449,7 @@ fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<
     }
 }
 
-/// The template at `path`, which a process reads once: that takes longer than all the rest of a start.
+/// The template at `path`. A process reads it only once: that takes longer than the rest of a start.
 fn template_at(path: &Path) -> Result<Template, Trouble> {
     static READ: Mutex<BTreeMap<PathBuf, Template>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);

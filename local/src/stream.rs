@@ -24,19 +24,19 @@ use crate::{Trouble, database};
 /// The most records in one read.
 const READ_LIMIT: usize = 1000;
 
-/// How often the stream may have news until it is drained. What is larger removes its belongings in fewer steps than this.
+/// The most rounds in which the stream has new changes until it is drained. Even the largest cascade needs fewer.
 const MOST_ROUNDS: usize = 2000;
 
-/// How often Lambda polls a stream.
+/// The time between two polls of a stream by Lambda.
 const POLL: Duration = Duration::from_millis(250);
 
-/// The stream, and how far each function on it has read.
+/// The stream, and the position of each function on it.
 pub struct Stream {
     readers: Vec<Arc<Reader>>,
     expired: Expired,
 }
 
-/// The keys of items that expired. The stream says of their removals that DynamoDB itself made them.
+/// The keys of items that expired. In the stream, their removals have DynamoDB itself as their author.
 type Expired = Arc<Mutex<HashSet<Key>>>;
 
 struct Reader {
@@ -48,8 +48,8 @@ struct Reader {
 }
 
 impl Stream {
-    /// The stream of `database`, with the readers that `template` has; `function` finds them by their names. What they give up goes to
-    /// `destination`, where the template says so.
+    /// The stream of `database`, with the readers of `template`; `function` finds them by their names. Batches that
+    /// they give up go to `destination`, if the template says so.
     ///
     /// # Errors
     /// [`Trouble`] where there is no such function.
@@ -70,10 +70,11 @@ impl Stream {
         Ok(Self { readers: readers.collect::<Result<_, _>>()?, expired })
     }
 
-    /// Passes on all changes until none is left, including the changes that the functions make. May be called while [`Self::run`] runs.
+    /// Passes on all changes until none is left, including the changes that the functions make. May be called while
+    /// [`Self::run`] runs.
     ///
     /// # Errors
-    /// [`Trouble`] where the stream cannot be read, or where the functions answer changes by changes without an end.
+    /// [`Trouble`] where the stream cannot be read, or where the functions react to changes with ever more changes.
     pub async fn drain(&self) -> Result<(), Trouble> {
         while self.drain_readers(|_| true).await? {}
         Ok(())
@@ -93,8 +94,8 @@ impl Stream {
         join_all(readers.map(|reader| reader.drain())).await.into_iter().try_fold(false, |any, found| Ok(any | found?))
     }
 
-    /// Passes on changes as they come, until `stop` resolves. Work that is stopped then is repeated by the next [`Self::run`] or
-    /// [`Self::drain`].
+    /// Passes on changes as they come, until `stop` resolves. The next [`Self::run`] or [`Self::drain`] repeats work
+    /// that was stopped.
     pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
         let mut tasks = JoinSet::new();
         for reader in &self.readers {
@@ -117,7 +118,8 @@ impl Stream {
         now: Timestamp,
         chosen: impl FnMut(&Key) -> bool,
     ) -> Result<usize, Trouble> {
-        // The readers wait for this lock before they pass records on: by then the keys of all these removals are in the set.
+        // The readers wait for this lock before they pass records on: by then the set has the keys of all these
+        // removals.
         let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
         let removed = database::expire(database, now, chosen)?;
         let count = removed.len();
@@ -132,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// By the key of an item, how often a change of it was passed once more to a function.
+    /// For the key of each item, how many times a change of it was passed to a function again.
     pub fn repeats(&self) -> HashMap<String, usize> {
         let mut all = HashMap::new();
         for (key, times) in self.readers.iter().flat_map(|reader| reader.mapping.repeats()) {
@@ -141,7 +143,7 @@ impl Stream {
         all
     }
 
-    /// All changes since the table was made or copied, passed on or not.
+    /// All changes since the table was created or copied, whether they were passed on or not.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
@@ -155,16 +157,16 @@ impl Stream {
         Ok(all)
     }
 
-    /// The records that were given up, since they had no attempts or no time left.
+    /// The records that were given up, after too many attempts or too much time.
     pub fn given_up(&self) -> Vec<Value> {
         self.readers.iter().flat_map(|reader| reader.mapping.given_up()).collect()
     }
 }
 
 impl Reader {
-    /// Reads the next records. Returns false where there are none.
+    /// Reads the next records. Returns false if there are none.
     fn advance(&self) -> Result<bool, Trouble> {
-        // Read and passed on under one lock, so that the mapping gets every record once and in order.
+        // Both steps are under one lock, so that the mapping gets every record once and in order.
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let iterator = match place.take() {
             Some(iterator) => iterator,
@@ -192,7 +194,7 @@ impl Reader {
     async fn drain(&self) -> Result<bool, Trouble> {
         for round in 0..MOST_ROUNDS {
             let news = self.advance()?;
-            // Also without new records: a run that was stopped may have left some.
+            // Even without new records: a run that was stopped may have left some.
             self.mapping.work_off().await;
             if !news {
                 return Ok(round > 0);
@@ -215,7 +217,7 @@ impl Reader {
     }
 }
 
-/// The next records, and the iterator behind them.
+/// The next records, and the iterator after them.
 fn read(database: &Database, iterator: &str) -> Result<(Vec<Value>, Option<String>), Trouble> {
     let request = from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?;
     let answer = database.get_records(request).map_err(trouble)?;
@@ -223,7 +225,7 @@ fn read(database: &Database, iterator: &str) -> Result<(Vec<Value>, Option<Strin
     Ok((records.map_err(trouble)?, answer.next_shard_iterator))
 }
 
-/// An iterator at the oldest record; `None` where the table has no stream.
+/// An iterator at the oldest record; `None` if the table has no stream.
 fn beginning(database: &Database) -> Result<Option<String>, Trouble> {
     let streams = database.list_streams(from(json!({"TableName": database::TABLE_NAME}))?).map_err(trouble)?;
     let Some(stream) = streams.streams.first() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Reads `template.yaml`: the table as it is to be, and which function answers which route.
+//! Reads `template.yaml`: the table as it would be deployed, and the functions of all routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,25 +9,25 @@ use shared::routes;
 
 use crate::{Trouble, event_filter};
 
-/// What the gateway's definition calls the method of a path that takes every one.
+/// The name in the gateway's definition for a path that accepts every method.
 pub const ANY_METHOD: &str = "x-amazon-apigateway-any-method";
 
-/// What the local stack takes from the template.
+/// The parts of the template that the local stack uses.
 #[derive(Debug, Clone)]
 pub struct Template {
     /// The table's properties, in the words of DynamoDB's own API.
     pub table: Value,
-    /// Name of the attribute that says when an item ends.
+    /// Name of the attribute with the time at which an item expires.
     pub ttl_attribute: Option<String>,
     /// Every function with a route.
     pub routes: Vec<TemplateRoute>,
-    /// Every function's place on the table's stream.
+    /// Every function's event source on the table's stream.
     pub sources: Vec<EventSource>,
     /// Every function's schedule.
     pub schedules: Vec<ScheduleSource>,
-    /// What each function's role lets it do, and on what.
+    /// The permissions of each function's role, with their resources.
     pub permissions: BTreeMap<String, Vec<Permission>>,
-    /// The logical id of each function's role, where it is one of the template.
+    /// The logical id of each function's role, if the template defines it.
     pub roles: BTreeMap<String, String>,
 }
 
@@ -40,19 +40,19 @@ pub struct EventSource {
     pub batch_size: usize,
     /// The filters' patterns.
     pub filters: Vec<Value>,
-    /// How long a batch waits to be full.
+    /// How long a batch waits until it is full.
     pub window_seconds: u64,
-    /// How many batches of a shard are worked on at once.
+    /// The number of batches of a shard that are processed at once.
     pub lanes: usize,
-    /// How often a batch comes again.
+    /// The most retries of a batch.
     pub max_retries: u64,
-    /// Whether a failed batch comes again in halves.
+    /// Whether a failed batch is repeated in halves.
     pub bisects: bool,
-    /// Whether the function's answer says how far it came.
+    /// Whether the function's answer names the first failed change.
     pub reports_failures: bool,
-    /// How old a record may get.
+    /// The largest age of a record.
     pub max_age_seconds: i64,
-    /// The logical id of the bucket that gets what is given up.
+    /// The logical id of the bucket for batches that are given up.
     pub destination: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct ScheduleSource {
     pub function: String,
     /// Its rate.
     pub every_seconds: u64,
-    /// How often an invocation that fails is repeated.
+    /// The most retries of a failed invocation.
     pub max_retries: usize,
 }
 
@@ -74,7 +74,7 @@ pub struct Permission {
     pub actions: BTreeSet<String>,
     /// The resource, as JSON: `{"!GetAtt":"Table.Arn"}`.
     pub resource: String,
-    /// The condition, as JSON: `null` where there is none.
+    /// The condition, as JSON: `null` if there is none.
     pub condition: String,
 }
 
@@ -93,20 +93,20 @@ impl Template {
     /// Reads the template at `path`.
     ///
     /// # Errors
-    /// [`Trouble`] says what is wrong with it.
+    /// [`Trouble`] names the error in it.
     pub fn read(path: &Path) -> Result<Self, Trouble> {
         let text = std::fs::read_to_string(path).map_err(|error| Trouble(format!("{}: {error}", path.display())))?;
         Self::parse(&text).map_err(|trouble| Trouble(format!("{}: {trouble}", path.display())))
     }
 
-    /// Leaves the stream out.
+    /// Removes the stream.
     pub fn without_stream(&mut self) {
         if let Some(table) = self.table.as_object_mut() {
             table.remove("StreamSpecification");
         }
     }
 
-    /// Has no function work on more batches of a stream at the same time.
+    /// Limits the batches of a stream that a function processes at the same time.
     pub fn limit_lanes(&mut self, most: usize) {
         for source in &mut self.sources {
             source.lanes = source.lanes.min(most);
@@ -160,10 +160,10 @@ pub fn function_name(logical_id: &str) -> String {
     kebab_case(logical_id.strip_suffix("Function").unwrap_or(logical_id))
 }
 
-/// The routes of the gateway's definition, or the one that leads to no function.
+/// The routes of the gateway's definition, or the route that leads to no function.
 fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
     let methods = paths.as_object().into_iter().flatten().flat_map(|(path, methods)| {
-        // What a deployment may leave out is there.
+        // A part that a deployment may leave out is included.
         let methods = methods.get("!If").map_or(methods, |branches| &branches[1]);
         methods.as_object().into_iter().flatten().map(move |(method, operation)| (path, http_method(method), operation))
     });
@@ -177,7 +177,7 @@ fn api_routes(paths: &Value) -> Result<Vec<TemplateRoute>, String> {
     methods.map(route).collect()
 }
 
-/// The method that the gateway's definition calls `name`.
+/// The method for `name` in the gateway's definition.
 fn http_method(name: &str) -> String {
     if name == ANY_METHOD { routes::ANY.to_owned() } else { name.to_uppercase() }
 }
@@ -189,7 +189,7 @@ fn sources<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Resu
         for event in events.filter(|event| event["Type"] == "DynamoDB") {
             let properties = &event["Properties"];
             let trouble = |what: &str| Trouble(format!("{id}: {what}"));
-            // Without a bound, one bad record would keep a shard waiting for a day.
+            // Without a bound, one bad record would block a shard for a day.
             let number = |name: &str| {
                 properties[name].as_u64().ok_or_else(|| trouble(&format!("its {name} is missing, or without bound")))
             };
@@ -238,7 +238,7 @@ fn schedules<'a>(functions: impl Iterator<Item = (&'a String, &'a Value)>) -> Re
             let rate = text_of(rate);
             let every_seconds =
                 seconds(&rate).ok_or_else(|| Trouble(format!("{id}: its schedule {rate} is no rate(…)")))?;
-            // Lambda's own number, where the template says nothing.
+            // Lambda's own default, if the template has no value.
             let retries = function["Properties"]["EventInvokeConfig"]["MaximumRetryAttempts"].as_u64().unwrap_or(2);
             let max_retries = usize::try_from(retries).unwrap_or(usize::MAX);
             schedules.push(ScheduleSource { function: function_name(id), every_seconds, max_retries });
@@ -273,7 +273,8 @@ fn permissions(policies: &Value) -> Vec<Permission> {
     statements.map(permission).collect()
 }
 
-/// The part of CloudFormation's properties that CreateTable takes; CloudFormation leaves out what it says by having the block at all.
+/// The properties from CloudFormation that CreateTable accepts; CloudFormation leaves out values that the presence of a
+/// block implies.
 fn create_table(properties: &Value) -> Value {
     let mut stream = properties["StreamSpecification"].clone();
     if let Some(stream) = stream.as_object_mut() {

@@ -1,7 +1,8 @@
-//! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request.
+//! The bucket: objects in S3, each of one organisation, and addresses that are signed for one request each.
 //!
-//! There is no client of S3 in here. Every request is one address with its signature in the query, whether this service sends it or hands
-//! the address out: `signature` makes it without any call. `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
+//! This module has no client of S3. Every request is one address with its signature in the query, whether this service
+//! sends the request or gives the address to a caller: `signature` makes the address without a call.
+//! `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
 
 pub mod kept;
 mod signature;
@@ -26,30 +27,30 @@ use crate::values::time::{Clock, Timestamp};
 
 /// Seconds for which an address is valid.
 const VALID: i64 = 15 * 60;
-/// How often a request is sent at most, and the longest wait before it is sent again.
+/// How many times a request is sent at most, and the longest wait before it is sent again.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The header by which S3 refuses a request where the key has an object already.
+/// The header that makes S3 refuse a request if the key has an object already.
 const ONCE: (&str, &str) = ("if-none-match", "*");
 
-/// Why the bucket did not do as it was told.
+/// Why the bucket did not execute a request.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
     /// S3 did not answer in time, or failed, after all retries.
     #[error("{0}")]
     Unavailable(String),
-    /// A defect of ours, or of the deployment: S3 refused the request, or there are no credentials.
+    /// A defect of the service or of the deployment: S3 refused the request, or there are no credentials.
     #[error("{0}")]
     Broken(String),
 }
 
-/// The key of an object: its organisation, then the id of the record that it belongs to.
+/// The key of an object: its organisation, then the id of the record to which it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectKey(String);
 
 impl ObjectKey {
-    /// The key of what belongs to the record `id`.
+    /// The key of the object of the record `id`.
     pub fn of(tenant: &Tenant, id: impl Into<Uuid>) -> Self {
         Self(format!("{}/{}", tenant.org(), id.into().hyphenated()))
     }
@@ -72,7 +73,7 @@ crate::object! {
 /// The bucket. Clones share the connections.
 #[derive(Debug, Clone)]
 pub struct Bucket {
-    /// Where it answers, without a slash at the end.
+    /// Its address, without a slash at the end.
     address: Arc<str>,
     region: Arc<str>,
     credentials: Option<SharedCredentialsProvider>,
@@ -86,7 +87,7 @@ impl Bucket {
     pub fn new(config: &SdkConfig, name: &str, connector: SharedHttpConnector, attempt: Duration) -> Self {
         let region = config.region().map(ToString::to_string).unwrap_or_default();
         let address = if let Some(endpoint) = endpoint(config) {
-            // As AWS tools do it: an endpoint of one's own may have no name for each bucket.
+            // As in other AWS tools: a custom endpoint may lack a host name for each bucket.
             format!("{}/{name}", endpoint.trim_end_matches('/'))
         } else {
             let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
@@ -96,7 +97,8 @@ impl Bucket {
         Self { address: address.into(), region: region.into(), credentials, connector, attempt }
     }
 
-    /// How to upload an object of exactly `size` bytes and this type, once, from `now` on for a quarter of an hour.
+    /// The request that uploads an object of exactly `size` bytes and this type, once, within a quarter of an hour
+    /// after `now`.
     ///
     /// # Errors
     /// [`BucketError::Broken`] where there are no credentials.
@@ -110,7 +112,7 @@ impl Bucket {
         let size = size.to_string();
         let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
         let url = self.signed("PUT", &key.0, &headers, now).await?;
-        // The signature knows whole seconds only.
+        // The signature has whole seconds only.
         let signed_at = Timestamp::from_unix_millis(now.unix_seconds() * 1000);
         Ok(Upload {
             method: "PUT".to_owned(),
@@ -120,7 +122,7 @@ impl Bucket {
         })
     }
 
-    /// Where to download an object, from `now` on for a quarter of an hour.
+    /// The address from which an object can be downloaded, within a quarter of an hour after `now`.
     ///
     /// # Errors
     /// [`BucketError::Broken`] where there are no credentials.
@@ -141,7 +143,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an object where there is none yet. What is there already stays: it was put by an earlier execution of the same request.
+    /// Puts an object, unless there is one. An existing object stays: an earlier execution of the same request has put
+    /// it.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
@@ -167,8 +170,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an empty object in the place of what is there, or of what may yet come: an address for an upload works once, so it no longer
-    /// does. A rule of the bucket removes empty objects after a day.
+    /// Puts an empty object in the place of an existing or a future one: an address for an upload works only once, so
+    /// after this it no longer works. A rule of the bucket removes empty objects after a day.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
@@ -179,7 +182,8 @@ impl Bucket {
         }
     }
 
-    /// The answer to a request about `place`, which is a key, a query, or both. It is sent again where S3 fails: each of the requests here may be.
+    /// The answer to a request about `place`, which is a key, a query, or both. It is sent again if S3 fails, which is
+    /// safe for each request of this file.
     async fn send(
         &self,
         method: &str,
@@ -187,7 +191,8 @@ impl Bucket {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<HttpResponse, BucketError> {
-        // The time of the machine, as the SDK signs, and not that of the execution: S3 compares it with its own.
+        // The time of the machine, as the SDK signs; the time of the execution may differ from the one of S3, which
+        // compares them.
         let url = self.signed(method, place, headers, Clock::System.now()).await?;
         let mut failure = String::new();
         for attempt in 0..ATTEMPTS {
@@ -197,7 +202,7 @@ impl Bucket {
             let request = request(method, &url, headers, body.clone())?;
             failure = match tokio::time::timeout(self.attempt, self.connector.call(request)).await {
                 Ok(Ok(response)) => match response.status().as_u16() {
-                    // 409: at the same moment another request was about the same key.
+                    // 409: a concurrent request was about the same key.
                     409 | 500.. => format!("answered {}", response.status().as_u16()),
                     _ => return Ok(response),
                 },
@@ -223,7 +228,7 @@ impl Bucket {
     }
 }
 
-/// The endpoint of S3 where one is configured, for S3 or for all services.
+/// The endpoint of S3, if one is configured for S3 or for all services.
 fn endpoint(config: &SdkConfig) -> Option<String> {
     let key = ServiceConfigKey::builder().service_id("S3").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
     let of_s3 = config.service_config().zip(key.ok()).and_then(|(service, key)| service.load_config(key));
@@ -231,7 +236,7 @@ fn endpoint(config: &SdkConfig) -> Option<String> {
 }
 
 fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest, BucketError> {
-    // Its message could quote the address.
+    // The message of the error could quote the address.
     let broken = || BucketError::Broken("bucket: a request that cannot be made".into());
     let mut request = HttpRequest::new(SdkBody::from(body));
     request.set_method(method).map_err(|_| broken())?;

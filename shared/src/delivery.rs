@@ -1,8 +1,11 @@
 //! Sends events to customers' servers. From the inside out:
 //!
-//! - [`sender`] makes one attempt. It alone has the HTTP client, and connects only to addresses that [`network`](crate::network) allows at that moment.
-//! - [`signature`] makes the secrets and the signed headers. With these a receiver verifies that an event is ours and not a replay.
-//! - [`event`] is the body, which `body` makes of what is stored. [`outbox`] sends what is ready and saves the results, within `bounds`.
+//! - [`sender`] makes one attempt. Only this module of `delivery` has the HTTP client, and it connects only to
+//!   addresses that [`network`](crate::network) allows at that moment.
+//! - [`signature`] makes the secrets and the signed headers. With these a receiver verifies that an event comes from
+//!   the service and is no replay.
+//! - [`event`] is the body; `body` makes it from the stored records. [`outbox`] sends the ready deliveries and saves
+//!   the results, within `bounds`.
 
 mod attempt;
 mod body;

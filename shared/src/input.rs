@@ -1,7 +1,7 @@
-//! Reads path, query and body as pydantic 2 does in lax mode: it reports all issues at once, in the words of pydantic.
+//! Reads path, query and body as pydantic 2 does in lax mode: it reports all issues at once, with pydantic's messages.
 //!
-//! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](macro@crate::input) declares a set once and derives the struct,
-//! the reader and the JSON schema. The words themselves are the constants of [`words`].
+//! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](macro@crate::input) declares a set once and
+//! derives the struct, the reader and the JSON schema. The messages themselves are the constants of [`words`].
 
 mod issue;
 mod object;
@@ -20,7 +20,7 @@ pub use issue::{Issue, Issues, Location};
 pub use parse::{Between, Count, LONGEST, Parse, Raw, bounded_list, one_of, reject, text_of};
 use parse::{Kind, string};
 
-/// What some editors and programs write before a text in UTF-8.
+/// The mark that some editors and programs write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// One field of an update.
@@ -59,7 +59,8 @@ impl<'a> Source<'a> {
         let bytes = bytes.filter(|bytes| !bytes.is_empty()).ok_or_else(|| because(words::MISSING))?;
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         let text = std::str::from_utf8(bytes).map_err(|error| json_invalid(&bytes[..error.valid_up_to()]))?;
-        // Nearly every body is an object, and is read once. Another body is not tried: serde would quote all of it in an error.
+        // Nearly every body is an object, and is read once. Any other body is not parsed as an object: the error of
+        // serde would quote all of it.
         let object =
             text.trim_start().starts_with('{').then(|| serde_json::from_str::<Members<'_>>(text).ok()).flatten();
         let members = object.ok_or_else(|| match serde_json::from_str::<&RawValue>(text) {
@@ -70,7 +71,7 @@ impl<'a> Source<'a> {
         Ok(Self::of(place, members))
     }
 
-    /// The members of the object `raw`, which stands at `place` in a body.
+    /// The members of the object `raw`, which is at `place` in a body.
     ///
     /// # Errors
     /// One issue: it is no object.
@@ -81,14 +82,14 @@ impl<'a> Source<'a> {
     }
 
     fn of(place: Location, members: Members<'a>) -> Self {
-        // A name with half of a surrogate pair is an unknown field, and not an error.
+        // A name with half of a surrogate pair counts as an unknown field, and not as an error.
         let value = |(name, value): (&'a RawValue, &'a RawValue)| {
             (string(name.get()).unwrap_or_default(), Raw::Json(value.get()))
         };
         Self { place, values: members.0.into_iter().map(value).collect() }
     }
 
-    /// The same with one more text value.
+    /// The same source with one more text value.
     #[must_use]
     pub fn with(&self, name: &'a str, value: &'a str) -> Self {
         let more = (Cow::Borrowed(name), Raw::Text(value));
@@ -108,7 +109,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The change of `name` that an update asks for. Null is allowed where the field has a default.
+    /// The change of `name` that an update asks for. Null is allowed if the field has a default.
     pub fn change<T: Parse>(&self, name: &'static str, issues: &mut Issues, has_default: bool) -> Option<Patch<T>> {
         match self.find(name) {
             None => Some(Patch::Absent),
@@ -117,7 +118,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The value `name`, or `default` where it is absent or null.
+    /// The value `name`, or `default` if it is absent or null.
     pub fn optional<T: Parse>(
         &self,
         name: &'static str,
@@ -137,7 +138,8 @@ fn json_invalid(before: &[u8]) -> Issue {
     Location::body().index(characters).issue(words::JSON.0, words::JSON.1)
 }
 
-/// The byte at which `serde_json` failed. It counts lines from 1, and columns in bytes from 1, with 0 for the start of a line.
+/// The byte at which `serde_json` failed. It counts lines from 1, and columns in bytes from 1, with 0 for the start of
+/// a line.
 fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     if error.is_eof() {
         return text.len();
@@ -147,14 +149,14 @@ fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     while !text.is_char_boundary(offset) {
         offset -= 1;
     }
-    // The location of an unknown word, such as `nope`, is its beginning, and not its first wrong letter.
+    // An unknown word, such as `nope`, is reported at its beginning, and not at its first wrong letter.
     if error.to_string().starts_with("expected ident") {
         offset = text[..offset].trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
     }
     offset
 }
 
-/// The members of an object as they were written, not interpreted.
+/// The members of an object as text, not parsed.
 pub(crate) struct Members<'a>(pub(crate) Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> serde::Deserialize<'de> for Members<'de> {
@@ -187,7 +189,7 @@ pub trait Input: Sized + Send + 'static {
     /// Reads every value; `None` after at least one issue was added.
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self>;
 
-    /// What a request without a body means; none where a body is required.
+    /// The meaning of a request without a body; `None` if a body is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -196,7 +198,7 @@ pub trait Input: Sized + Send + 'static {
     fn schema() -> Value;
 }
 
-/// A body that a request may lack.
+/// A body that is optional in a request.
 #[derive(Debug)]
 pub struct OptionalBody<T>(pub Option<T>);
 
@@ -237,8 +239,8 @@ pub fn settle<T>(value: Option<T>, issues: Issues) -> Result<T, Issues> {
     }
 }
 
-/// An optional member of a schema, with its default, where that is not null. An empty object is what nothing means anyway, and generators of clients
-/// leave out a whole schema that has it as a default.
+/// An optional member of a schema, with its default unless that is null. An empty object is left out as a default,
+/// because absence means the same and client generators drop the whole schema of such a member.
 pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, default: &T) -> Member {
     let mut member = member::<T>(name, false, doc);
     match serde_json::to_value(default) {
@@ -249,7 +251,8 @@ pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, de
     member
 }
 
-/// A member of the schema of an input, whose texts have a limit. One that has a default may also be null, which means the default.
+/// A member of the schema of an input, whose texts have a limit. A member with a default may also be null, which means
+/// the default.
 pub fn input_member(member: Member) -> Member {
     let mut schema = limited(member.schema);
     if !member.required && schema["additionalProperties"] == true && schema.get("default").is_none() {
@@ -258,7 +261,7 @@ pub fn input_member(member: Member) -> Member {
     Member { schema: if member.required { schema } else { nullable(schema) }, ..member }
 }
 
-/// The description of `schema`, and what null means.
+/// The description of `schema`, and the meaning of null.
 pub fn null_means(schema: &Value, default: &str) -> Value {
     let says = schema["description"].as_str().unwrap_or_default();
     format!("{says} Null means the default, `{default}`.").trim().into()
@@ -291,7 +294,8 @@ pub fn member<T: Schema>(name: &'static str, required: bool, doc: &str) -> Membe
     Member { name, required, schema: described(T::schema(), doc) }
 }
 
-/// Declares the values of a path, a query or a body once: the struct, the reader that collects every issue, the JSON schema.
+/// Declares the values of a path, a query or a body once: the struct, the reader that collects every issue, the JSON
+/// schema.
 ///
 /// A field without a default is required. With one (`= …`), absent and null both mean the default.
 #[macro_export]

@@ -1,20 +1,24 @@
-//! What all functions share, room by room. A room uses those before it in this list, and no others: `local/tests/rooms.rs` reads the imports.
+//! The code that all functions share, module by module. A module uses only the modules before it in this list:
+//! `local/tests/rooms.rs` checks the imports.
 //!
-//! - [`input`](mod@input) reads what a caller sends: where it is, what is wrong with it, its schema.
-//! - [`values`] is what records and requests are made of: ids, points in time, free-form JSON, secrets, organisations, limits.
-//! - [`network`] says which servers of others may be reached, and how.
-//! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and the only calls of the SDK. It names no record.
-//! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and what Lambda keeps there.
-//! - [`request`] is what every request goes through: authentication, limits, the pipeline, the answer, every failure.
-//! - [`operations`] are the plain ones, the same for all records.
+//! - [`input`](mod@input) reads a caller's input: its values, its issues with their locations, its schema.
+//! - [`values`] has the values of which records and requests consist: ids, points in time, free-form JSON, secrets,
+//!   organisations, limits.
+//! - [`network`] decides which servers of customers may be reached, and how.
+//! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and all calls
+//!   of DynamoDB. It knows no particular record.
+//! - [`bucket`] is S3: objects, addresses for uploading and downloading them, and the batches that Lambda keeps
+//!   there.
+//! - [`request`] has the steps of every request: authentication, limits, the pipeline, the answer, every failure.
+//! - [`operations`] has the plain ones, which are the same for all records.
 //! - [`records`] declares every record, with its rules and changes of state.
-//! - `tags` says what can be tagged.
-//! - `ownership` says what belongs to what.
+//! - `tags` lists the records that can be tagged.
+//! - `ownership` defines which records belong to which.
 //! - [`payments`] is the payment provider: its API and its events.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
-//! - [`routes`] is the table of what answers a request.
-//! - [`reactions`] is the table of what follows from a change.
-//! - [`redrive`] does again what could not follow.
+//! - [`routes`] is the table of all routes.
+//! - [`reactions`] is the table of reactions to changes.
+//! - [`redrive`] repeats failed reactions.
 //! - [`mcp`] serves the operations as tools of agents.
 //! - [`runtime`] is Lambda itself: logging, clients, and the kinds of functions.
 
@@ -38,7 +42,7 @@ pub mod table;
 mod tags;
 pub mod values;
 
-/// What an operation needs.
+/// The imports of an operation.
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;
     pub use crate::input;
@@ -76,13 +80,13 @@ pub mod prelude {
     pub use crate::values::id::*;
     pub use uuid::Uuid;
 
-    /// What a document needs.
+    /// The imports of a document.
     pub mod documents {
         pub use crate::request::config::Config;
         pub use crate::runtime::document::{Document, Headers};
     }
 
-    /// What an operation needs whose requests are signed.
+    /// The imports of an operation whose requests are signed.
     pub mod signed {
         pub use crate::input::schema::Value;
         pub use crate::prelude::*;
@@ -92,12 +96,12 @@ pub mod prelude {
         pub use crate::values::tenant::Tenant;
     }
 
-    /// What the server of tools needs.
+    /// The imports of the server of tools.
     pub mod tools {
         pub use crate::mcp::ToolServer;
     }
 
-    /// What a function on the stream or on a schedule needs.
+    /// The imports of a function on the stream or on a schedule.
     pub mod events {
         pub use crate::request::error::Result;
         pub use crate::request::event::{EventContext, Handled, Unhandled};
@@ -106,7 +110,7 @@ pub mod prelude {
         pub use crate::table::change::Change;
     }
 
-    /// What a task of an operator needs.
+    /// The imports of a task of an operator.
     pub mod operator {
         pub use crate::input;
         pub use crate::request::api_key::*;

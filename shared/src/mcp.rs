@@ -1,7 +1,9 @@
-//! The operations as tools of agents, by the Model Context Protocol: one endpoint, without sessions and without streams.
+//! The operations as tools of agents, by the Model Context Protocol: one endpoint, without sessions and without
+//! streams.
 //!
-//! - [`message`] is the protocol: what a message has to be in each of its revisions, and the form of what is answered.
-//! - [`tools`] makes the tools of the document of the API.
+//! - [`message`] is the protocol: the required form of a message in each of its revisions, and the form of the
+//!   answers.
+//! - [`tools`] makes the tools from the document of the API.
 //! - [`call`] turns a call of a tool into a request to the API, with the key of the caller.
 
 pub mod call;
@@ -30,17 +32,17 @@ use crate::request::route::{Access, Route};
 use crate::table::meter::Meter;
 use crate::table::page;
 
-/// What an agent is told of all tools together.
+/// The instructions for an agent about all tools together.
 const INSTRUCTIONS: &str = "Each tool is an operation of the API. Its arguments are grouped by their place in the request: `path`, `query`, \
     `header`, `body`. A tool that fails answers the list `detail`, whose `loc` is the place of the argument that is wrong, such as \
     [\"body\", \"name\"]. A list answers one page; `next_page` is the number of the next one.";
 
-/// How long a client may use the list of tools without asking again, in milliseconds: a deployment changes it.
+/// How long a client may use the list of tools without asking again, in milliseconds: a deployment may change the list.
 const KEPT: u32 = 300_000;
 
-/// What serves the operations as tools.
+/// The server of the operations as tools.
 pub trait ToolServer {
-    /// The document of the API, of which the tools are made.
+    /// The document of the API from which the tools are made.
     const DOCUMENT: &'static str;
 }
 
@@ -52,7 +54,7 @@ pub struct Server {
     document: &'static str,
 }
 
-/// One request to the server: who sends it, and what has become of it.
+/// One request to the server: its caller, and its progress.
 struct Exchange<'a> {
     role: Role,
     key: &'a str,
@@ -60,7 +62,7 @@ struct Exchange<'a> {
     document: &'static str,
     /// The tool that is called, for the log.
     tool: Option<&'static str>,
-    /// Whether it was sent to the API.
+    /// Whether the call was sent to the API.
     was_sent: bool,
 }
 
@@ -119,14 +121,15 @@ impl Server {
         let mut exchange =
             Exchange { role: caller.role, key, base_url, document: self.document, tool: None, was_sent: false };
         let answer = self.answered(request, &mut exchange).await;
-        // A call of a tool is a request to the API, which counts it. Everything else is counted here; it has had no effect.
+        // A call of a tool is a request to the API, which counts it. Every other message is counted here; it has had no
+        // effect.
         if !exchange.was_sent {
             service.limiter.admit(&store, &caller, now).await?;
         }
         Ok((exchange.tool, answer?.limited(caller.limits)))
     }
 
-    /// The answer to a caller who is known.
+    /// The answer to a known caller.
     async fn answered(&self, request: &HttpRequest, exchange: &mut Exchange<'_>) -> Result<Response> {
         let body = request.body.as_deref().unwrap_or_default();
         if body.len() > self.route.body_limit {
@@ -212,13 +215,13 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether pages of `origin` may call the server: those of the API's own address, and those that CORS allows.
+/// Whether pages of `origin` may call the server: pages of the API's own address, and pages that CORS allows.
 fn may_call(origin: &str, pages: Option<&str>, base_url: &str) -> bool {
     let own = base_url.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     own || pages.is_some_and(|pages| pages == "*" || pages == origin)
 }
 
-/// What a tool answers: the JSON of the API, as text and as it is.
+/// The answer of a tool: the JSON of the API, as text and as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallResult<'a> {

@@ -1,8 +1,8 @@
-//! Requests to servers of others: checks the URL of an endpoint and looks its host up, at registration and before each attempt. It links no HTTP client,
-//! so every function may use it.
+//! Requests to customers' servers: checks the URL of an endpoint and looks its host up, at registration and before each
+//! attempt. It links no HTTP client, so every function may use it.
 //!
-//! - [`address`] is the table of networks that nothing is ever sent to.
-//! - [`client`] is the interface to the HTTP client. [`tls`] says who vouches for a server.
+//! - [`address`] is the table of networks to which nothing is ever sent.
+//! - [`client`] is the interface to the HTTP client. [`tls`] has the trusted certificate authorities.
 
 pub mod address;
 pub mod client;
@@ -25,7 +25,8 @@ use crate::network::client::Client;
 pub const LONGEST_URL: usize = 2048;
 /// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
-/// The time limit of an attempt: long enough for a slow receiver, short enough that a dead one does not delay a batch much.
+/// The time limit of an attempt: enough for a slow receiver, and short enough that a dead one hardly delays a
+/// batch.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Finds the addresses of a host.
@@ -47,22 +48,24 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The network that events are sent through. Its clones share the HTTP client, which is made at its first use.
+/// The network through which events are sent. Its clones share the HTTP client, which is created at its first use.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// Which addresses events may be sent to.
+    /// The addresses to which events may be sent.
     pub reach: Reach,
     /// How names are resolved.
     pub lookup: Arc<dyn Lookup>,
     /// The time limit of an attempt.
     pub attempt: Duration,
-    /// The certificates of the private authorities that vouch for receivers, beside the public ones.
+    /// The certificates of private authorities for receivers, in addition to the public authorities.
     pub authorities: Option<PathBuf>,
-    /// The HTTP client, behind a trait: only a function that makes a [`Sender`](crate::delivery::sender::Sender) links one.
+    /// The HTTP client, behind a trait: only a function that makes a [`Sender`](crate::delivery::sender::Sender) links
+    /// one.
     pub(super) client: Arc<OnceLock<Arc<dyn Client>>>,
 }
 
-/// Why the URL of an endpoint is refused. No variant says what a name resolves to: a caller could explore private networks with it.
+/// Why the URL of an endpoint is refused. No variant contains the addresses of a name: a caller could explore private
+/// networks with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is too long.
@@ -83,7 +86,7 @@ pub enum Refused {
     /// Its host cannot be resolved.
     #[error("URL should have a host that can be resolved")]
     Unresolved,
-    /// This process had no more descriptors to look its host up.
+    /// This process had no descriptors left for the look-up of its host.
     #[error("URL could not be checked now")]
     OutOfResources,
     /// Its host, or one of the addresses of its host, is not on the public internet.
@@ -123,7 +126,7 @@ impl Network {
     /// The URL of an endpoint, checked: its host resolves to allowed addresses now.
     ///
     /// # Errors
-    /// [`Refused`] says why events may not be sent there.
+    /// [`Refused`] has the reason why events may not be sent there.
     pub async fn check(&self, text: &str) -> Result<Url, Refused> {
         let url = endpoint(self.reach, text)?;
         if let Some(Host::Domain(name)) = url.host() {
@@ -133,7 +136,7 @@ impl Network {
     }
 }
 
-/// The URL of an endpoint, checked without looking its host up.
+/// The URL of an endpoint, checked without a look-up of its host.
 pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if text.chars().count() > LONGEST_URL {
         return Err(Refused::TooLong);
@@ -148,7 +151,7 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Refused::UserInfo);
     }
-    // The parser has normalised the host: `0x7f.1` is an address here, as it is for the client that connects.
+    // The parser has normalised the host: `0x7f.1` is an address here, and for the client that connects as well.
     let address = match url.host() {
         Some(Host::Domain(_)) => return Ok(url),
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -158,12 +161,13 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     if reach.allows(address) { Ok(url) } else { Err(Refused::NotPublic) }
 }
 
-/// Whether the machine lacks something of its own: `ENFILE`, `EMFILE`, `ENOMEM`, `EADDRNOTAVAIL`, `ENOBUFS` of Linux.
+/// Whether the machine lacks a resource of its own: `ENFILE`, `EMFILE`, `ENOMEM`, `EADDRNOTAVAIL`, `ENOBUFS` of Linux.
 pub(super) fn is_out_of_resources(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| [23, 24, 12, 99, 105].contains(&code))
 }
 
-/// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong configuration.
+/// The addresses of the host `name`, if all of them are allowed. One forbidden address means an attack or a wrong
+/// configuration.
 pub(super) async fn resolve(reach: Reach, lookup: &dyn Lookup, name: &str) -> Result<Vec<IpAddr>, Refused> {
     let refused = |error| if is_out_of_resources(&error) { Refused::OutOfResources } else { Refused::Unresolved };
     let found = lookup.lookup(name).await.map_err(refused)?;

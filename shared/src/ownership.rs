@@ -1,7 +1,7 @@
-//! What belongs to what: when a record is removed, its belongings go too.
+//! Ownership of records: when a record is removed, its belongings are removed too.
 //!
-//! An [`Owner`] says in which steps they go, and [`reactions`](crate::reactions) runs the steps. What is made while its owner is removed is
-//! [`Owned`]: it goes as soon as it is seen.
+//! An [`Owner`] lists the steps that remove its belongings, and [`reactions`](crate::reactions) runs the steps. A
+//! record that may be created while its owner is removed is [`Owned`]: it is removed as soon as the stream shows it.
 
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
@@ -90,7 +90,7 @@ impl Owned for IntentLink {
 
 impl Owned for Link {
     fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
-        // An entity that is named by other text was never there.
+        // An entity whose name is no UUID never existed.
         let entity = if self.entity_id.uuid().is_some() { self.entity(tenant) } else { Vec::new() };
         self.references(tenant).into_iter().chain(entity).collect()
     }

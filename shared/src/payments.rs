@@ -1,8 +1,8 @@
 //! The payment provider of an agency: its API, and the events that it sends.
 //!
 //! - [`provider`] calls it. [`retired_webhook`] removes the webhooks of deleted agencies there.
-//! - [`signature`] says whether an event is the provider's. [`event`] is what is read of one, [`receive`] what follows from it.
-//! - [`customer`] is what the events have told of a customer.
+//! - [`signature`] checks whether the provider sent an event. [`event`] reads it, and [`receive`] applies it.
+//! - [`customer`] has the state of a customer that follows from its events.
 
 pub mod customer;
 pub mod event;

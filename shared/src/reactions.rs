@@ -1,7 +1,7 @@
-//! The reaction table: what the service does after a change of a record, by the table's stream.
+//! The reaction table: the service's reactions to changes of records, which the table's stream reports.
 //!
-//! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction must be
-//! idempotent. The filters of the stream in the template are written from this table.
+//! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction
+//! must be idempotent. The filters of the stream in the template are generated from this table.
 
 mod filters;
 
@@ -87,7 +87,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<ForgetPaymentCustomer>(),
 ];
 
-/// When a record that lists can be filtered by is made, changed or removed, the sets of its list follow.
+/// After a record by which lists can be filtered was created, changed or removed, updates the row sets of its list.
 struct SelectRows<R>(PhantomData<R>);
 
 impl<R: Listed> React for SelectRows<R> {
@@ -107,7 +107,7 @@ impl<R: Listed> React for SelectRows<R> {
     }
 }
 
-/// When a record is removed, all that belongs to it goes too.
+/// After a record was removed, removes its belongings too.
 struct RemoveBelongings<R>(PhantomData<R>);
 
 impl<R: Owner> React for RemoveBelongings<R> {
@@ -115,7 +115,7 @@ impl<R: Owner> React for RemoveBelongings<R> {
     const WHEN: When = When::Removed;
     const STEPS: &'static [Step] = R::STEPS;
     const RECORD: &'static str = R::NAME;
-    // Nothing else is read: a record that cannot be read any more has belongings too.
+    // Only the id is read: a record that can no longer be parsed has belongings too.
     type Record = OnlyId;
 
     async fn react(cx: &Reacting<'_>, records: &[RowChange<OnlyId>]) -> Result<()> {
@@ -124,13 +124,13 @@ impl<R: Owner> React for RemoveBelongings<R> {
     }
 }
 
-/// The id of a record, whatever else it has.
+/// The id of a record, without its other fields.
 #[derive(Deserialize)]
 struct OnlyId {
     id: Uuid,
 }
 
-/// When a record is made that belongs to one that is gone, it goes too: the request that made it was under way when the other one was removed.
+/// Removes a new record whose owner is gone: the request that created the record ran while the owner was removed.
 struct RemoveOrphans<R>(PhantomData<R>);
 
 impl<R: Owned> React for RemoveOrphans<R> {
@@ -147,7 +147,7 @@ impl<R: Owned> React for RemoveOrphans<R> {
     }
 }
 
-/// What is left of a removal continues, step by step, so that other changes get their turn in between.
+/// Continues an unfinished removal step by step, so that other changes are handled in between.
 struct ContinueRemoval;
 
 impl React for ContinueRemoval {
@@ -164,26 +164,26 @@ impl React for ContinueRemoval {
     }
 }
 
-/// Begins to remove what belongs to these records.
+/// Begins to remove the belongings of these records.
 async fn remove_belongings(cx: &Reacting<'_>, records: Vec<(&'static str, Uuid)>) -> Result<()> {
     let begin = |(name, id)| cascade::begin(&cx.table, name, steps_of(name), id, cx.now);
     let cascades: Vec<_> = records.into_iter().map(begin).collect();
     Ok(stream::iter(cascades).buffer_unordered(CASCADES).try_collect().await?)
 }
 
-/// The steps that remove what belongs to a record with this name.
+/// The steps that remove the belongings of a record with this name.
 fn steps_of(record: &str) -> &'static [Step] {
     ALL.iter().find(|reaction| reaction.record == record && !reaction.steps.is_empty()).map_or(&[], |found| found.steps)
 }
 
-/// When DynamoDB has removed a delivery after its TTL, its list no longer counts it.
+/// After DynamoDB has removed a delivery by its TTL, subtracts it from the count of its list.
 struct CountExpired;
 
 impl React for CountExpired {
     const NAME: &'static str = "count-expired";
     const WHEN: When = When::Expired;
     const RECORD: &'static str = Delivery::NAME;
-    // The key says what is needed.
+    // The key contains everything that is needed.
     type Record = OnlyId;
 
     async fn react(cx: &Reacting<'_>, deliveries: &[RowChange<OnlyId>]) -> Result<()> {
@@ -198,7 +198,7 @@ impl React for CountExpired {
     }
 }
 
-/// When a file of a data source is removed, by a request or by another reaction, its bytes go too.
+/// After a file of a data source was removed, by a request or by another reaction, removes its bytes.
 struct RemoveObject;
 
 impl React for RemoveObject {
@@ -213,7 +213,8 @@ impl React for RemoveObject {
     }
 }
 
-/// When an agency is removed, its webhook at the payment provider is to be removed too. The provider is not asked from here: it may be slow.
+/// After an agency was removed, schedules the removal of its webhook at the payment provider. This reaction does not
+/// call the provider, which may be slow.
 struct RetirePaymentWebhook;
 
 impl React for RetirePaymentWebhook {
@@ -231,7 +232,7 @@ impl React for RetirePaymentWebhook {
     }
 }
 
-/// When a user is removed, what the payment provider told of its customer goes too.
+/// After a user was removed, deletes the payment provider's customer of the user.
 struct ForgetPaymentCustomer;
 
 impl React for ForgetPaymentCustomer {
@@ -249,7 +250,7 @@ impl React for ForgetPaymentCustomer {
 /// A conversation was closed.
 const CLOSED: When = When::Became { field: "status", from: "open", to: "closed" };
 
-/// When a conversation is closed, the webhook of its assistant gets a delivery. Nothing is sent from here.
+/// After a conversation was closed, adds a delivery for the webhook of its assistant. Nothing is sent here.
 struct AnnounceClosedConversation;
 
 impl React for AnnounceClosedConversation {
@@ -264,7 +265,7 @@ impl React for AnnounceClosedConversation {
     }
 }
 
-/// When a conversation is closed, nothing leads from its contact and its widget to it any more.
+/// After a conversation was closed, removes the pointer from its contact and widget to it.
 struct ForgetThread;
 
 impl React for ForgetThread {
@@ -279,7 +280,7 @@ impl React for ForgetThread {
     }
 }
 
-/// When the last contact of a campaign was dispatched, and has no delivery, the campaign is completed.
+/// Completes a campaign whose last contact was dispatched without a delivery.
 struct CompleteDispatchedCampaign;
 
 impl React for CompleteDispatchedCampaign {
@@ -294,7 +295,7 @@ impl React for CompleteDispatchedCampaign {
     }
 }
 
-/// When the last delivery of a campaign ends, the campaign is completed.
+/// Completes a campaign whose last delivery has ended.
 struct CompleteDeliveredCampaign;
 
 impl React for CompleteDeliveredCampaign {
@@ -322,18 +323,18 @@ trait React {
     const NAME: &'static str;
     /// The change.
     const WHEN: When;
-    /// What goes with a removed record.
+    /// The steps that remove the belongings of a removed record.
     const STEPS: &'static [Step] = &[];
     /// The name of the record.
     const RECORD: &'static str;
-    /// What is read of it.
+    /// The part of the record that is read.
     type Record: DeserializeOwned + Send + Sync;
 
     /// Reacts to changed records of one organisation, in the order of their changes.
     fn react(cx: &Reacting<'_>, records: &[RowChange<Self::Record>]) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What a reaction may touch.
+/// The resources of a reaction.
 struct Reacting<'a> {
     /// The table of the organisation whose records changed.
     table: Table,
@@ -347,9 +348,9 @@ struct Reacting<'a> {
 struct RowChange<R> {
     /// Its key.
     key: Key,
-    /// As it was; none where it is new.
+    /// The record before; `None` if it is new.
     was: Option<R>,
-    /// As it is; none where it was removed.
+    /// The record after; `None` if it was removed.
     is: Option<R>,
 }
 
@@ -375,7 +376,7 @@ pub enum When {
         /// Its value after.
         to: &'static str,
     },
-    /// A field of it has got one of the values with which it ends.
+    /// A field of it was set to one of its final values.
     Ended {
         /// The field.
         field: &'static str,
@@ -418,7 +419,7 @@ impl Reaction {
         }
     }
 
-    /// Whether this reaction is for `change`.
+    /// Whether this reaction handles `change`.
     fn is_for(&self, change: &Change) -> bool {
         change.record_name() == Some(self.record)
             && match self.when {
@@ -437,15 +438,15 @@ impl Reaction {
             }
     }
 
-    /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change alone, so that one failing record
-    /// does not stop the others.
+    /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change separately, so
+    /// that one failing record does not stop the others.
     async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
         let service = cx.service;
         let cx = &Reacting { table: cx.table(tenant), bucket: &service.bucket, now: service.clock.now() };
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
         let Err(cause) = (self.react)(cx, &all).await else { return Ok(()) };
         let first = changes.first().map_or(0, |(at, _)| *at);
-        // While the database is unavailable, each change alone would wait for it as long as all of them have.
+        // While the database is unavailable, each separate change would wait as long as all of them did together.
         if changes.len() == 1 || matches!(cause, Error::Unavailable(_)) {
             return Err(Unhandled::at(first, cause));
         }
@@ -462,7 +463,7 @@ impl Reaction {
 /// Runs every reaction for its changes in `batch`, all at the same time, separately for each organisation.
 ///
 /// # Errors
-/// The first change for which a reaction failed. The stream repeats this change and all after it.
+/// The first change for which a reaction failed. The stream repeats this change and all later ones.
 pub async fn react(cx: &EventContext<'_>, batch: &[Change]) -> Handled {
     let mut groups: BTreeMap<_, (Tenant, Vec<(usize, &Change)>)> = BTreeMap::new();
     for (number, reaction) in ALL.iter().enumerate() {

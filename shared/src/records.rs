@@ -1,4 +1,4 @@
-//! The records: their fields, their rules, what is stored of them, and how their state may change.
+//! The records: their fields, their rules, their stored form, and their changes of state.
 //!
 //! [`record!`](crate::record) declares a record once ([`declaration`](crate::table::declaration) says how).
 

@@ -1,7 +1,7 @@
-//! Redrive: handles once more what the functions on the table's stream gave up.
+//! Redrive: handles batches again that the functions on the table's stream gave up.
 //!
-//! Lambda puts what they give up into a bucket, an object for each batch, with its records. A run removes the records that it has handled. Those that
-//! fail again stay.
+//! Lambda puts each batch that they give up into a bucket, as an object with the records of the batch. A run removes
+//! the records that it has handled. Records that fail again stay.
 //! `docs/adr/0031-what-the-stream-gives-up-is-kept.md` gives the reasons.
 
 use std::time::Duration;
@@ -20,13 +20,15 @@ use crate::request::idempotency::caught;
 use crate::table::change::Change;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a kept object is tried by the schedule. An older one waits for an operator, who mends the cause first.
+/// Seconds for which the schedule attempts a kept object. An older one waits for an operator, who removes the cause
+/// first.
 const TRIED_FOR: i64 = 12 * 3600;
-/// Seconds after which a run begins with nothing more.
+/// Seconds after which a run begins no further object.
 const BUDGET: i64 = 200;
-/// The longest that one attempt takes. After the budget there is time for one in the function's own limit.
+/// The longest time of one attempt. After the budget there is time for one attempt within the function's own limit.
 const ATTEMPT: Duration = Duration::from_mins(1);
-/// Objects that are tried at the same time: a slow one does not keep all others waiting, and four of the largest fit into the memory.
+/// Objects that are attempted at the same time: a slow one does not hold up all others, and four of the largest fit
+/// into the memory.
 const WIDTH: usize = 4;
 /// The member of an invocation record that holds the batch.
 const PAYLOAD: &str = "payload";
@@ -45,9 +47,9 @@ crate::object! {
     }
 }
 
-/// What Lambda keeps of a batch: its invocation record, of which the records of the batch are a part.
+/// The invocation record that Lambda stores for a batch. It contains the records of the batch.
 struct InvocationRecord {
-    /// All but the records.
+    /// Everything except the records.
     about: Map<String, Value>,
     records: Vec<Box<RawValue>>,
 }
@@ -59,12 +61,14 @@ struct Payload {
     records: Vec<Box<RawValue>>,
 }
 
-/// Handles what is kept: what was tried longest ago comes first, what was never tried by the time at which it was given up. With `all`, what is older than
-/// twelve hours too, up to thirty days. Two runs at once handle some of it twice, which changes nothing: reactions are idempotent, and each run takes away only what
-/// it has handled itself.
+/// Handles kept objects. The one whose last attempt is oldest comes first; an object without an attempt counts from the
+/// time when it was given up. With `all`, objects older than twelve hours are handled too, up to thirty days. Two
+/// concurrent runs handle some records twice, which changes nothing: reactions are idempotent, and each run removes
+/// only the records that it has handled itself.
 ///
 /// # Errors
-/// [`Error::Unavailable`] where the bucket cannot be listed. What fails of a single object is logged, and the others go on.
+/// [`Error::Unavailable`] where the bucket cannot be listed. The failure of a single object is logged, and the others
+/// continue.
 pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
     let now = service.clock.now();
     let kept = service.failed_records.list().await?;
@@ -75,7 +79,7 @@ pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
     let left = Redriven { left: old as u64, ..Redriven::default() };
     let ended = stream::iter(tried).map(|object| run.try_object(object)).buffer_unordered(WIDTH);
     let redriven = ended.collect::<Vec<Redriven>>().await.iter().fold(left, Redriven::plus);
-    // Metric filters count both lines, and alarms say so.
+    // Metric filters count both lines, and alarms watch the counts.
     if objects > 0 {
         let Redriven { handled, failed, left } = redriven;
         tracing::error!(objects, handled, failed, left, "failed records");
@@ -86,14 +90,14 @@ pub async fn redrive(service: &Service, all: bool) -> Result<Redriven> {
     Ok(redriven)
 }
 
-/// Whether the schedule still tries an object. Its key ends with the time at which it was given up:
-/// `aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`. Of another object nobody knows.
+/// Whether the schedule still attempts an object. Its key ends with the time when it was given up:
+/// `aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`. An object with another key has no known age.
 fn is_young(key: &str, now: Timestamp) -> bool {
     given_up_at(key).is_some_and(|at| now < at.plus_seconds(TRIED_FOR))
 }
 
-/// Whether a run with `all` tries an object. Each try puts the object anew, so the rule of the bucket may keep it for longer than this. But a change that is
-/// older than the markers of its events would send these events again.
+/// Whether a run with `all` attempts an object. Each attempt puts the object again, so the bucket's rule may keep it
+/// for longer than this. But a change that is older than the markers of its events would send these events again.
 fn is_repeatable(key: &str, now: Timestamp) -> bool {
     given_up_at(key).is_none_or(|at| now < at.plus_seconds(KEPT_DAYS * 86_400))
 }
@@ -103,7 +107,7 @@ fn given_up_at(key: &str) -> Option<Timestamp> {
     serde_json::from_value(format!("{time}Z").into()).ok()
 }
 
-/// A run, and when it is over.
+/// A run, and its end time.
 struct RedriveRun<'a> {
     cx: EventContext<'a>,
     until: Timestamp,
@@ -114,7 +118,7 @@ impl RedriveRun<'_> {
         self.cx.service.clock.now() >= self.until
     }
 
-    /// Handles the records of an object. It stays where its records cannot be had.
+    /// Handles the records of an object. If its records cannot be read, the object stays.
     async fn try_object(&self, object: KeptObject) -> Redriven {
         let left = Redriven { left: 1, ..Redriven::default() };
         if self.is_over() {
@@ -128,10 +132,10 @@ impl RedriveRun<'_> {
 
     async fn handle(&self, key: &str) -> Result<Redriven> {
         let kept = &self.cx.service.failed_records;
-        // Another run may have been faster.
+        // Another run may have removed it already.
         let Some(bytes) = kept.read(key).await? else { return Ok(Redriven::default()) };
         let invocation = InvocationRecord::read(&bytes)?;
-        // Put anew before it is tried: should it end the process, the next run begins with the others.
+        // Put again before the attempt: if the attempt crashes the process, the next run begins with the others.
         kept.replace(key, bytes).await?;
         let InvocationRecord { about, records } = invocation;
         let all = records.len();
@@ -145,7 +149,8 @@ impl RedriveRun<'_> {
         Ok(redriven)
     }
 
-    /// The records of these that cannot be handled. All are tried at once; where that fails, each alone, so that one of them does not stop the others.
+    /// The records that could not be handled. All are attempted at once; if that fails, each is attempted alone, so
+    /// that one of them does not stop the others.
     async fn without_handled(&self, key: &str, records: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
         let (mut failed, mut changes, mut raw) = (Vec::new(), Vec::new(), Vec::new());
         for record in records {
@@ -153,7 +158,7 @@ impl RedriveRun<'_> {
                 changes.push(change);
                 raw.push(record);
             } else {
-                // Its error would quote it.
+                // The error is left out of the log because it would quote the record.
                 tracing::error!(object = key, "a record that is no change");
                 failed.push(record);
             }
@@ -172,7 +177,8 @@ impl RedriveRun<'_> {
         failed
     }
 
-    /// Runs the reactions to `changes`. A panic is a failure, and so is an attempt that does not end.
+    /// Runs the reactions to `changes`. A panic counts as a failure, and so does an attempt that exceeds its time
+    /// limit.
     async fn attempt(&self, changes: &[Change]) -> Result<()> {
         let react = async { reactions::react(&self.cx, changes).await.map_err(|Unhandled { cause, .. }| cause) };
         let ended = tokio::time::timeout(ATTEMPT, caught(react)).await;
@@ -187,14 +193,14 @@ impl Redriven {
 }
 
 impl InvocationRecord {
-    /// Reads what Lambda has written.
+    /// Reads an invocation record.
     ///
     /// # Errors
-    /// [`Error::Internal`] where it is something else. The error quotes none of it.
+    /// [`Error::Internal`] where the bytes are something else. The error quotes none of them.
     fn read(bytes: &[u8]) -> Result<Self> {
         let of_lambda = || {
             let mut about: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
-            // JSON in a text.
+            // The payload is a string that contains JSON.
             let payload = about.remove(PAYLOAD)?;
             let Payload { records } = serde_json::from_str(payload.as_str()?).ok()?;
             Some(Self { about, records })

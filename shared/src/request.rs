@@ -1,11 +1,12 @@
-//! What every request goes through, from the outside in, and what every event goes through.
+//! The steps of every request, from the outside in, and of every event.
 //!
 //! - [`route`] is an operation's place in the API. [`http`] turns both event formats of API Gateway into one request.
-//! - [`authentication`] finds the [`caller`] by an [`api_key`], [`limit`] how much the caller may send.
+//! - [`authentication`] finds the [`caller`] by an [`api_key`]; [`limit`] is the rate limit of the caller.
 //! - [`pipeline`] is the order of the steps, and the trait that an operation implements.
-//! - [`signed`] is the same for requests that are signed and have no key.
+//! - [`signed`] is the same for requests with a signature instead of a key.
 //! - [`response`] makes the answer, [`error`] every failure.
-//! - [`idempotency`] gives a repeated request the first answer, by a [`claim`]. [`context`] is what a handler may touch, [`config`] the configuration.
+//! - [`idempotency`] gives a repeated request the first answer, by a [`claim`]. [`context`] has the resources of a
+//!   handler, [`config`] the configuration.
 //! - [`event`] is the context of a function on the stream or on a schedule, and the result of a batch.
 
 pub mod api_key;

@@ -1,7 +1,7 @@
 //! The route table: every operation that answers over HTTP, once.
 //!
-//! The template, the packages under `functions/`, `events/`, the README and the documents under `docs/` are compared with this
-//! table by `local/tests/contract.rs`, so a line here is the only place where a method or a path is decided.
+//! `local/tests/contract.rs` compares the template, the packages under `functions/`, `events/`, the README and the
+//! documents under `docs/` with this table. So a line here is the only place that decides a method or a path.
 
 use crate::request::route::{Access, Route, parameter, segments};
 
@@ -29,7 +29,7 @@ macro_rules! routes {
 
 #[rustfmt::skip]
 routes! {
-    /// Every operation that a key opens: those of the specification's summary, in its order, then those beyond it.
+    /// Every operation with a key: first the ones of the specification's summary, in its order, then the others.
     ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
     CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
@@ -137,7 +137,7 @@ routes! {
 
 #[rustfmt::skip]
 routes! {
-    /// What the servers of others call, which sign what they send and have no key.
+    /// The operations that other companies' servers call. They sign their requests and have no key.
     SIGNED:
     RECEIVE_PAYMENT_EVENT               "agency"            "receive-payment-event"             POST   "/api/v1/agency/webhook/payment/{agency_id}"                 Signed 200     256;
 }
@@ -150,7 +150,8 @@ routes! {
     READ_DOCS                           "document"          "read-docs"                         GET    "/api/v1/docs"                                               Public 200     256;
 }
 
-/// The server of tools, which a deployment may leave out. The gateway passes on every method: what is no POST is answered 405.
+/// The server of tools, which a deployment may leave out. The gateway passes every method; a method other than POST is
+/// answered with 405.
 pub const MCP: Route = Route {
     record: "mcp",
     name: "mcp",
@@ -158,20 +159,20 @@ pub const MCP: Route = Route {
     path: "/api/v1/mcp",
     access: Access::Read,
     success: 200,
-    // The largest body of an operation, and what stands around it.
+    // The largest body of an operation, and the JSON around it.
     body_limit: (4096 + 64) * KIB,
 };
 
-/// The method of a route that takes every one.
+/// The method of a route that accepts every method.
 pub const ANY: &str = "ANY";
 
-/// Every route: those of the operations, of what is signed, of the documents, and of the server of tools.
+/// Every route: operations with a key, signed operations, documents, and the server of tools.
 pub fn every() -> impl Iterator<Item = &'static Route> {
     ALL.iter().chain(SIGNED).chain(DOCUMENTS).copied().chain([&MCP])
 }
 
-/// The route that answers `method` and `path`; of two that could, the one that has a word where the other has its first parameter, as API
-/// Gateway chooses.
+/// The route of `method` and `path`. If two routes match, the one with a word in the place of the other's first
+/// parameter counts, as in API Gateway.
 pub fn find(method: &str, path: &str) -> Option<&'static Route> {
     let answers = |route: &&Route| [method, ANY].contains(&route.method) && route.match_path(path).is_some();
     let parameters =

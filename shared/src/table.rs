@@ -1,9 +1,12 @@
-//! The single table. It names no record: what is particular to one is in [`records`](crate::records).
+//! The single table. This module knows no particular record: the code for each one is in [`records`](crate::records).
 //!
-//! - [`declaration`] declares a record once. [`stored`] says where it stands: alone, or in a list. [`keys`] has the forms of the table's own keys.
-//! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] is what is asked for, and what is answered.
-//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with what leads to them, `once`
-//!   inserts rows of which there is one for the same thing, [`cascade`] removes what belongs to a removed record.
+//! - [`declaration`] declares a record once. [`stored`] defines its place: alone, or in a list. [`keys`] has the
+//!   forms of the table's own keys.
+//! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] has the query and
+//!   the answer.
+//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
+//!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
+//!   record.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] is several writes, all or none. [`error`] is why one of them, or a call, did nothing.
 //! - [`expression`] is what a write changes, and on which condition. [`item`] makes items of records. [`change`] is a change of one, as the stream tells it.

@@ -1,4 +1,4 @@
-//! What can be tagged: every kind of record that a tag can be linked to, once.
+//! The kinds of records to which a tag can be linked, each once.
 
 use uuid::Uuid;
 
@@ -17,9 +17,9 @@ use crate::table::stored::{Listed, Stored, reference};
 use crate::values::id::{Id, TagId};
 use crate::values::tenant::Tenant;
 
-/// A record that tags can be linked to.
+/// A record to which tags can be linked.
 trait Tagged: Listed {
-    /// What the links call it.
+    /// Its name in the links.
     const ENTITY: EntityType;
 }
 
@@ -46,7 +46,7 @@ impl<E: Tagged> Links<E> for Link {
 }
 
 impl Link {
-    /// The entity, which must be there.
+    /// The entity, which must exist.
     pub fn entity(&self, tenant: &Tenant) -> Vec<Reference> {
         fn of<R: Stored<Id: Id>>(tenant: &Tenant, id: Uuid) -> Option<Reference> {
             reference::<R, R::Id>(tenant, "entity_id", &id.into())

@@ -28,7 +28,7 @@ impl Operation for SetupPaymentWebhook {
         }
         let made = provider.create_webhook(&url, &idempotency_key(id, known, failed, &url)).await;
         if let Err(SetupFailure::Definitely(_)) = &made {
-            // Of several requests that failed with the same key, one counts.
+            // Several concurrent requests may fail with the same idempotency key; together they count once.
             let count = |agency: &mut Agency| agency.failed_setups = agency.failed_setups.max(Some(failed + 1));
             cx.table.change(id, cx.new_id(), count).await.on_missing("agency_id")?;
         }

@@ -13,7 +13,7 @@ impl Operation for AddDatasourceTextBlob {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (text, tenant) = (request.body.content, &cx.tenant);
         let new = request.query.record(&text, tenant.org())?;
-        // The file is first: bytes without a file would stay for ever.
+        // The file is created first: bytes without a file would never be removed.
         let file: DatasourceFile = Create::insert(cx, request.path, new).await?;
         cx.service.bucket.put(&file.object(tenant), TEXT_TYPE, text.into_bytes()).await?;
         Ok(Created(UploadedFile { file, uploaded: true }))

@@ -7,8 +7,8 @@ use shared::prelude::documents::*;
 
 pub struct ReadDocs;
 
-/// What the page may do: run the scripts that are in it, and call its own host. Scalar writes its styles into the page. They can load nothing
-/// from elsewhere either.
+/// The permissions of the page: it may run the scripts that it contains, and call its own host. Scalar writes its
+/// styles into the page. They cannot load anything from another host either.
 const POLICY: [&str; 7] = [
     "default-src 'none'",
     "base-uri 'none'",
@@ -26,7 +26,7 @@ impl Document for ReadDocs {
         let key = config.demo_key.as_deref().unwrap_or_default();
         let key = key.replace('&', "&amp;").replace('"', "&quot;");
         let program = scalar_api_reference::get_asset("scalar.js").unwrap_or_default();
-        // Inside a page, these are no part of a program: HTML's own standard tells to write them so.
+        // Inside a page, these characters must be escaped, as the HTML standard says; the program stays the same.
         let program = String::from_utf8_lossy(&program)
             .replace("<!--", r"\x3C!--")
             .replace("<script", r"\x3Cscript")

@@ -8,7 +8,7 @@ impl Document for ReadOpenapi {
     const MEDIA_TYPE: &'static str = "application/json";
 
     fn text(_: &Config, base_url: &str) -> String {
-        // The file names the server by its path alone: behind a stage or a base path that would be another one.
+        // The file names the server by its path alone: with a stage or a base path, that path would be wrong.
         let server = |url: &str| format!("\"servers\": [\n    {{\n      \"url\": \"{url}\"");
         include_str!("../../../openapi.json").replacen(&server("/"), &server(base_url), 1)
     }

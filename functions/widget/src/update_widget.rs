@@ -12,7 +12,7 @@ impl Operation for UpdateWidget {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, Changes(changes), now) = (request.path, request.body, cx.now());
-        // The circuit of the old address tells nothing of the new one.
+        // The circuit of the old address shows nothing about the new one.
         let reset = |was: &Widget, is: &Widget| {
             is.has_moved_from(was).then(|| delivery::health::resetting(&cx.table, (id.into(), true), now))
         };

@@ -1,4 +1,4 @@
-//! The binaries as they would be deployed, those they are measured beside, and the world that they run in.
+//! The binaries as they would be deployed, the reference programs, and the environment in which they run.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,15 +14,16 @@ use tokio::sync::OnceCell;
 use crate::Result;
 use crate::process::{Program, path};
 
-/// Programs whose instructions are counted at the same time: a count does not depend on what else runs, and a core is idle otherwise.
+/// Programs whose instructions are counted at the same time: other load does not change a count, and one core would
+/// otherwise be idle.
 pub const AT_ONCE: usize = 2;
 
-/// Tells that `what` is measured next, the `number`th of `of` from 0: all of it takes minutes to an hour.
+/// Reports that `what` is measured next, the `number`th of `of` from 0: all of them together take minutes to an hour.
 pub fn progress(what: &str, number: usize, of: usize) {
     eprintln!("measuring: {what}, {} of {of}", number + 1);
 }
 
-/// Takes a measure on threads of its own: database, proxy and receiver must not wait for the harness.
+/// Measures on threads of its own: database, proxy and receiver must not wait for the harness.
 pub fn on_own_threads<F: Future<Output = Result<()>>>(measure: impl FnOnce() -> F + Send) -> Result<()> {
     std::thread::scope(|scope| {
         let run = || {
@@ -36,38 +37,38 @@ pub fn on_own_threads<F: Future<Output = Result<()>>>(measure: impl FnOnce() -> 
 /// A function of the service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Function {
-    /// Its name, which is that of its binary.
+    /// Its name, which is the name of its binary.
     pub name: String,
-    /// The folder of its package, which may have more functions.
+    /// The folder of its package, which may contain more functions.
     pub package: PathBuf,
 }
 
-/// What every measure works with.
+/// The tools of every measure.
 #[derive(Debug)]
 pub struct Bench {
     /// The checkout.
     pub root: PathBuf,
-    /// A folder for what is not kept.
+    /// A folder for temporary files.
     pub scratch: PathBuf,
     /// Functions that are not measured this time.
     pub skipped: BTreeSet<String>,
-    /// How often each count of instructions is taken.
+    /// How many times each count of instructions is taken.
     pub effort: Effort,
     binaries: PathBuf,
     loaded: OnceCell<PathBuf>,
 }
 
-/// How often each count of instructions is taken.
+/// How many times each count of instructions is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Once or three times, which is enough to see that a count has not risen.
+    /// Once or three times: enough to show that a count has not risen.
     Quick,
-    /// As often as the middle one needs to be the same in every run.
+    /// As many times as the median needs to be the same in every run.
     Thorough,
 }
 
 impl Bench {
-    /// The checkout, without building any function: for measures that run inside the harness.
+    /// The checkout, without a build of any function: for measures that run inside the harness.
     pub fn of_checkout() -> Result<Self> {
         let root = root()?;
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
@@ -77,28 +78,28 @@ impl Bench {
         Ok(Self { root, scratch, skipped, effort, binaries, loaded })
     }
 
-    /// Builds every function in release, the way `sam build` does.
+    /// Builds every function in release mode, as `sam build` does.
     pub fn build() -> Result<Self> {
         let bench = Self::of_checkout()?;
         run(&mut lambda_build(&bench.root)?)?;
         Ok(bench)
     }
 
-    /// Builds what the functions are measured beside.
+    /// Builds the reference programs.
     pub fn build_references(&self) -> Result<()> {
         run(&mut lambda_build_of(&self.root, &["--package", "bare", "--package", "hello"])?)?;
-        // What one would write first has a workspace of its own, and so a folder of its own.
+        // The naive program has a workspace of its own, and so a target folder of its own.
         let mut naive = lambda_build_of(&self.root, &["--manifest-path", "local/benches/naive/Cargo.toml"])?;
         run(naive.env("CARGO_TARGET_DIR", self.root.join("target/naive")))?;
         install_twin(&self.root)
     }
 
-    /// Builds the sender that may send to this machine.
+    /// Builds the sender that is allowed to send to this machine.
     pub fn build_sender(&self) -> Result<()> {
         run(&mut lambda_build_of(&self.root, &["--package", "sender"])?)
     }
 
-    /// A fresh service with the demo set, whose table the binaries use.
+    /// A fresh service with the demo set; the binaries use its table.
     pub async fn stack(&self) -> Result<Stack> {
         let partitions = || Partitions::new(Counting::Counted);
         let settings = || Settings { stream: false, partitions: partitions(), ..Settings::of(&self.root) };
@@ -113,7 +114,7 @@ impl Bench {
         Ok(Stack::start(Settings { data: Data::CopyOf(loaded.clone()), ..settings() }).await?)
     }
 
-    /// What tells the binary of a function from another one of it: SHA-256, in hexadecimal digits.
+    /// SHA-256 of the binary of a function, in hexadecimal digits: different builds have different digests.
     pub fn digest(&self, name: &str) -> Result<String> {
         let digest = digest(&SHA256, &std::fs::read(self.binary(name))?);
         Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
@@ -124,7 +125,7 @@ impl Bench {
         self.binaries.join(name).join("bootstrap")
     }
 
-    /// Every function that is measured: the binaries of the packages under `functions/`.
+    /// Every measured function: the binaries of the packages under `functions/`.
     pub fn functions(&self) -> Result<Vec<Function>> {
         let mut functions = Vec::new();
         for package in std::fs::read_dir(self.root.join("functions"))? {
@@ -139,12 +140,12 @@ impl Bench {
         Ok(functions)
     }
 
-    /// A binary, with the environment that the template gives it.
+    /// A binary, with its environment from the template.
     pub fn program(&self, name: &str, stack: &Stack) -> Program {
         Program::new(vec![self.binary(name).display().to_string()], environment(stack))
     }
 
-    /// What one would write first.
+    /// The naive program.
     pub fn naive(&self, stack: &Stack) -> Program {
         Program::new(vec![self.naive_binary().display().to_string()], environment(stack))
     }
@@ -157,7 +158,7 @@ impl Bench {
     /// The same service in Python.
     pub fn twin(&self, stack: &Stack) -> Program {
         let program = [self.root.join("target/twin/bin/python"), self.root.join("local/benches/twin/bootstrap.py")];
-        // Where what is compiled goes: the first start fills it, as a package for deployment would have it.
+        // The folder for compiled code: the first start fills it, as a package for deployment would contain it.
         let compiled = self.root.join("target/twin/compiled").display().to_string();
         Program::new(program.map(|path| path.display().to_string()).into(), environment(stack))
             .with("PYTHONPYCACHEPREFIX", compiled)
@@ -174,7 +175,7 @@ pub fn root() -> Result<PathBuf> {
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?)
 }
 
-/// What the template gives every function.
+/// The environment that the template gives every function.
 fn environment(stack: &Stack) -> Vec<(String, String)> {
     let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let environment = [
@@ -188,10 +189,10 @@ fn environment(stack: &Stack) -> Vec<(String, String)> {
         ("FAILED_RECORDS_BUCKET", local::bucket::FAILED_RECORDS_NAME),
         ("PAYMENT_API_BASE", &stack.gateway.service.config.payment_api_base),
         ("SENDS_PER_SECOND", "10"),
-        // Beyond what is measured: no request is refused, and none takes a lease.
+        // Higher than any measured load: no request is refused, and none takes a lease.
         ("KEY_REQUESTS_PER_SECOND", "10000"),
         ("KEY_BURST", "1000000"),
-        // A process under callgrind is fifty times slower: an attempt must not be made again for that.
+        // A process under callgrind is fifty times slower: this must not cause a second attempt.
         ("TABLE_ATTEMPT_SECONDS", "60"),
         ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),
         ("AWS_ENDPOINT_URL_S3", &stack.s3_url),
@@ -203,7 +204,7 @@ fn run(command: &mut Command) -> Result<()> {
     if command.status()?.success() { Ok(()) } else { Err(format!("{command:?} failed").into()) }
 }
 
-/// Installs what the twin needs, where that has changed.
+/// Installs the packages of the twin, if they have changed.
 fn install_twin(root: &Path) -> Result<()> {
     let (wanted, folder) = (root.join("local/benches/twin/requirements.txt"), root.join("target/twin"));
     let installed = folder.join("requirements.txt");
@@ -217,8 +218,9 @@ fn install_twin(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command that builds every function in release, to the bytes that `sam build` makes. It names the packages of the functions, because cargo unifies
-/// the features of all packages in a build, and other packages enable more of them.
+/// The command that builds every function in release mode, to the same bytes as `sam build`. It names the packages of
+/// the functions, because cargo unifies the features of all packages in a build, and other packages enable more
+/// features.
 pub fn lambda_build(root: &Path) -> Result<Command> {
     let mut command = lambda_build_of(root, &[])?;
     for package in std::fs::read_dir(root.join("functions"))? {
@@ -227,7 +229,7 @@ pub fn lambda_build(root: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// The same of what `which` names.
+/// The same for the packages that `which` selects.
 pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
     let mut command = cargo();
     command.args(["lambda", "build", "--release", "--quiet"]).args(which);
@@ -235,14 +237,14 @@ pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Where programs are looked for: first among the pinned tools.
+/// The search path for programs: first the pinned tools.
 pub fn programs(root: &Path) -> Result<OsString> {
     let tools = Command::new(root.join(".ci/tools")).output()?;
     let tools = String::from_utf8(tools.stdout)?;
     Ok(std::env::join_paths(std::env::split_paths(tools.trim()).chain(std::env::split_paths(&path())))?)
 }
 
-/// Cargo, without what another one told this program in its environment.
+/// Cargo, without the environment that another cargo gave this program.
 pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
     for (name, _) in std::env::vars_os() {

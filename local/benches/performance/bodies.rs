@@ -1,4 +1,4 @@
-//! What a body costs that somebody made to cost: beside a plain parse of the same bytes.
+//! The cost of a body that was written to be expensive, compared with a plain parse of the same bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +12,13 @@ use crate::figures::{Figures, Must, Row, Unit, figure};
 use crate::process::Process;
 
 const SECTION: &str = "Validation of a hostile body";
-/// How many plain parses the validation may cost.
+/// The most plain parses that the validation may cost.
 const MOST: f64 = 3.0;
 /// Size of every body.
 const SIZE: usize = 256 * 1024;
-/// Calls of each body that count: their instructions hardly differ.
+/// Counted calls of each body: their instructions hardly differ.
 const COUNTED: u32 = 3;
-/// Calls before those.
+/// Calls before the counted ones.
 const WARM: u32 = 5;
 const OTHER: &str = "01900000-0000-7000-8000-ffffffffffff";
 
@@ -26,24 +26,24 @@ const OTHER: &str = "01900000-0000-7000-8000-ffffffffffff";
 struct Body {
     what: &'static str,
     bytes: Vec<u8>,
-    /// Whether a parse into a `Value` gives up at its start, so that the plain parse has to be one that skips.
+    /// Whether a parse into a `Value` gives up at its start, so that the plain parse must be one that skips values.
     skipped: bool,
 }
 
-/// An operation that reads a body, as these bodies are made for it.
+/// An operation that reads a body, and the members from which its bodies are made.
 struct Reader {
     route: &'static Route,
-    /// A member that takes text.
+    /// A member that accepts text.
     text: &'static str,
-    /// A member that takes a number or a truth value.
+    /// A member that accepts a number or a boolean.
     scalar: &'static str,
-    /// A member that takes an array, or anything.
+    /// A member that accepts an array, or any value.
     list: &'static str,
-    /// What is wrong in the end with a body that is valid in itself, so that nothing is asked of the database.
+    /// The error at the end of a body that is otherwise valid, so that the database is never called.
     refused: &'static str,
-    /// What must be there, besides.
+    /// The other required members.
     required: &'static str,
-    /// Whether `list` takes ids, and nothing is free-form.
+    /// Whether `list` accepts ids, and no member is free-form.
     id: bool,
 }
 
@@ -109,7 +109,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What a call takes beyond one with a small body that is refused likewise, and its status.
+/// The cost of a call beyond one with a small body that is refused in the same way, and its status.
 async fn beyond(process: &mut Process, small: &str, large: &str) -> Result<(u64, f64)> {
     let (_, few) = count(process, small, COUNTED).await?;
     let (status, many) = count(process, large, COUNTED).await?;
@@ -126,7 +126,7 @@ async fn count(process: &mut Process, event: &str, calls: u32) -> Result<(u64, f
     Ok((status, figure(process.counted().await?)))
 }
 
-/// The event with another body; bytes that are no text come as the gateway sends them.
+/// The event with another body; bytes that are no text have the form that the gateway sends.
 fn with_body(event: &Value, bytes: &[u8]) -> Result<String> {
     let mut event = event.clone();
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -138,13 +138,13 @@ fn with_body(event: &Value, bytes: &[u8]) -> Result<String> {
     Ok(serde_json::to_string(&event)?)
 }
 
-/// `start`, then `unit` as often as there is room for it and for `end`, then `end`.
+/// `start`, then `unit` as many times as it fits before `end`, then `end`.
 fn filled(start: &str, unit: &str, end: &str) -> Vec<u8> {
     let times = (SIZE - start.len() - end.len()) / unit.len();
     format!("{start}{}{end}", unit.repeat(times)).into_bytes()
 }
 
-/// Numbered members, as many as there is room for.
+/// As many numbered members as fit.
 fn members(end: &str) -> Vec<u8> {
     let mut text = "{".to_owned();
     for number in 0.. {

@@ -1,4 +1,5 @@
-//! What the instructions of a start go to, and those of a warm call: callgrind's account of binaries that still have their names, added up by crates.
+//! The distribution of the instructions of a start and of a warm call: callgrind's profile of binaries with symbols,
+//! added up by crates.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,19 +10,19 @@ use crate::bench::{Bench, lambda_build_of};
 use crate::calls::invoke;
 use crate::figures::{Figures, Series};
 
-/// The function whose start is taken apart.
+/// The function whose start is profiled.
 const FUNCTION: &str = "delete-tag";
-/// The chart that is drawn of it.
+/// The name of its chart.
 pub const CHART: &str = "start";
-/// The function of which a warm call is taken apart.
+/// The function of which a warm call is profiled.
 const CALLED: &str = "create-assistant";
-/// The chart that is drawn of it.
+/// The name of its chart.
 pub const CALL_CHART: &str = "call";
-/// Calls before those that count, and those that do.
+/// Calls before the counted ones, and counted calls.
 const WARM: usize = 6;
 const COUNTED: usize = 20;
-/// The crates, told apart by the beginnings of the names of their functions. The standard library, the allocator and the C library are not
-/// among them: their instructions count for their caller.
+/// The crates, recognised by the beginnings of the names of their functions. The standard library, the allocator and
+/// the C library are missing here: their instructions count for their caller.
 const GROUPS: [(&str, &[&str]); 8] = [
     ("TLS: certificates, ring, rustls", &["rustls", "rustls_pki_types", "webpki", "ring", "hyper_rustls"]),
     ("AWS: configuration", &["aws_config", "aws_runtime", "aws_types", "aws_credential_types"]),
@@ -45,9 +46,9 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Logging", &["tracing", "tracing_core", "tracing_subscriber", "tracing_serde", "sharded_slab"]),
     ("Our own", &["shared", "tag", "assistant"]),
 ];
-/// What the dynamic loader does.
+/// The group of the dynamic loader.
 const LOADER: &str = "Dynamic loader";
-/// What nobody of all these called.
+/// The group of instructions without a caller in any other group.
 const REST: &str = "Everything else";
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -69,7 +70,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Instructions of each group, of a process that starts and is called so often.
+/// Instructions of each group, for a process that starts and answers so many calls.
 async fn profile(bench: &Bench, binary: &Path, function: &str, calls: usize) -> Result<Vec<(&'static str, f64)>> {
     let stack = bench.stack().await?;
     let mut process = bench.program(function, &stack).running(binary).counted(&bench.scratch).start().await?;
@@ -82,8 +83,8 @@ async fn profile(bench: &Bench, binary: &Path, function: &str, calls: usize) -> 
     Ok(profile.by_group())
 }
 
-/// Builds the function with its names left in. A wrapper of the compiler does it, because another profile would have every dependency
-/// built again.
+/// Builds the function with its symbols. A wrapper of the compiler does it, because another profile would build every
+/// dependency again.
 fn build(bench: &Bench, function: &str) -> Result<PathBuf> {
     let (wrapper, folder) = (bench.scratch.join("unstripped"), bench.scratch.join("unstripped.lambda"));
     std::fs::write(&wrapper, "#!/bin/sh\nexec \"$@\" -C strip=none\n")?;
@@ -96,7 +97,7 @@ fn build(bench: &Bench, function: &str) -> Result<PathBuf> {
     Ok(folder.join(function).join("bootstrap"))
 }
 
-/// Callgrind's account: what each function took itself, and what each one's calls of another took altogether.
+/// Callgrind's profile: the cost of each function itself, and the total cost of each one's calls of another.
 #[derive(Debug, Default)]
 struct Profile {
     functions: HashMap<String, Function>,
@@ -111,7 +112,8 @@ struct Function {
 }
 
 impl Profile {
-    /// Reads callgrind's text. Names of objects and functions are written out where they first occur, and stand as numbers afterwards.
+    /// Reads callgrind's text. Names of objects and functions are written out at their first occurrence, and are
+    /// numbers after that.
     fn read(text: &str) -> Result<Self> {
         let mut profile = Self::default();
         let (mut objects, mut names) = (HashMap::new(), HashMap::new());
@@ -141,10 +143,10 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Instructions of each group, the most first. What a function without a group took is charged to its callers, in proportion to what
-    /// their calls of it took, and on to theirs until somebody has a group.
+    /// Instructions of each group, the largest first. The cost of a function without a group is charged to its callers,
+    /// in proportion to the cost of their calls, and on to their callers until one has a group.
     fn by_group(&self) -> Vec<(&'static str, f64)> {
-        /// More than any chain of callers is long, but for recursion, of which as good as nothing is left by then.
+        /// More than the length of any chain of callers, except for recursion, of which nearly nothing is left by then.
         const ROUNDS: usize = 200;
         let mut groups: HashMap<&'static str, f64> = HashMap::new();
         let mut charged: HashMap<&str, f64> =
@@ -174,7 +176,7 @@ impl Profile {
     }
 }
 
-/// The number and the name that `(7) name` gives, or `(7)` means.
+/// The number and the name that `(7) name` defines, or to which `(7)` refers.
 fn resolve(names: &mut HashMap<String, String>, reference: &str) -> (String, String) {
     let (id, name) = reference.split_once(' ').unwrap_or((reference, ""));
     if !name.is_empty() {
@@ -183,7 +185,8 @@ fn resolve(names: &mut HashMap<String, String>, reference: &str) -> (String, Str
     (id.to_owned(), names.get(id).cloned().unwrap_or_default())
 }
 
-/// Whose a function is: that of the first crate in its name which belongs to a group, so that a list of theirs is theirs.
+/// The group of a function: the one of the first crate in its name that belongs to a group, so that a list of a crate's
+/// values counts for that crate.
 fn group(name: &str) -> Option<&'static str> {
     let words =
         name.split("::").map(|part| part.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(part));

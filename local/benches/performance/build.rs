@@ -1,4 +1,5 @@
-//! What the first build is made of, what another function adds to a build, and how long an edit of a handler takes to a passing test.
+//! The parts of the first build, the cost of another function in a build, and the time from an edit of a handler to a
+//! passing test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,22 +18,22 @@ const FIRST: &str = "The first build";
 /// The handler that is edited, and its test.
 const EDITED: &str = "redeliver";
 const TEST: &str = "delivery::redeliver";
-/// Every so many functions, one is built again: those with lists take twice the time of others.
+/// One function of so many is built again: functions with lists take twice the time of others.
 const FURTHER: usize = 10;
-/// Seconds of a processor that a further function may take.
+/// Seconds of processor time that a further function may take.
 const MOST_CPU: f64 = 3.0;
 /// Seconds from an edit to a passing test.
 const MOST_EDIT: f64 = 10.0;
 /// Seconds until `cargo local` is built from nothing, with downloaded crates.
 const MOST_FIRST: f64 = 240.0;
-/// What the crates of the first build are for, by how their names begin; the others are counted together.
+/// The purposes of the crates of the first build, by the beginnings of their names; the others are counted together.
 const PARTS: [(&str, &[&str]); 4] = [
     ("the SDK with HTTP and TLS", &["aws-", "hyper", "rustls", "ring", "h2", "http", "tower", "tokio"]),
     ("the embedded DynamoDB", &["dynoxide", "libsqlite3", "rusqlite"]),
     ("the embedded S3", &["s3s", "quick-xml", "nom"]),
     ("our own code", &["shared", "local"]),
 ];
-/// Ticks of the kernel's processor accounts in a second, on every Linux.
+/// Ticks per second of the kernel's processor accounts, on every Linux.
 const TICKS: f64 = 100.0;
 
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -50,7 +51,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.rows.push(Row::new(SECTION, subject, each, Unit::Seconds).must(Must::AtMost(MOST_CPU)));
 
     let source = edited.package.join("src/lib.rs");
-    // What is not built yet is not part of an edit.
+    // Parts that still have to be built must not count for an edit.
     edit_to_test(bench)?;
     touch(&source)?;
     let first = edit_to_test(bench)?;
@@ -61,7 +62,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// How long the first build takes, and which part of its time it spends on what.
+/// The time of the first build, and its distribution over the parts.
 pub fn measure_first(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let target = bench.scratch.join("first-build");
     let mut command = cargo();
@@ -83,7 +84,7 @@ pub fn measure_first(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The seconds that the compiler has taken for each part of the build in `target`, as cargo's own report has them.
+/// The seconds that the compiler took for each part of the build in `target`, from cargo's own report.
 fn parts(target: &Path, functions: &[String]) -> Result<BTreeMap<&'static str, f64>> {
     #[derive(Deserialize)]
     struct Timed {
@@ -107,7 +108,7 @@ fn parts(target: &Path, functions: &[String]) -> Result<BTreeMap<&'static str, f
     Ok(parts)
 }
 
-/// Has cargo take a source for edited, without a byte of it changed.
+/// Makes cargo treat a source as edited, without a change of its bytes.
 fn touch(source: &Path) -> Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a file's time is the machine's")]
     let now = SystemTime::now();
@@ -128,23 +129,23 @@ fn edit_to_test(bench: &Bench) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Seconds of processor time that the programs which `work` starts and waits for take.
+/// Seconds of processor time of the programs that `work` starts and waits for.
 fn cpu_of<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
     let before = waited_for()?;
     work()?;
     Ok(waited_for()? - before)
 }
 
-/// Seconds of processor time of all programs that this one has started and waited for, and of theirs.
+/// Seconds of processor time of all programs that this one has started and waited for, including their own children.
 fn waited_for() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program, in parentheses, may have blanks in it; what follows has none.
+    // The name of the program, in parentheses, may contain spaces; the fields after it do not.
     let (_, fields) = text.rsplit_once(") ").ok_or("/proc/self/stat is of another form")?;
     let ticks: Vec<f64> = fields.split(' ').skip(13).take(2).map(str::parse).collect::<std::result::Result<_, _>>()?;
     Ok(ticks.iter().sum::<f64>() / TICKS)
 }
 
-/// Runs `command`, whose output is told only where it fails.
+/// Runs `command`, and shows its output only if it fails.
 fn run(mut command: Command) -> Result<Output> {
     let output = command.output()?;
     if !output.status.success() {

@@ -1,4 +1,4 @@
-//! Warm calls of every operation, beside the least that makes the same calls of the SDK.
+//! Warm calls of every operation, compared with a minimal program that makes the same SDK calls.
 
 use std::time::Duration;
 
@@ -17,16 +17,18 @@ use crate::table::Snapshot;
 
 /// The rows of this section.
 pub const SECTION: &str = "A warm call";
-/// Calls before those that count: every connection is open, and the position of every list known.
+/// Calls before the counted ones: after them every connection is open, and the process knows the position of every
+/// list.
 const WARM: usize = 6;
-/// Calls that count, each by itself.
+/// Counted calls, each one counted separately.
 const COUNTED: usize = 11;
 const QUICK_COUNTED: usize = 3;
-/// Hundredths that authentication, validation, envelope and log line may add to the SDK's own work.
+/// Percent that authentication, validation, envelope and log line may add to the SDK's own work.
 const MOST: f64 = 15.0;
-/// Registers with the payment provider the first time; it is measured as it is from then on, with a call to the provider on both sides.
+/// The operation that registers with the payment provider at its first call; it is measured after that, with a call of
+/// the provider on both sides.
 const ONCE: &str = "setup-payment-webhook";
-/// They ask S3, or sign what a caller may ask of it, which a bare handler does not, and may add more.
+/// Operations that call S3 or sign requests to it, which a bare handler does not do. They may add more.
 const OF_S3: [&str; 3] = ["add-datasource-text-blob", "create-datasource-file", "read-datasource-file"];
 const MOST_OF_S3: f64 = 40.0;
 
@@ -58,7 +60,7 @@ pub async fn ours(bench: &Bench) -> Result<Vec<(String, f64)>> {
     stream::iter(wanted.into_iter().enumerate()).map(count).buffered(AT_ONCE).try_collect().await
 }
 
-/// What an operation is called in.
+/// The environment of a called operation.
 struct World {
     stack: Stack,
     program: Program,
@@ -87,13 +89,13 @@ async fn operation(bench: &Bench, name: &str) -> Result<(f64, f64)> {
     let file = bench.scratch.join(format!("{name}.json"));
     std::fs::write(&file, script.to_string())?;
     let bare = bench.program("bare", &stack).with("SCRIPT", file.display().to_string());
-    // What was recorded finds the lists where they stood when it was recorded.
+    // The recorded calls need the lists in the state in which they were recorded.
     let bare = warm(bench, &bare, &event, |_| before.restore(&stack.database, false)).await?;
     stack.stop().await;
     Ok((ours, bare))
 }
 
-/// What a warm call of `program` asks of the database and answers, and the table as it was before.
+/// The database calls and the answer of a warm call of `program`, and the table before it.
 async fn record(program: &Program, event: &str, stack: &Stack, snapshot: &Snapshot) -> Result<(Value, Snapshot)> {
     let recorder = Recorder::start(&stack.dynamodb_url, &stack.gateway.service.config.payment_api_base).await?;
     let program = program.clone().with("AWS_ENDPOINT_URL_DYNAMODB", &recorder.url);
@@ -109,8 +111,8 @@ async fn record(program: &Program, event: &str, stack: &Stack, snapshot: &Snapsh
     Ok((script, before))
 }
 
-/// Instructions of a warm call: the middle one of several, for a timer or a busy machine makes some of them dearer. `restore` makes the
-/// table what it was, but for the heads of lists where it is told so.
+/// Instructions of a warm call: the median of several, since a timer or a busy machine makes some of them more
+/// expensive. `restore` restores the table, except the heads of lists if its argument says so.
 pub async fn warm(bench: &Bench, program: &Program, event: &str, restore: impl Fn(bool) -> Result<()>) -> Result<f64> {
     restore(false)?;
     let mut process = program.clone().counted(&bench.scratch).start().await?;
@@ -119,7 +121,7 @@ pub async fn warm(bench: &Bench, program: &Program, event: &str, restore: impl F
     for call in 0..WARM + counted {
         invoke(&mut process, event).await?;
         restore(true)?;
-        // What the last of the others took, and the start, is not kept.
+        // The counts of the earlier calls and of the start are dropped.
         if call + 1 >= WARM {
             counts.push(figure(process.counted().await?));
         }
@@ -129,12 +131,12 @@ pub async fn warm(bench: &Bench, program: &Program, event: &str, restore: impl F
     Ok(median(counts))
 }
 
-/// Invokes, and requires that it was a success.
+/// Sends an event, and requires success.
 pub async fn invoke(process: &mut Process, event: &str) -> Result<Value> {
     Ok(invoke_timed(process, event).await?.0)
 }
 
-/// How long a call takes that is a success.
+/// The duration of a successful call.
 pub async fn timed(process: &mut Process, event: &str) -> Result<Duration> {
     Ok(invoke_timed(process, event).await?.1)
 }

@@ -1,4 +1,4 @@
-//! A campaign to ten thousand contacts, against the least that DynamoDB would let it take.
+//! A campaign to ten thousand contacts, compared with the minimum that DynamoDB allows.
 
 use local::Stack;
 use local::database::TABLE_NAME;
@@ -20,18 +20,19 @@ use crate::figures::{Figures, Must, Row, Unit};
 const SECTION: &str = "A campaign to 10,000 contacts";
 const FUNCTION: &str = "run-campaign";
 const CONTACTS: u32 = 10_000;
-/// Whose contacts they are.
+/// The organisation of the contacts.
 const ORG: &str = "01900000-0000-7000-8000-a00000000001";
 /// The demo set's contact that the recorded event names.
 const CONTACT: &str = "01900000-0000-7000-8000-a00800000000";
-/// To see that a contact exists is half a unit, which an eventually consistent read of one item takes however small it is; to write
-/// down that it is queued is one, the price of an item of up to 1 KB. No call of DynamoDB reads or writes an item for less.
+/// A check that a contact exists costs half a unit, which is the price of an eventually consistent read of the smallest
+/// item; storing that it is queued costs one unit, the price of an item of up to 1 KB. No call of DynamoDB reads or
+/// writes an item for less.
 const LEAST: f64 = 0.5 + 1.0;
-/// How many times the least it may take.
+/// The most that it may take, as a multiple of the minimum.
 const MOST: f64 = 1.2;
-/// What is said of it where nothing better is known: two units for each contact.
+/// The usual estimate without better knowledge: two units for each contact.
 const EXPECTED: f64 = 2.0;
-/// Seconds that it may take here.
+/// Seconds that it may take on this machine.
 const SECONDS: f64 = 5.0;
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -74,12 +75,12 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What the campaign of the second section is sent at, and to how many.
+/// The rate of the campaign of the second section; the number of its contacts follows.
 pub const RATE: u32 = 500;
 pub const SENT: u32 = 5_000;
 /// The event of a tick.
 pub const TICK: &str = r#"{"source": "aws.events", "detail": {}}"#;
-/// The share of the rate that is asked for: the first contact and the last are no whole second apart.
+/// The required share of the rate: the time from the first to the last contact is no whole number of seconds.
 const REACHED: f64 = 0.98;
 const SENDING: &str =
     "A campaign that is sent at 500 a second, without a connector, 6 ms for each call of the database";
@@ -98,7 +99,7 @@ pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
     })
 }
 
-/// Sends a campaign with a message of so many characters; the contacts a second, and the write units of each.
+/// Sends a campaign with a message of so many characters; returns the contacts per second, and the write units of each.
 async fn send(bench: &Bench, characters: usize) -> Result<(f64, f64)> {
     let stack = bench.stack().await?;
     let proxy = Proxy::start(&stack).await?;
@@ -135,13 +136,13 @@ pub fn table(stack: &Stack) -> Result<Table> {
     Ok(Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant))
 }
 
-/// Has the demo organisation have that many contacts.
+/// Adds contacts to the demo organisation until it has this many.
 async fn add_contacts(stack: &Stack) -> Result<()> {
     let table = table(stack)?;
     let have = u32::try_from(table.appended::<Contact>(()).await?)?;
     let ids: Vec<Uuid> = (have..CONTACTS).map(contact).collect::<Result<_>>()?;
     let first = table.get::<Contact>(ContactId(CONTACT.parse()?)).await?;
-    // The list is spread from the first row on that stands behind so many.
+    // The list is spread from the first row after this many.
     let (few, more) = ids.split_at(ids.len().min(usize::try_from(LONG)? - have as usize));
     for ids in few.chunks(INSERT_LIMIT).chain(more.chunks(INSERT_LIMIT)) {
         table.insert_all((), ids, |_, id| Contact { id, email: None, phone_number: None, ..first.clone() }).await?;

@@ -1,7 +1,8 @@
-//! What one organisation can do in a second at most, by the units that it takes of partitions.
+//! The most operations per second of one organisation, by the units that they take of partitions.
 //!
-//! Nothing is timed: of each operation the units are counted that it takes of each partition, with all that follows from it on the stream. A partition
-//! gives a number of units in a second, and the hottest one is used up first. So the figures are the same on every machine.
+//! Nothing is timed: for each operation, the units that it takes of each partition are counted, including all later
+//! reactions on the stream. A partition gives a number of units per second, and the hottest one is used up first. So
+//! the figures are the same on every machine.
 
 use embedded_dynamodb::partitions::{Counting, Heat, Partition, Partitions};
 use local::database::TABLE_NAME;
@@ -25,19 +26,20 @@ use crate::organisation::Organisation;
 
 const SECTION: &str = "What one organisation can do in a second, by the units of the hottest partition";
 
-/// How often each operation is done: so often that a long list gets to each of its partitions equally often.
+/// How many times each operation is executed: enough that a long list uses each of its partitions equally often.
 const OPERATIONS: usize = 1024;
 const _: () = assert!(OPERATIONS as u64 == SHARDS * NEIGHBOURS);
 /// The most contacts that a call imports.
 const IMPORTED: usize = 500;
-/// After so many of them the stream passes their changes on: about as many as a batch has while the operations come as fast as they can.
+/// After so many operations the stream passes their changes on: about the size of a batch while the operations come as
+/// fast as possible.
 const WAVE: usize = 25;
-/// Sends a second, so that none waits.
+/// Sends per second, so high that none waits.
 const MANY: u32 = 10_000;
 /// The most ticks that a campaign takes.
 const TICKS: usize = 20;
 
-/// The service with an organisation, and what is counted of it.
+/// The service with an organisation, and the units counted so far.
 struct Counted {
     stack: Stack,
     receiver: Receiver,
@@ -81,7 +83,7 @@ impl Counted {
         self.organisation.post(&self.stack, path, body).await
     }
 
-    /// A webhook to `path` of the receiver, and an assistant that has it.
+    /// A webhook to `path` of the receiver, and an assistant with this webhook.
     async fn assistant(&self, path: &str) -> Result<(EndpointId, Value)> {
         let endpoint = format!("{}{path}", self.receiver.url);
         let webhook = self.post("/api/v1/outbound_webhook", &json!({"endpoint": endpoint})).await?;
@@ -91,13 +93,13 @@ impl Counted {
         Ok((endpoint, assistant["id"].clone()))
     }
 
-    /// The path of a conversation that is opened with these.
+    /// Opens a conversation with these values; returns its path.
     async fn open(&self, with: &Value) -> Result<String> {
         let opened = self.post("/api/v1/conversation", with).await?;
         Ok(format!("/api/v1/conversation/{}", opened["id"].as_str().ok_or("no id")?))
     }
 
-    /// Has a list be one whose rows are spread, as it is when it is long.
+    /// Spreads the rows of a list, as in a long list.
     fn spread(&self, list: &str) -> Result<()> {
         let head = list_head(&self.organisation.tenant, list);
         let item = json!({"pk": {"S": head.pk}, "sk": {"S": head.sk}, "next_ordinal": {"N": SPREAD.to_string()}, "spread_from": {"N": "0"}});
@@ -106,14 +108,14 @@ impl Counted {
         Ok(())
     }
 
-    /// Has everything follow that is to follow, and begins to count.
+    /// Waits for all reactions, and begins to count.
     async fn begin(&self) -> Result<()> {
         self.stack.settle().await?;
         self.partitions.forget();
         Ok(())
     }
 
-    /// Has the changes of a wave follow, where `number` is the last one of it or of all.
+    /// Runs the reactions to the changes of a wave, if `number` is the last one of the wave or of all.
     async fn follow(&self, number: usize) -> Result<()> {
         if (number + 1).is_multiple_of(WAVE) || number + 1 == OPERATIONS {
             self.stack.settle().await?;
@@ -121,15 +123,15 @@ impl Counted {
         Ok(())
     }
 
-    /// Tells what so many of `what` took of the hottest partition, and of each other one of which each takes something, and how many of them that allows,
-    /// which are to be so many at least.
+    /// Reports the units that `count` of `what` took of the hottest partition, and of each other partition that each of
+    /// them uses, and how many per second that allows, which must be `at_least` so many.
     fn told(&self, figures: &mut Figures, what: &str, count: usize, at_least: f64) -> Result<()> {
         eprintln!("{what}, {count} times\n{}", self.partitions);
         let of_each = |(partition, heat): (Partition, Heat)| (partition, heat.units / figure(count as u64));
         let mut taken: Vec<_> = self.partitions.heat().into_iter().map(of_each).collect();
         let most = |(partition, units): &(Partition, f64)| partition.unit.limit() / units;
         taken.sort_by(|one, other| most(one).total_cmp(&most(other)));
-        // Of partitions over which rows are spread one stands for all.
+        // The first of the partitions over which rows are spread represents all of them.
         let is_first_shard =
             |key: &str| key.rsplit_once(ROWS).is_none_or(|(_, shard)| shard.is_empty() || shard == "#0");
         let hottest_key = taken.first().map(|(partition, _)| partition.key.clone());
@@ -215,7 +217,7 @@ impl Counted {
         self.told(figures, "contacts created by `import-contacts`", OPERATIONS, 1000.0)
     }
 
-    /// Imports contacts that no other call has; their ids.
+    /// Imports contacts that no other call imports; returns their ids.
     async fn import(&self, call: usize) -> Result<Vec<Value>> {
         let contacts: Vec<Value> = (0..OPERATIONS).map(|number| contact(call, number)).collect();
         let mut ids = Vec::new();
@@ -236,7 +238,7 @@ impl Counted {
         let contacts = self.import(3).await?;
         let path = format!("/api/v1/campaign/run/{}", widget["id"].as_str().ok_or("no id")?);
         self.post(&path, &json!({"contact_ids": contacts, "message": "Hello"})).await?;
-        // The seconds in which it is sent come after this request.
+        // The seconds in which the campaign is sent come after this request.
         self.begin().await?;
         for _ in 0..TICKS {
             self.stack.settle().await?;
@@ -249,7 +251,7 @@ impl Counted {
         self.told(figures, "contacts of one campaign with a connector", OPERATIONS, 500.0)
     }
 
-    /// Requires that so many requests came.
+    /// Requires that so many requests were received.
     fn received(&self, path: &str, wanted: usize) -> Result<()> {
         match self.receiver.count(path) {
             count if count == wanted => Ok(()),

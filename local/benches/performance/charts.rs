@@ -1,4 +1,4 @@
-//! The page's charts: SVG drawn by hand, with a background of its own, so that it is legible wherever it is shown.
+//! The page's charts: SVG with a background of its own, so that it is legible on any page.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use crate::figures::{Figures, Row, Series, Unit};
 use crate::{Result, breakdown, calls, contention, lists, start, twin};
 
 const WIDTH: f64 = 820.0;
-/// Around everything.
+/// The margin around a chart.
 const MARGIN: f64 = 20.0;
-/// Where bars begin: right of their names.
+/// The left end of bars: right of their names.
 const BARS: f64 = 330.0;
-/// Where the longest bar ends: left of its figure.
+/// The right end of the longest bar: left of its figure.
 const BARS_END: f64 = 600.0;
-/// From one bar to the next.
+/// The distance from one bar to the next.
 const STEP: f64 = 22.0;
 const STYLE: &str = "\
 text { font: 13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #1f2328 }
@@ -29,7 +29,7 @@ text { fill: #f0f6fc } .soft { fill: #9198a1 } .back { fill: #0d1117; stroke: #3
 }
 ";
 
-/// Draws what there is into `folder`; the names and titles of what was drawn.
+/// Draws all available charts into `folder`; returns their names and titles.
 pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'static str)>> {
     std::fs::create_dir_all(folder)?;
     let of = |chart: &str| figures.series.iter().filter(|series| series.chart == chart).collect::<Vec<_>>();
@@ -58,7 +58,7 @@ pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'st
 /// A drawing, from the top downwards.
 struct Drawing {
     body: String,
-    /// Where the next thing goes.
+    /// The position of the next element.
     y: f64,
 }
 
@@ -67,11 +67,11 @@ struct Bar {
     name: String,
     value: f64,
     figure: String,
-    /// Which colour.
+    /// The class that gives its colour.
     class: &'static str,
 }
 
-/// What a start goes to, a bar for each.
+/// The distribution of the instructions of a start, one bar for each part.
 fn parts(series: &[&Series]) -> Option<Drawing> {
     let parts: Vec<(&str, f64)> =
         series.iter().filter_map(|series| Some((&*series.name, series.points.first()?.1))).collect();
@@ -88,7 +88,7 @@ fn parts(series: &[&Series]) -> Option<Drawing> {
     (!parts.is_empty()).then_some(drawing)
 }
 
-/// Us, what one would write first, and the same in Python: a panel for each figure that they share.
+/// The service, the naive program, and the same in Python: a panel for each figure that they share.
 fn beside(rows: &[Row]) -> Option<Drawing> {
     let bar = |name: &str, value: f64, unit: Unit, class: &'static str| Bar {
         name: name.to_owned(),
@@ -98,7 +98,7 @@ fn beside(rows: &[Row]) -> Option<Drawing> {
     };
     let mut panels: Vec<(String, Vec<Bar>)> = Vec::new();
     let starts = rows.iter().filter(|row| row.section == start::SECTION);
-    // Of our own, which are those of which something is asked, the dearest.
+    // Of the service's own figures, which are the ones with a bound, only the largest is shown.
     let (ours, others): (Vec<&Row>, Vec<&Row>) = starts.partition(|row| row.must.is_some());
     if let Some(dearest) = ours.into_iter().max_by(|a, b| a.value.total_cmp(&b.value)) {
         let mut bars = vec![bar(&format!("ours, {}", dearest.subject), dearest.value, dearest.unit, "c0")];
@@ -123,7 +123,7 @@ fn beside(rows: &[Row]) -> Option<Drawing> {
     (!panels.is_empty()).then_some(drawing)
 }
 
-/// What a panel's bars count.
+/// The unit of a panel's bars.
 const fn shown_in(unit: Unit) -> &'static str {
     match unit {
         Unit::Instructions => "instructions",
@@ -131,7 +131,7 @@ const fn shown_in(unit: Unit) -> &'static str {
     }
 }
 
-/// The warm calls of every operation, and by how much each is above the bare handler.
+/// The warm calls of every operation, and the excess of each over the bare handler.
 fn warm_calls(rows: &[Row]) -> Option<Drawing> {
     let rows = rows.iter().filter(|row| row.section == calls::SECTION && row.unit == Unit::Instructions);
     let bar = |row: &Row| {
@@ -147,7 +147,7 @@ fn warm_calls(rows: &[Row]) -> Option<Drawing> {
     (!bars.is_empty()).then_some(drawing)
 }
 
-/// Requests a second of many environments: all for one organisation, and each for one of its own.
+/// Requests per second of many environments: all for one organisation, and each for one of its own.
 fn contended(series: &[&Series]) -> Option<Drawing> {
     let mut drawing = Drawing::new();
     drawing.note("Requests a second, 6 ms for each call of the database, overlapping writes refused");
@@ -161,7 +161,7 @@ fn contended(series: &[&Series]) -> Option<Drawing> {
     (!bars.is_empty()).then_some(drawing)
 }
 
-/// Lines over a length, both axes by powers of ten.
+/// Lines over a length; both axes are logarithmic.
 fn lines(series: &[&Series]) -> Option<Drawing> {
     const LEFT: f64 = 70.0;
     const RIGHT: f64 = WIDTH - 240.0;
@@ -209,7 +209,7 @@ fn lines(series: &[&Series]) -> Option<Drawing> {
     Some(drawing)
 }
 
-/// Ten to the `power`, as it is read.
+/// Ten to the `power`, as text.
 fn label(power: f64) -> String {
     let value = 10_f64.powf(power);
     match value {
@@ -220,12 +220,12 @@ fn label(power: f64) -> String {
 }
 
 impl Drawing {
-    /// With the place of its title left free.
+    /// An empty drawing with room for its title.
     fn new() -> Self {
         Self { body: String::new(), y: MARGIN + 32.0 }
     }
 
-    /// A line of what the following is.
+    /// A line that explains the elements below it.
     fn note(&mut self, text: &str) {
         self.text(MARGIN, self.y + 4.0, "start", "soft", text);
         self.y += STEP;

@@ -1,5 +1,5 @@
-//! Stands between the functions and the database, and adds what the embedded one lacks: the time that a call takes on a network, and
-//! conflicts of writes that overlap. At its end it tells which partitions of the table were the hottest.
+//! A proxy between the functions and the database that adds what the embedded database lacks: the latency of a network,
+//! and conflicts of overlapping writes. At its end it reports the hottest partitions of the table.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,16 +21,16 @@ use tokio::task::JoinHandle;
 
 use crate::Result;
 
-/// The type of what DynamoDB answers.
+/// The content type of DynamoDB's answers.
 const JSON: &str = "application/x-amz-json-1.0";
-/// The header in which the SDK names what it calls.
+/// The header in which the SDK names the called operation.
 const TARGET: &str = "x-amz-target";
-/// The time that a call takes more than the database itself.
+/// The latency of a call in addition to the database's own time.
 pub const LATENCY: Duration = Duration::from_millis(6);
 
 /// A running proxy.
 pub struct Proxy {
-    /// Where it answers as the database does.
+    /// Its address; it answers as the database does.
     pub url: String,
     between: Arc<Between>,
     server: JoinHandle<()>,
@@ -39,26 +39,26 @@ pub struct Proxy {
 struct Between {
     database: Embedded,
     calls: AtomicUsize,
-    /// Tenths of write units, of which DynamoDB bills whole ones.
+    /// Tenths of write units; DynamoDB bills whole units.
     tenths: AtomicUsize,
     under_way: Mutex<HashMap<String, UnderWay>>,
 }
 
-/// The writes of one item that are under way.
+/// The running writes of one item.
 #[derive(Default)]
 struct UnderWay {
     transactions: usize,
     plain: usize,
 }
 
-/// What a call writes: the keys, each as a text.
+/// The writes of a call: the keys, each as a text.
 struct Writes {
     keys: Vec<String>,
     transaction: bool,
 }
 
 impl Proxy {
-    /// Stands in front of the stack's database.
+    /// Starts a proxy in front of the stack's database.
     pub async fn start(stack: &Stack) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -75,12 +75,12 @@ impl Proxy {
         Ok(Self { url, between, server })
     }
 
-    /// How many calls there were since it was last asked.
+    /// The number of calls since the last request for it.
     pub fn calls(&self) -> usize {
         self.between.calls.swap(0, Ordering::Relaxed)
     }
 
-    /// How many write units there were since it was last asked.
+    /// The number of write units since the last request for it.
     pub fn write_units(&self) -> f64 {
         crate::figures::figure(self.between.tenths.swap(0, Ordering::Relaxed) as u64) / 10.0
     }
@@ -112,13 +112,14 @@ async fn pass(State(between): State<Arc<Between>>, headers: HeaderMap, body: Byt
     }
 }
 
-/// What a call writes. Batches are many plain writes, of which none is refused.
+/// The writes of a call. A batch counts as many plain writes, of which none is refused.
 fn writes_of(target: &str, body: &[u8]) -> Writes {
     Writes { keys: written(target, body), transaction: target == "TransactWriteItems" }
 }
 
 impl Between {
-    /// Notes the writes, unless one of them meets a transaction, or a transaction meets one of them.
+    /// Registers the writes, unless one of them conflicts: any write conflicts with a transaction, and a transaction
+    /// with any write.
     fn begin(&self, writes: &Writes) -> std::result::Result<(), Conflict> {
         let mut under_way = self.under_way();
         let meets = |key: &String| {
@@ -167,9 +168,9 @@ impl Between {
     }
 }
 
-/// A refusal, in the words of DynamoDB.
+/// A refusal in the form that DynamoDB uses.
 struct Conflict {
-    /// Of a transaction: which of its actions met another write.
+    /// For a transaction: which of its actions conflicted with another write.
     of_transaction: Option<Vec<bool>>,
 }
 

@@ -1,4 +1,5 @@
-//! Many environments of one function at work for one organisation, beside the same ones at work for an organisation each.
+//! Many environments of one function that work for one organisation, compared with the same number that work for one
+//! organisation each.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ use crate::process::Process;
 
 pub const SECTION: &str =
     "Many environments of one function, 6 ms for each call of the database, overlapping writes refused";
-/// The chart that is drawn of it.
+/// The name of its chart.
 pub const CHART: &str = "contention";
 /// The names of its two lines.
 pub const TOGETHER: &str = "one organisation";
@@ -39,7 +40,7 @@ const MANY: usize = 64;
 const CLOSE: usize = 16;
 /// Requests that each environment answers while the clock runs.
 const REQUESTS: usize = 20;
-/// Requests that it answers before: of the key, of the records that it is told, of the connection.
+/// Requests that each environment answers before that: they look up the key and the records, and open the connection.
 const BEFORE: usize = 2;
 
 /// The keys and records of the demo set's first organisation, which the recorded events name.
@@ -50,25 +51,25 @@ const CONTACT: &str = "01900000-0000-7000-8000-a00800000001";
 const CONVERSATION: &str = "01900000-0000-7000-8000-a00f00000001";
 const TAG: &str = "01900000-0000-7000-8000-a00100000001";
 
-/// What a function is asked.
+/// The requests to a function.
 #[derive(Clone, Copy)]
 enum Asks {
-    /// The same each time.
+    /// The same request each time.
     Recorded,
-    /// To open a conversation with the organisation's assistant, widget and contact.
+    /// Requests to open a conversation with the organisation's assistant, widget and contact.
     Open,
-    /// About a conversation of this environment's own.
+    /// Requests about a conversation of this environment's own.
     OwnConversation,
-    /// About another conversation each time.
+    /// Requests about another conversation each time.
     NextConversation,
-    /// About the same conversation as all other environments.
+    /// Requests about the same conversation as in all other environments.
     SameConversation,
-    /// About another tag each time: neighbours in their list.
+    /// Requests about another tag each time: neighbours in their list.
     NextTag,
 }
 
-/// What is measured: a function, what it is asked, how many environments it has, and whether they reach nearly the rate that they
-/// have with an organisation each.
+/// The subjects of the measure: a function, its requests, the number of its environments, and whether they must nearly
+/// reach the rate that they have with an organisation each.
 const SUBJECTS: [(&str, Asks, usize); 7] = [
     ("open-conversation", Asks::Open, MANY),
     ("close-conversation", Asks::NextConversation, MANY),
@@ -79,13 +80,13 @@ const SUBJECTS: [(&str, Asks, usize); 7] = [
     ("delete-tag", Asks::NextTag, CLOSE),
 ];
 
-/// What came of many requests.
+/// The results of many requests.
 struct Outcome {
     seconds: f64,
-    /// Sorted.
+    /// The durations, sorted.
     times: Vec<Duration>,
     calls: f64,
-    /// How many answers were a 5xx, and how many no success.
+    /// The number of answers with a 5xx, and the number without success.
     failed: usize,
     refused: usize,
 }
@@ -108,7 +109,7 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
             add_organisation(&stack, number).await?;
         }
         let event = bench.event(function)?;
-        // The last organisation is for one environment alone.
+        // The last organisation belongs to one environment alone.
         let alone = run(&mut processes[..1], &proxy, |_| environments, asks, &event, 0).await?;
         let each = run(&mut processes, &proxy, |environment| environment, asks, &event, 1).await?;
         let one = run(&mut processes, &proxy, |_| 0, asks, &event, 2).await?;
@@ -161,7 +162,7 @@ fn told(
     figures.push(calls.beside("one environment alone", alone.calls).must(Must::AtMost(1.1 * alone.calls)));
 }
 
-/// Has every process answer its requests, one after another, all processes at the same time.
+/// Lets every process answer its requests, one after another, all processes at the same time.
 async fn run(
     processes: &mut [Process],
     proxy: &Proxy,
@@ -172,7 +173,7 @@ async fn run(
 ) -> Result<Outcome> {
     let events = |environment: usize, from: usize, to: usize| -> Vec<String> {
         let of = organisation(environment);
-        // Of all that are asked in one organisation, each is asked once.
+        // In one organisation, each record is requested only once.
         let first = if of == 0 && turn == 2 {
             turn * (REQUESTS + BEFORE) * (environment + 1)
         } else {
@@ -202,7 +203,8 @@ async fn run(
     })
 }
 
-/// What each process answers to its events, one after another, all processes at the same time: how long it took, the status, the body.
+/// The answers of each process to its events, one after another, all processes at the same time: duration, status,
+/// body.
 async fn answers(
     processes: &mut [Process],
     events: impl Fn(usize) -> Vec<String>,
@@ -270,12 +272,12 @@ fn org_of(number: usize) -> OrgId {
     OrgId(Uuid::from_u128(0x0190_0000_0000_7000_9000_0000_0000_0000 + number as u128))
 }
 
-/// The demo set's id `first` at another place.
+/// The demo set's id `first`, moved to another place.
 fn nth(first: &str, place: usize) -> String {
     format!("{}{place:08x}", &first[..first.len() - 8])
 }
 
-/// Adds an organisation with a key that has these limits; its part of the table.
+/// Adds an organisation with a key that has these limits; returns its part of the table.
 pub async fn add_key(stack: &Stack, number: usize, requests_per_second: Option<u32>) -> Result<Table> {
     let org = org_of(number);
     let store = Store::new(stack.client.clone(), TABLE_NAME.into());
@@ -289,7 +291,7 @@ pub async fn add_key(stack: &Stack, number: usize, requests_per_second: Option<u
     Ok(Table::new(store, Tenant::operator(org)))
 }
 
-/// Adds an organisation with a key, and what the requests are about. Its records have the demo set's ids.
+/// Adds an organisation with a key, and the records of the requests. The records have the demo set's ids.
 async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
     let table = add_key(stack, number, None).await?;
     let org = org_of(number);
@@ -306,7 +308,7 @@ async fn add_organisation(stack: &Stack, number: usize) -> Result<()> {
     add::<Widget>(&table, WIDGET, 2, &record(json!({"org_id": org, "assistant_id": ASSISTANT, "widget_type": "chat"})))
         .await?;
     add::<Contact>(&table, CONTACT, 2, &record(json!({"org_id": org}))).await?;
-    // In the first one all environments have theirs.
+    // In the first organisation, all environments have their records.
     let many = if number == 0 { (MANY + 3) * (REQUESTS + BEFORE) * 3 } else { 3 * (REQUESTS + BEFORE) + MANY };
     add::<Conversation>(&table, CONVERSATION, many, &record(json!({"assistant_id": ASSISTANT}))).await?;
     add::<Tag>(&table, TAG, many.min(1500), &record(json!({"org_id": org, "name": "bench"}))).await?;

@@ -1,4 +1,4 @@
-//! What a warm call of every operation takes of the database, against `docs/COST.md`.
+//! The database cost of a warm call of every operation, compared with `docs/COST.md`.
 
 use shared::routes;
 use shared::table::meter::Cost;
@@ -27,8 +27,8 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The cost of the second call, which finds the table as the first one found it, but for the heads of lists: where these stand, the
-/// process knows by then.
+/// The cost of the second call. It finds the table as the first one found it, except the heads of lists: the process
+/// knows their position by then.
 async fn warm(bench: &Bench, name: &str) -> Result<Cost> {
     let stack = bench.stack().await?;
     let event = bench.event(name)?;
@@ -41,7 +41,7 @@ async fn warm(bench: &Bench, name: &str) -> Result<Cost> {
     answer.cost.ok_or_else(|| format!("{name} logged no cost").into())
 }
 
-/// The first line about `name`: that of the call which is recorded in `events/`, where the table has several.
+/// The first line about `name`: if the table has several, it is the one of the call recorded in `events/`.
 fn line(table: &str, name: &str) -> Result<Cost> {
     let missing = || format!("docs/COST.md has no line about {name}");
     let mut lines = table.lines().filter_map(|line| line.strip_prefix(&format!("| `{name}`")));

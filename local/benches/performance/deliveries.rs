@@ -1,4 +1,5 @@
-//! Sending: tenants side by side, a connector at its rate, and a process that has few descriptors and little memory.
+//! Deliveries: many tenants at the same time, a connector at its rate limit, and a process with few descriptors and
+//! little memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -37,14 +38,14 @@ const LIMITS: &str = "10,000 due deliveries and 800 bad endpoints, with 1,024 de
 
 /// The most changes in a batch.
 const BATCH: usize = 100;
-/// How often each batch is measured; the middle one counts.
+/// How many times each batch is measured; the median counts.
 const ROUNDS: usize = 5;
-/// How much longer a batch may take that is for a hundred tenants.
+/// The most by which a batch for a hundred tenants may be slower, as a factor.
 const LITTLE: f64 = 2.0;
 
 /// The widget of the recorded campaign.
 const WIDGET: &str = "01900000-0000-7000-8000-a00700000001";
-/// The lanes of the stream: batches that are worked on at the same time.
+/// The lanes of the stream: batches that are processed at the same time.
 const LANES: usize = 10;
 
 /// Memory of the function, in megabytes.
@@ -56,16 +57,16 @@ const ORGANISATIONS: usize = 20;
 const HEALTHY: (usize, usize) = (10, 30);
 /// Endpoints of an organisation that are slow, never answer, or refuse a connection, and the deliveries to each.
 const BAD: (usize, usize) = (40, 5);
-/// Of so many endpoints, one gets a transcript of the largest size.
+/// One of so many endpoints gets a transcript of the largest size.
 const ONE_LARGE_OF: usize = 10;
 /// Messages that fill a conversation, and the characters of each.
 const LARGEST: (usize, usize) = (127, 32_768);
-/// The most ticks. The last attempt of an endpoint that never answers is not waited for.
+/// The most ticks. The measure ends before the last attempt to an endpoint that never answers.
 const TICKS: usize = 12;
-/// How a process is started with these limits, in kibibytes.
+/// The command that starts a process with these limits, in kibibytes.
 const LIMITED: &str = "ulimit -n 1024; ulimit -v 524288; exec \"$0\"";
 
-/// An organisation, and what is sent for it.
+/// An organisation, and its deliveries.
 struct Customer {
     organisation: Organisation,
     assistant: Value,
@@ -131,7 +132,7 @@ async fn measure_connector(bench: &Bench, figures: &mut Figures) -> Result<()> {
         }
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
     });
-    // As deployed, the tick sends what the stream defers.
+    // As in a deployment, the tick sends the deliveries that the stream defers.
     let ticks = async {
         while receiver.count("/connector") < items.len() && begun.elapsed() < Duration::from_mins(2) {
             tick.invoke(TICK).await?;
@@ -158,7 +159,7 @@ async fn measure_connector(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.push(row.beside("SendsPerSecond", RATE.into()));
     let each = milliseconds(cpu) / f64::from(SENT);
     let row = Row::new(CONNECTOR, "processor time of the function for each", each, Unit::Milliseconds);
-    // Lambda gives a processor to 1,769 MB.
+    // Lambda gives one processor to 1,769 MB.
     let processors = figure(LANES as u64) * MEGABYTES / 1769.0;
     let most = processors * 1000.0 / f64::from(RATE);
     figures.push(row.beside("what ten lanes of 512 MB have for each", most).must(Must::AtMost(most)));
@@ -236,7 +237,7 @@ fn sender(bench: &Bench, stack: &Stack, proxy: &Proxy) -> crate::process::Progra
     bench.program("sender", stack).with("AWS_ENDPOINT_URL_DYNAMODB", &proxy.url)
 }
 
-/// Passes a batch of these items, as the stream does, and tells how long it took.
+/// Passes a batch of these items, as the stream does, and returns the duration.
 async fn timed(process: &mut Process, items: &[Value]) -> Result<Duration> {
     let now = Clock::System.now().unix_seconds();
     let change = |(number, item): (usize, &Value)| {
@@ -295,7 +296,7 @@ impl Customer {
         Ok(serde_json::from_value(self.organisation.post(stack, &format!("{path}/close"), &json!({})).await?)?)
     }
 
-    /// So many deliveries that are to be sent now.
+    /// So many deliveries that are ready to be sent.
     async fn enqueue(&self, webhook: EndpointId, count: usize) -> Result<()> {
         let new = |_| NewDelivery::test(EventId(Uuid::now_v7()), Clock::System.now());
         let new: Vec<NewDelivery> = (0..count).map(new).collect();
@@ -303,7 +304,7 @@ impl Customer {
         Ok(())
     }
 
-    /// So many deliveries that the tick is to send: the first tells of `first`, the others of `other`.
+    /// So many deliveries for the tick: the first is about `first`, the others are about `other`.
     async fn defer(&self, webhook: EndpointId, first: &Conversation, other: &Conversation, count: usize) -> Result<()> {
         let now = Clock::System.now();
         let new = |number| {
@@ -323,7 +324,7 @@ impl Customer {
     }
 }
 
-/// Gives the campaign's widget a connector, and its assistant a webhook, whose secret signs.
+/// Gives the campaign's widget a connector, and its assistant a webhook whose secret signs.
 async fn connect(stack: &Stack, url: &str) -> Result<()> {
     let table = campaign::table(stack)?;
     let connector = |widget: &mut Widget| widget.connector_url = Some(url.to_owned());
@@ -332,7 +333,7 @@ async fn connect(stack: &Stack, url: &str) -> Result<()> {
     assistant.webhook_id.map(drop).ok_or_else(|| "the assistant has no webhook".into())
 }
 
-/// All deliveries that are to be sent now, as the stream has them.
+/// All deliveries that are ready to be sent, in the form of the stream.
 pub async fn ready(stack: &Stack) -> Result<Vec<Value>> {
     #[expect(
         clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! What was measured, each figure beside its reference and what it must be.
+//! The measured figures, each with its reference and its bound.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -6,40 +6,40 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// All that was measured in one run.
+/// All figures of one run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
-    /// The table, in its order.
+    /// The rows of the table, in order.
     pub rows: Vec<Row>,
-    /// What the charts draw.
+    /// The lines of the charts.
     pub series: Vec<Series>,
 }
 
 /// One figure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// The section of the page, the same words for all rows of it.
+    /// The section of the page; all rows of a section have the same words.
     pub section: Cow<'static, str>,
-    /// What was measured.
+    /// The subject of the figure.
     pub subject: String,
     /// The figure.
     pub value: f64,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is beside, in the same unit, from the same run.
+    /// The reference figure, in the same unit, from the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<(String, f64)>,
-    /// What it must be.
+    /// Its bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must: Option<Must>,
-    /// Whether the figure is the same in every run of one build, so that a rise can be told from noise.
+    /// Whether the figure is the same in every run of one build, so that a rise is no noise.
     pub exact: bool,
-    /// The digest of the binary that it was counted of: the same binary is not counted again.
+    /// The digest of the measured binary: the same binary is not counted again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -51,9 +51,9 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
-    /// So many times the reference.
+    /// A multiple of the reference.
     Times,
-    /// So many hundredths more than the reference.
+    /// Percent above the reference.
     Percent,
     /// DynamoDB calls.
     Calls,
@@ -61,41 +61,41 @@ pub enum Unit {
     CapacityUnits,
     /// Requests.
     Requests,
-    /// So many a second.
+    /// A number per second.
     PerSecond,
 }
 
-/// What a figure must be.
+/// The bound of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Must {
-    /// This or less.
+    /// The figure must be this or less.
     AtMost(f64),
-    /// This or more.
+    /// The figure must be this or more.
     AtLeast(f64),
-    /// Neither more nor less.
+    /// The figure must be exactly this.
     Exactly(f64),
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
-    /// The chart it is in: its file name without the ending.
+    /// Its chart: the file name without the extension.
     pub chart: Cow<'static, str>,
-    /// What the line is.
+    /// The name of the line.
     pub name: String,
-    /// Where it goes.
+    /// The points of the line.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Figures {
-    /// Adds a figure, and tells it at once: all of them together take a while.
+    /// Adds a figure, and prints it at once: all of them together take a while.
     pub fn push(&mut self, row: Row) {
         println!("{row}");
         self.rows.push(row);
     }
 
-    /// These figures, with the sections and charts of `newer` in the place of the same ones here.
+    /// These figures, in which the sections and charts of `newer` replace the same ones.
     pub fn replaced_by(&self, newer: &Self) -> Self {
         Self {
             rows: replaced(&self.rows, &newer.rows, |row| &row.section),
@@ -105,7 +105,7 @@ impl Figures {
 }
 
 impl Figures {
-    /// These figures, with the rows of `newer` in the place of those with the same subject, and the others behind them.
+    /// These figures, in which the rows of `newer` replace the ones with the same subject; the others follow.
     pub fn with(&self, newer: &Self) -> Self {
         let same = |one: &Row, other: &Row| one.section == other.section && one.subject == other.subject;
         let stays = |row: &&Row| !newer.rows.iter().any(|new| same(row, new));
@@ -126,7 +126,8 @@ impl Figures {
     }
 }
 
-/// What is in no group of `newer`, and `newer`, in the order in which the groups were first told.
+/// The elements of `older` whose group is missing in `newer`, and `newer`, in the order in which the groups first
+/// occurred.
 fn replaced<T: Clone>(older: &[T], newer: &[T], group: impl Fn(&T) -> &str) -> Vec<T> {
     let stays = |one: &&T| newer.iter().all(|new| group(new) != group(one));
     let mut all: Vec<T> = older.iter().filter(stays).chain(newer).cloned().collect();
@@ -135,7 +136,7 @@ fn replaced<T: Clone>(older: &[T], newer: &[T], group: impl Fn(&T) -> &str) -> V
 }
 
 impl Row {
-    /// A figure that nothing is asked of yet.
+    /// A figure without a bound.
     pub fn new(section: &'static str, subject: impl Into<String>, value: f64, unit: Unit) -> Self {
         let exact = unit == Unit::Instructions;
         Self {
@@ -150,25 +151,25 @@ impl Row {
         }
     }
 
-    /// The same, counted of the binary with this digest.
+    /// The same, with the digest of the counted binary.
     #[must_use]
     pub fn of_binary(self, digest: String) -> Self {
         Self { binary: Some(digest), ..self }
     }
 
-    /// The same beside a reference.
+    /// The same, with a reference.
     #[must_use]
     pub fn beside(self, name: impl Into<String>, value: f64) -> Self {
         Self { reference: Some((name.into(), value)), ..self }
     }
 
-    /// The same with what it must be.
+    /// The same, with a bound.
     #[must_use]
     pub fn must(self, must: Must) -> Self {
         Self { must: Some(must), ..self }
     }
 
-    /// Whether it is what it must be.
+    /// Whether it is within its bound.
     pub fn holds(&self) -> bool {
         match self.must {
             Some(Must::AtMost(most)) => self.value <= most,
@@ -199,7 +200,7 @@ pub const fn figure(count: u64) -> f64 {
     count as f64
 }
 
-/// The middle one of `values`; nothing at all has none.
+/// The median of `values`; without values there is none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -211,7 +212,7 @@ pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A figure as it is read: `1.23 M instructions`, `2.9 MB`, `3.4 ×`.
+/// A figure as text: `1.23 M instructions`, `2.9 MB`, `3.4 ×`.
 pub fn shown(value: f64, unit: Unit) -> String {
     let plural = |word: &str| if (value - 1.0).abs() < 1e-9 { word.to_owned() } else { format!("{word}s") };
     match unit {
@@ -233,7 +234,7 @@ pub fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Three digits, without zeros that say nothing; whole numbers as they are.
+/// Three digits, without meaningless zeros; whole numbers as they are.
 fn digits(value: f64) -> String {
     if value >= 1000.0 {
         #[expect(

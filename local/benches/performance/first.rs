@@ -1,4 +1,4 @@
-//! The first call of a process beside the ones behind it.
+//! The first call of a process, compared with the ones after it.
 
 use crate::Result;
 use crate::bench::Bench;
@@ -7,10 +7,10 @@ use crate::figures::{Figures, Must, Row, Unit, median, milliseconds};
 use crate::table::Again;
 
 const SECTION: &str = "First call after start";
-/// How many warm calls the first one may take the time of, though it has a key to look up that the others know.
+/// The most that the first call may take, in warm calls. It must look up a key that the others know.
 const MOST: f64 = 3.0;
 const STARTS: usize = 25;
-/// Warm calls of each start, one right behind the other.
+/// Warm calls of each start, directly one after the other.
 const WARM: usize = 25;
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -23,7 +23,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds of the first call, and of those behind it: the middle of several starts.
+/// Milliseconds of the first call, and of the ones after it: the median of several starts.
 async fn first_and_warm(bench: &Bench, name: &str) -> Result<(f64, f64)> {
     let stack = bench.stack().await?;
     let (program, event) = (bench.program(name, &stack), bench.event(name)?);

@@ -1,4 +1,5 @@
-//! The import of contacts: 500 by one call, and 100,000 by 200 calls, eight at a time, then a campaign to 10,000 of them.
+//! The import of contacts: 500 by one call, and 100,000 by 200 calls, eight at a time, then a campaign to 10,000 of
+//! them.
 
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use crate::process::Program;
 
 const SECTION: &str = "An import of contacts, 6 ms for each call of the database, overlapping writes refused";
 const FUNCTION: &str = "import-contacts";
-/// Contacts of one call, the most that it takes.
+/// Contacts of one call, the most that a call accepts.
 const EACH: usize = 500;
 /// Calls of the whole import, and how many are made at the same time.
 const CALLS: usize = 200;
@@ -24,7 +25,8 @@ const AT_ONCE: usize = 8;
 const INVITED: usize = 10_000;
 /// Seconds that a call may take on a function of 256 MB.
 const SECONDS: f64 = 3.0;
-/// Megabytes with which a function has a whole processor, beside 256: so many times longer it takes to do the same.
+/// The memory in megabytes that gives a function a whole processor, divided by 256: with 256 MB the same work takes so
+/// many times longer.
 const PART: f64 = 1769.0 / 256.0;
 
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -87,7 +89,7 @@ async fn import(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The calls of one process, one after another; the ids of what they made.
+/// The calls of one process, one after another; returns the ids of the created contacts.
 async fn import_some(program: &Program, recorded: &Value, lane: usize) -> Result<Vec<Value>> {
     let mut process = program.start().await?;
     let mut ids = Vec::new();
@@ -98,7 +100,7 @@ async fn import_some(program: &Program, recorded: &Value, lane: usize) -> Result
     Ok(ids)
 }
 
-/// The call of this number: contacts that no other call has.
+/// The call with this number: it has contacts that no other call has.
 fn event(recorded: &Value, call: usize) -> String {
     let contact = |number: usize| {
         json!({
@@ -113,7 +115,7 @@ fn event(recorded: &Value, call: usize) -> String {
     event.to_string()
 }
 
-/// The ids in an answer, each of a contact that was made.
+/// The ids in an answer, each of a created contact.
 fn created(answer: &str) -> Result<Vec<Value>> {
     let response: Value = serde_json::from_str(answer)?;
     let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default())?;

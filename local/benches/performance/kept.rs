@@ -1,4 +1,5 @@
-//! What is kept of a run, in `docs/performance.json`: every figure, what the charts draw, and the machine. The page is written from it.
+//! The stored results of a run, in `docs/performance.json`: every figure, the lines of the charts, and the machine. The
+//! page is written from them.
 
 use std::path::Path;
 
@@ -8,32 +9,32 @@ use crate::figures::{Figures, Row, Series};
 use crate::machine::PROCESSOR;
 use crate::{Result, machine};
 
-/// Where it is kept, from the root of the checkout.
+/// The path of the file, from the root of the checkout.
 const FILE: &str = "docs/performance.json";
 
-/// All that is kept of a run.
+/// The stored results of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Kept {
-    /// What it was measured on and with: names and values.
+    /// The machine and the tools of the run: names and values.
     pub machine: Vec<(String, String)>,
-    /// What was measured.
+    /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
 impl Kept {
-    /// `figures` of this machine, with the programs that are found on `path`.
+    /// `figures` of this machine, with the versions of the programs on `path`.
     pub fn of(figures: Figures, path: &std::ffi::OsStr) -> Result<Self> {
         let machine = machine::described()?.into_iter().chain(machine::versions(path)).collect();
         Ok(Self { machine, figures })
     }
 
-    /// What was kept last.
+    /// The results that were stored last.
     pub fn read(root: &Path) -> Result<Self> {
         Ok(serde_json::from_str(&std::fs::read_to_string(root.join(FILE))?)?)
     }
 
-    /// Keeps it: a line for each figure, so that two runs can be compared line by line.
+    /// Stores the results: one line for each figure, so that two runs can be compared line by line.
     pub fn write(&self, root: &Path) -> Result<()> {
         let machine = lines(&self.machine)?;
         let (rows, series) = (lines::<Row>(&self.figures.rows)?, lines::<Series>(&self.figures.series)?);

@@ -1,4 +1,5 @@
-//! One key at three times its limit from many environments of a function, which answer another organisation at the same time.
+//! One key at three times its limit, from many environments of a function, which answer another organisation at the
+//! same time.
 
 use std::time::Duration;
 
@@ -15,24 +16,24 @@ use crate::process::Process;
 const SECTION: &str = "A key at three times its limit, from 20 environments, 6 ms for each call of the database";
 
 const ENVIRONMENTS: u32 = 20;
-/// Requests a second that the key allows, and at once.
+/// Requests per second that the key allows, and at once.
 const LIMIT: u32 = 50;
-/// How many times as many are sent.
+/// The load as a multiple of the limit.
 const TIMES: u32 = 3;
-/// Of so many requests of an environment one is of the other organisation.
+/// One of so many requests of an environment belongs to the other organisation.
 const OTHER: usize = 8;
-/// The time before the measure, in which the burst is used up.
+/// The time before the measure, which uses up the burst.
 const BEFORE: Duration = Duration::from_secs(4);
 const MEASURED: Duration = Duration::from_secs(8);
 
-/// What one environment answered.
+/// The answers of one environment.
 #[derive(Default)]
 struct Answered {
     asked: u64,
     admitted: u64,
     /// Refusals of the other organisation.
     others_refused: u64,
-    /// Whether a request was refused that came as late as `Retry-After` had said.
+    /// Whether a request was refused that waited for as long as `Retry-After` said.
     refused_again: bool,
 }
 
@@ -47,7 +48,8 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let mut processes = Vec::new();
     for _ in 0..ENVIRONMENTS {
         let mut process = program.start().await?;
-        // A request of the other organisation, whose key and list it then knows: the burst is not touched.
+        // A request of the other organisation, whose key and list the process knows after it: the burst stays
+        // untouched.
         process.invoke(&events[1]).await?;
         processes.push(process);
     }
@@ -65,7 +67,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.push(at_most.must(Must::AtMost(1.2 * limit)));
     let at_least = row("admitted a second, at least", admitted, Unit::PerSecond).beside("the limit", limit);
     figures.push(at_least.must(Must::AtLeast(0.8 * limit)));
-    // A machine that is too slow would not ask often enough.
+    // A machine that is too slow would send too few requests.
     let asked = row("asked a second", a_second(sum(|one| one.asked)), Unit::PerSecond).beside("the limit", limit);
     figures.push(asked.must(Must::AtLeast(2.0 * limit)));
     let refused =
@@ -81,7 +83,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Has an environment answer its part of the requests, each at its time.
+/// Lets an environment answer its part of the requests, each at its time.
 async fn environment(process: &mut Process, place: u32, events: &[String; 2], begun: Instant) -> Result<Answered> {
     let every = Duration::from_secs(1) * ENVIRONMENTS / (LIMIT * TIMES);
     let mut times = interval_at(begun + every * place / ENVIRONMENTS, every);
@@ -109,7 +111,7 @@ async fn environment(process: &mut Process, place: u32, events: &[String; 2], be
     Ok(answered)
 }
 
-/// Status and `Retry-After` of what the process answers.
+/// Status and `Retry-After` of the process's answer.
 async fn answer(process: &mut Process, event: &str) -> Result<(u64, Option<Duration>)> {
     let answer: Value = serde_json::from_str(&process.invoke(event).await?.body)?;
     let status = answer["statusCode"].as_u64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pages of long lists: what finding a page costs beside reading its rows, however many rows there are.
+//! Pages of long lists: the cost of finding a page compared with the cost of reading its rows, for any number of rows.
 
 use std::collections::BTreeMap;
 
@@ -21,30 +21,30 @@ use crate::figures::{Figures, Must, Row, Series, Unit};
 use crate::process::Process;
 
 const SECTION: &str = "Any page of a list";
-/// The chart that is drawn of it.
+/// The name of its chart.
 pub const CHART: &str = "lists";
-/// Which function is asked, and whose list it reads.
+/// The measured function, and the list that it reads.
 const FUNCTION: &str = "read-link-tag-entity-list";
 /// Rows of a page.
 const PAGE: u32 = 50;
-/// How long the lists are.
+/// The lengths of the lists.
 const LENGTHS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
-/// Up to here a list is written row by row and paged through with an offset.
+/// The longest list that is written row by row and paged through with an offset.
 const PAGED_THROUGH: u32 = 100_000;
 /// Ordinals that share an item with the set of their holes.
 const BLOCK: usize = 1024;
-/// Blocks that share an item with their counts of holes.
+/// Blocks whose counts of holes share an item.
 const BLOCKS: u32 = 32;
-/// Which rows are gone is drawn from this, so that every run draws the same.
+/// The seed that selects the removed rows, so that every run has the same ones.
 const SEED: u64 = 7;
 
-/// The list of the demo set's first organisation, emptied. Only the index and the rows of the pages that are read are put into it:
-/// nothing reads the others.
+/// The list of the demo set's first organisation, emptied. It contains only the index and the rows of the pages that
+/// are read: nothing reads the others.
 struct List<'a> {
     database: &'a Database,
     tenant: Tenant,
     name: String,
-    /// A row, to make others from.
+    /// A row, as the template of others.
     row: Value,
 }
 
@@ -68,7 +68,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The most that the first, the middle and the last page take beside reading their rows.
+/// The most that the first, the middle and the last page cost beyond reading their rows.
 async fn worst_page(bench: &Bench, rows: u32, tenth: bool) -> Result<Cost> {
     let stack = bench.stack().await?;
     let list = List::emptied(bench, &stack.database)?;
@@ -112,7 +112,7 @@ async fn turn_to(process: &mut Process, bench: &Bench, page: usize) -> Result<(V
     Ok((body["data"].clone(), answer.cost.ok_or("the call logged no cost")?))
 }
 
-/// The units that finding and reading the last page takes with an offset: all rows up to it are read, and all are counted.
+/// The units for finding and reading the last page with an offset: all rows up to it are read, and all are counted.
 async fn offset_paging(bench: &Bench) -> Result<Vec<(f64, f64)>> {
     let stack = bench.stack().await?;
     let list = List::emptied(bench, &stack.database)?;
@@ -121,7 +121,7 @@ async fn offset_paging(bench: &Bench) -> Result<Vec<(f64, f64)>> {
     let points = paged.map(|rows| {
         let reading = list.units(0, rows - 1)?;
         let page = list.units(rows - PAGE, rows - 1)?;
-        // To count is to read: DynamoDB bills the same for either.
+        // Counting costs as much as reading: DynamoDB bills the same for both.
         Ok((f64::from(rows), reading + reading - page))
     });
     let points = points.collect::<Result<_>>()?;
@@ -145,7 +145,7 @@ impl<'a> List<'a> {
         Ok(list)
     }
 
-    /// Puts rows of these ordinals.
+    /// Puts rows with these ordinals.
     fn put_rows(&self, ordinals: impl IntoIterator<Item = u32>) -> Result<()> {
         let id: Uuid = self.row["id"]["S"].as_str().unwrap_or_default().parse()?;
         let rows = ordinals.into_iter().map(|ordinal| {
@@ -157,7 +157,7 @@ impl<'a> List<'a> {
         self.put(&rows.collect::<Vec<_>>())
     }
 
-    /// Puts the head, and what says which of the first `gone.len()` ordinals have no row any more.
+    /// Puts the head, and the items that record which of the first `gone.len()` ordinals have no row any more.
     fn put_index(&self, gone: &[bool]) -> Result<()> {
         let item = |key: Key| json!({"pk": {"S": key.pk}, "sk": {"S": key.sk}});
         let mut head = item(list_head(&self.tenant, &self.name));
@@ -190,7 +190,7 @@ impl<'a> List<'a> {
         Ok(())
     }
 
-    /// Read units of a query of the rows from ordinal `first` to `last`, all of its pages together.
+    /// Read units of a query of the rows from ordinal `first` to `last`, for all of its pages together.
     fn units(&self, first: u32, last: u32) -> Result<f64> {
         let mut request = self.query_of(first, last);
         let mut units = 0.0;

@@ -1,10 +1,10 @@
-//! The machine and the programs that everything was measured with.
+//! The machine and the programs of a run.
 
 use std::process::Command;
 
 use crate::Result;
 
-/// What the processor's model is called among [`described`].
+/// The name of the processor's model in [`described`].
 pub const PROCESSOR: &str = "Processor";
 
 /// The processor's model.
@@ -12,7 +12,7 @@ pub fn cpu() -> Result<String> {
     field("/proc/cpuinfo", "model name")
 }
 
-/// What it is, line by line.
+/// The machine's properties, line by line.
 pub fn described() -> Result<Vec<(String, String)>> {
     let memory: f64 = field("/proc/meminfo", "MemTotal")?.trim_end_matches(" kB").parse()?;
     Ok(vec![
@@ -23,7 +23,7 @@ pub fn described() -> Result<Vec<(String, String)>> {
     ])
 }
 
-/// The versions of what was measured with. `path` is where programs are looked for.
+/// The versions of the tools. `path` is the search path for programs.
 pub fn versions(path: &std::ffi::OsStr) -> Vec<(String, String)> {
     let programs = [
         ("rustc", ["rustc", "--version"].as_slice()),
@@ -41,7 +41,7 @@ pub fn versions(path: &std::ffi::OsStr) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The first `name: value` of a file of the kernel's.
+/// The first `name: value` of one of the kernel's files.
 fn field(path: &str, name: &str) -> Result<String> {
     let text = std::fs::read_to_string(path)?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));

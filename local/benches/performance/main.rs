@@ -41,7 +41,7 @@ use bench::Bench;
 use figures::Figures;
 use kept::Kept;
 
-/// The result of everything here: whatever goes wrong ends the run.
+/// The result of every function here: any error ends the run.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Measures the built release binaries, and writes docs/PERFORMANCE.md, its charts in docs/performance/, and docs/performance.json.
@@ -113,7 +113,7 @@ enum Measure {
     FirstBuild,
 }
 
-// One thread, as the function has one: what is measured is then not how long threads take to wake each other.
+// One thread, as the function has one: otherwise the measure would include the time in which threads wake each other.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
@@ -145,12 +145,12 @@ async fn main() -> Result<ExitCode> {
     for (number, measure) in wanted.iter().enumerate() {
         bench::progress(&format!("{measure:?}"), number, wanted.len());
         measure.take(&bench, &mut taken).await?;
-        // What is measured is kept at once: the next measure may fail, and all of them take an hour.
+        // Figures are stored at once: the next measure may fail, and all of them take an hour.
         Kept::of(Kept::read(&bench.root)?.figures.replaced_by(&taken), &path)?.write(&bench.root)?;
     }
     print!("{}", page::text(&taken));
     if all {
-        // Without the sections that nobody measures any more.
+        // Without sections that no measure writes any more.
         Kept::of(taken, &path)?.write(&bench.root)?;
     }
     page::write(&bench.root, &Kept::read(&bench.root)?)?;
@@ -178,7 +178,7 @@ async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
 }
 
 impl Measure {
-    /// Whether the functions are measured beside other programs, which take long to build.
+    /// Whether the functions are compared with other programs, which take long to build.
     const fn has_references(self) -> bool {
         !matches!(
             self,

@@ -9,11 +9,11 @@ use crate::table::Again;
 const SECTION: &str = "Memory";
 /// Bytes that may be resident at the first poll.
 const MOST: f64 = 9_000_000.0;
-/// Calls until everything is there that is made once.
+/// Calls after which everything exists that is made only once.
 const SETTLED: u32 = 1_000;
 /// Calls in all.
 const CALLS: u32 = 10_000;
-/// What may come on top in between: that it is not per call is what matters.
+/// The growth that is allowed after that: it must not happen with each call.
 const GROWTH: f64 = 0.01;
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {

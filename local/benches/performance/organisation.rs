@@ -15,14 +15,14 @@ use crate::Result;
 /// An organisation.
 pub struct Organisation {
     key: String,
-    /// It.
+    /// Its tenant.
     pub tenant: Tenant,
     /// Its part of the table.
     pub table: Table,
 }
 
 impl Organisation {
-    /// A new organisation, whose table is reached through `store`.
+    /// A new organisation; `store` reaches its table.
     pub async fn new(stack: &Stack, store: Store) -> Result<Self> {
         let issued = stack.gateway.invoke_by_name("issue-api-key", br#"{"name":"bench"}"#).await;
         let issued: Value = serde_json::from_str(&issued.body)?;

@@ -1,4 +1,4 @@
-//! Writes `docs/PERFORMANCE.md`: charts first, then one line for each measure. Every figure is in the file that is kept.
+//! Writes `docs/PERFORMANCE.md`: charts first, then one line for each measure. The stored file has every figure.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::figures::{Figures, Must, Row, shown};
 use crate::kept::Kept;
 use crate::{Result, charts};
 
-/// How wide a line of the page may be.
+/// The width of a line of the page.
 const WIDTH: usize = 118;
 
 const HEAD: &str = "\
@@ -90,7 +90,7 @@ pub fn write(root: &Path, kept: &Kept) -> Result<()> {
     Ok(std::fs::write(root.join("docs/PERFORMANCE.md"), page)?)
 }
 
-/// `text` in lines that are not too wide; those behind the first begin with `indent`.
+/// `text` in lines of limited width; the lines after the first begin with `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for (number, word) in text.split(' ').enumerate() {
@@ -114,14 +114,14 @@ fn sentence(row: &Row) -> String {
     format!("{}: {figure}{reference}{bound}", row.subject).replace(" ×", "\u{a0}×")
 }
 
-/// All figures, a line each, for who runs it.
+/// All figures, a line each, for the person who runs the measures.
 pub fn text(figures: &Figures) -> String {
     let lines = figures.rows.iter().map(|row| format!("{}: {}\n", row.section, sentence(row)));
     let series = figures.series.iter().map(|series| format!("{} {}: {:?}\n", series.chart, series.name, series.points));
     lines.chain(series).collect()
 }
 
-/// The rows of each section that count the same thing, in the order of the sections.
+/// The rows of each section with the same unit, in the order of the sections.
 fn measures(figures: &Figures) -> Vec<Vec<&Row>> {
     let mut measures: Vec<Vec<&Row>> = Vec::new();
     for row in &figures.rows {
@@ -134,7 +134,7 @@ fn measures(figures: &Figures) -> Vec<Vec<&Row>> {
     measures
 }
 
-/// Of rows of which something is asked, the one that is nearest to its bound or furthest beyond it; else the largest.
+/// Among rows with a bound, the one that is nearest to its bound or furthest beyond it; otherwise the largest.
 fn worst<'a>(rows: &[&'a Row]) -> &'a Row {
     let asked = rows.iter().any(|row| row.must.is_some());
     let strain = |row: &Row| match row.must {
@@ -158,7 +158,7 @@ fn cells(row: &Row) -> [String; 4] {
     });
     let mut figure = shown(row.value, row.unit);
     if !row.holds() && bound.as_ref().is_some_and(|bound| bound.ends_with(&figure)) {
-        // Rounded it would look as if it held.
+        // Rounded, the figure would look as if it were within the bound.
         figure += &format!(" ({})", row.value);
     }
     let verdict = row.must.map(|_| if row.holds() { "kept" } else { "**missed**" });

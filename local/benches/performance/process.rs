@@ -1,4 +1,4 @@
-//! A function's process under a runtime API of the harness's own: Lambda's part, without Lambda.
+//! Runs a function's process with a runtime API of the harness, in the place of Lambda.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,10 +22,10 @@ use tokio::task::JoinHandle;
 
 use crate::Result;
 
-/// How long a process may take for anything before the run is given up: valgrind is fifty times slower than the machine.
+/// How long any step of a process may take before the run is given up: valgrind is fifty times slower than the machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How long a process is left alone before it is taken to wait.
+/// How long a process gets until it counts as waiting.
 const SETTLED: Duration = Duration::from_millis(20);
 
 /// A program and how to start it.
@@ -33,7 +33,7 @@ const SETTLED: Duration = Duration::from_millis(20);
 pub struct Program {
     command: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Where callgrind is to write, if it is to count.
+    /// The folder for callgrind's output, if instructions are counted.
     counts: Option<PathBuf>,
 }
 
@@ -43,32 +43,32 @@ pub struct Process {
     child: Child,
     api: Api,
     counts: Option<PathBuf>,
-    /// What it writes to standard output, as far as it has not been read yet.
+    /// Its standard output, as far as it was not read yet.
     log: File,
-    /// What it wrote during the last invocation.
+    /// Its output during the last invocation.
     said: String,
-    /// How often callgrind has written.
+    /// The number of callgrind's dumps.
     dumps: u32,
 }
 
-/// What one invocation came to.
+/// The result of one invocation.
 #[derive(Debug)]
 pub struct Answer {
-    /// As it was sent to the runtime API.
+    /// The body that was sent to the runtime API.
     pub body: String,
-    /// From the event's handing over to the answer's arrival.
+    /// The time from the handover of the event to the arrival of the answer.
     pub wall: Duration,
-    /// What it took of the database, as the process's own log has it; none where it logs nothing of the kind.
+    /// The cost in the database, from the process's own log; `None` if it logs no cost.
     pub cost: Option<Cost>,
 }
 
 impl Program {
-    /// `command`, with an environment of these variables and `PATH` alone.
+    /// `command`, with these variables and `PATH` as its only environment.
     pub fn new(command: Vec<String>, environment: Vec<(String, String)>) -> Self {
         Self { command, environment, counts: None }
     }
 
-    /// The same of another program.
+    /// The same for another program.
     #[must_use]
     pub fn running(mut self, binary: &Path) -> Self {
         self.command = vec![binary.display().to_string()];
@@ -90,7 +90,7 @@ impl Program {
         self
     }
 
-    /// The same under callgrind: [`Process::end`] tells how many instructions it took.
+    /// The same under callgrind: [`Process::end`] returns the number of its instructions.
     #[must_use]
     pub fn counted(mut self, scratch: &Path) -> Self {
         self.counts = Some(scratch.join(format!("callgrind.{}", uuid::Uuid::now_v7())));
@@ -104,7 +104,7 @@ impl Program {
         Ok(process)
     }
 
-    /// Starts the process, and waits for nothing.
+    /// Starts the process without waiting.
     pub async fn spawn(&self) -> Result<Process> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
@@ -115,7 +115,7 @@ impl Program {
         }
         command.extend(self.command.iter().cloned());
         let api = Api::serve(listener);
-        // The log goes to a file, which takes every line at once, and which nobody but the two processes can see.
+        // The log goes to a file, which accepts every line at once, and which only these two processes use.
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("log.{}", uuid::Uuid::now_v7()));
         let written = File::create_new(&file)?;
         let log = File::open(&file)?;
@@ -142,7 +142,7 @@ impl Program {
 }
 
 impl Process {
-    /// Hands `event` over, and waits for the answer and for the next poll.
+    /// Sends `event`, and waits for the answer and for the next poll.
     pub async fn invoke(&mut self, event: &str) -> Result<Answer> {
         let begun = Instant::now();
         self.api.events.send(event.to_owned()).await?;
@@ -156,7 +156,7 @@ impl Process {
         Ok(Answer { body: body?, wall, cost: self.cost()? })
     }
 
-    /// The cost in the last line that has one, of those that were logged since this was asked last.
+    /// The cost in the last log line that has one, among the lines since the last call of this function.
     fn cost(&mut self) -> Result<Option<Cost>> {
         self.said.clear();
         self.log.read_to_string(&mut self.said)?;
@@ -170,19 +170,19 @@ impl Process {
         self.said.lines().filter(complains).collect::<Vec<_>>().join("\n")
     }
 
-    /// Instructions since the last such question, or since the start, of a process that is under callgrind.
+    /// Instructions since the last call of this function, or since the start, of a process under callgrind.
     pub async fn counted(&mut self) -> Result<u64> {
         let counts = self.counts.as_ref().ok_or("nothing is counted")?;
-        // It has asked for the next event, and does a little more until it waits for it.
+        // It has polled for the next event, and still executes a little until it waits for the event.
         tokio::time::sleep(SETTLED).await;
         self.dumps += 1;
         let dump = PathBuf::from(format!("{}.{}", counts.display(), self.dumps));
-        // What `callgrind_control` calls. The process waits in its poll, so there is nothing to wait for before it is interrupted.
+        // The program behind `callgrind_control`. The process waits in its poll, so it can be interrupted at once.
         let process = format!("--pid={}", self.pid());
         Command::new("vgdb").args([&process, "--max-invoke-ms=1", "dump"]).output()?;
         let begun = Instant::now();
         loop {
-            // The file is there before it is whole.
+            // The file exists before it is complete.
             if let Ok(total) = std::fs::read_to_string(&dump).map_err(Into::into).and_then(|text| total_of(&text)) {
                 std::fs::remove_file(&dump)?;
                 return Ok(total);
@@ -194,12 +194,12 @@ impl Process {
         }
     }
 
-    /// Hands `event` over, and waits for nothing.
+    /// Sends `event` without waiting.
     pub async fn hand_over(&self, event: &str) -> Result<()> {
         Ok(self.api.events.send(event.to_owned()).await?)
     }
 
-    /// Waits until it asks for an event.
+    /// Waits until it polls for an event.
     pub async fn poll(&mut self) -> Result<()> {
         tokio::select! {
             polled = self.api.polls.recv() => polled.ok_or("the runtime API has ended")?,
@@ -225,17 +225,17 @@ impl Process {
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
     }
 
-    /// Time that the process has had a processor for.
+    /// Processor time of the process.
     pub fn cpu(&self) -> Result<Duration> {
         cpu_of(self.pid())
     }
 
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends the process; the instructions that it took, where they were counted.
+    /// Ends the process; returns its instructions, if they were counted.
     pub async fn end(self) -> Result<u64> {
         if self.counts.is_none() {
             return Ok(0);
@@ -243,10 +243,10 @@ impl Process {
         total_of(&self.end_with_profile().await?)
     }
 
-    /// Ends the process; callgrind's account of what each of its functions took.
+    /// Ends the process; returns callgrind's profile of its functions.
     pub async fn end_with_profile(mut self) -> Result<String> {
         let counts = self.counts.take().ok_or("nothing was counted")?;
-        // It waits in its poll; what it still does to get there is a few hundred instructions.
+        // It waits in its poll; the way there still takes a few hundred instructions.
         tokio::time::sleep(SETTLED).await;
         Command::new("kill").arg(self.pid().to_string()).status()?;
         tokio::time::timeout(PATIENCE, ended(&mut self.child)).await??;
@@ -264,7 +264,7 @@ impl Drop for Process {
     }
 }
 
-/// The cost that a line of the log tells, if it tells one.
+/// The cost in a line of the log, if it has one.
 fn cost_in(fields: &Value) -> Option<Cost> {
     let count = |name: &str| fields[name].as_u64().and_then(|count| u32::try_from(count).ok());
     Some(Cost {
@@ -275,7 +275,7 @@ fn cost_in(fields: &Value) -> Option<Cost> {
     })
 }
 
-/// The instructions in what callgrind wrote.
+/// The number of instructions in callgrind's output.
 fn total_of(text: &str) -> Result<u64> {
     let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).ok_or("callgrind counted nothing")?;
     Ok(total.trim().parse()?)
@@ -291,13 +291,13 @@ async fn ended(child: &mut Child) -> Result<ExitStatus> {
     }
 }
 
-/// Where this program's own caller looks for programs.
+/// The search path for programs of the caller of this program.
 #[expect(clippy::disallowed_methods, reason = "the harness is no function")]
 pub fn path() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// Time that the process `pid` has had a processor for, all its threads taken together.
+/// Processor time of the process `pid`, for all its threads together.
 pub fn cpu_of(pid: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {

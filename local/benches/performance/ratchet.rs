@@ -1,5 +1,6 @@
-//! Instruction counts may fall, and not rise unseen: `docs/performance.json` has them, and `--check` compares. It leaves out the functions whose binary
-//! is the one that was counted; `--count` counts the others thoroughly, and writes down their counts and digests.
+//! Instruction counts may fall, but every rise must be noticed: `docs/performance.json` has them, and `--check`
+//! compares. It leaves out functions whose binary was already counted; `--count` counts the others thoroughly, and
+//! stores their counts and digests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
@@ -11,21 +12,21 @@ use crate::figures::{Figures, Row, Unit};
 use crate::kept::Kept;
 use crate::{Result, calls, machine, start};
 
-/// The sections whose rows of our own functions are kept.
+/// The sections whose rows are stored, for the service's own functions.
 const SECTIONS: [&str; 2] = [start::SECTION, calls::SECTION];
-/// By what part a count may rise before the check fails: more than it mostly differs by from run to run.
+/// The part by which a count may rise before the check fails: more than the usual difference between two runs.
 const TOLERANCE: f64 = 0.03;
 
 /// The counts of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Counts {
-    /// The processor they were taken on: the C library and ring choose some of their code by it.
+    /// The processor of the run: the C library and ring choose some of their code by it.
     cpu: String,
-    /// By section and function.
+    /// The counts, by section and function.
     instructions: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// How one count compares with what it was.
+/// A count, compared with the stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Change {
     name: String,
@@ -33,7 +34,7 @@ struct Change {
     is: Option<u64>,
 }
 
-/// Counts, and tells what differs from what was written down; fails where a count has risen, or is no longer taken.
+/// Counts, and reports the differences from the stored counts; fails if a count has risen, or is no longer taken.
 pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
     let kept = Kept::read(&bench.root)?;
     let unchanged = leave_out_unchanged(bench, &kept.figures)?;
@@ -43,7 +44,7 @@ pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
     bench.effort = Effort::Thorough;
     let failing: Vec<Change> = changes(&was, &is).into_iter().filter(Change::fails).collect();
     if !failing.is_empty() {
-        // What a busy machine does to a count, a call made again for one, only ever adds to it.
+        // A busy machine can only raise a count, for example by a repeated call.
         eprintln!("not as it must be: counting these once more, for the lesser of both counts");
         for change in &failing {
             eprintln!("{change}");
@@ -71,7 +72,7 @@ pub async fn check(bench: &mut Bench) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Counts the functions whose binary has changed since it was counted, and writes down what they take now.
+/// Counts the functions whose binary has changed since it was counted, and stores the new counts.
 pub async fn write(bench: &mut Bench) -> Result<ExitCode> {
     let mut kept = Kept::read(&bench.root)?;
     let unchanged = leave_out_unchanged(bench, &kept.figures)?;
@@ -99,7 +100,7 @@ pub async fn write(bench: &mut Bench) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Leaves out the functions whose binary is the one that was counted; how many these are.
+/// Leaves out the functions whose binary was already counted; returns their number.
 fn leave_out_unchanged(bench: &mut Bench, kept: &Figures) -> Result<usize> {
     let mut unchanged = BTreeSet::new();
     for function in bench.functions()? {
@@ -113,7 +114,7 @@ fn leave_out_unchanged(bench: &mut Bench, kept: &Figures) -> Result<usize> {
     Ok(bench.skipped.len())
 }
 
-/// Whether a row has a count that is compared.
+/// Whether the count of a row is compared.
 fn is_counted(row: &Row) -> bool {
     row.exact && row.unit == Unit::Instructions && SECTIONS.contains(&&*row.section)
 }
@@ -129,7 +130,7 @@ async fn count(bench: &Bench) -> Result<Counts> {
 }
 
 impl Counts {
-    /// The counts of our own functions among `figures`.
+    /// The counts of the service's own functions among `figures`.
     fn of(bench: &Bench, cpu: &str, figures: &Figures) -> Result<Self> {
         let functions = bench.functions()?;
         let mut instructions: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
@@ -159,7 +160,7 @@ impl Counts {
     }
 }
 
-/// What is not within the tolerance of what it was.
+/// The counts outside the tolerance.
 fn changes(was: &Counts, is: &Counts) -> Vec<Change> {
     let (was, is) = (was.rows(), is.rows());
     let mut names: Vec<&String> = was.keys().chain(is.keys()).collect();
@@ -170,13 +171,13 @@ fn changes(was: &Counts, is: &Counts) -> Vec<Change> {
 }
 
 impl Change {
-    /// By what part of itself the count has risen.
+    /// The part by which the count has risen.
     fn part(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "counts of instructions are far below 2^53")]
         self.was.zip(self.is).map(|(was, is)| is as f64 / was as f64 - 1.0)
     }
 
-    /// Whether it is about this function.
+    /// Whether it is about `function`.
     fn is_of(&self, function: &str) -> bool {
         self.name.rsplit_once(": ").is_some_and(|(_, name)| name == function)
     }

@@ -1,4 +1,4 @@
-//! Stands between a binary and what it calls, the database and the payment provider, and writes down what is called.
+//! A proxy between a binary and the database and the payment provider that records the calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 
 use crate::Result;
 
-/// The header in which the SDK names what it calls.
+/// The header in which the SDK names the called operation.
 const TARGET: &str = "x-amz-target";
-/// What a connection is told about itself, and no other.
+/// The headers that belong to a single connection.
 const OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING];
 
 /// A running recorder.
 pub struct Recorder {
-    /// Where it answers as both do.
+    /// Its address; it answers for both.
     pub url: String,
     seen: Seen,
     server: JoinHandle<()>,
@@ -28,7 +28,7 @@ pub struct Recorder {
 
 type Seen = Arc<Mutex<Calls>>;
 
-/// Calls in rounds: those of a round were under way at the same time.
+/// Calls in rounds: the calls of a round ran at the same time.
 #[derive(Default)]
 struct Calls {
     rounds: Vec<Vec<Value>>,
@@ -44,7 +44,7 @@ struct Between {
 }
 
 impl Recorder {
-    /// Stands in front of the database and the provider at these addresses.
+    /// Starts a recorder in front of the database and the provider at these addresses.
     pub async fn start(database: &str, provider: &str) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -62,7 +62,7 @@ impl Recorder {
         Ok(Self { url, seen, server })
     }
 
-    /// What was called since it was last asked.
+    /// The calls since the last request for them.
     pub fn take(&self) -> Vec<Vec<Value>> {
         std::mem::take(&mut locked(&self.seen).rounds)
     }

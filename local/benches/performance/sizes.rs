@@ -1,4 +1,4 @@
-//! How large each function is when it is uploaded: its zip, deflated as `sam package` does it.
+//! The size of each function's upload: its zip, deflated as by `sam package`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,17 +11,17 @@ use crate::bench::{Bench, Function};
 use crate::figures::{Figures, Must, Row, Unit, figure};
 
 pub const SECTION: &str = "Zip of a function";
-/// Bytes that a function may have.
+/// The most bytes of a function.
 const MOST: f64 = 3_300_000.0;
-/// The same, of a function that also has an HTTP client for others than AWS, or all time zones.
+/// The same for a function that also has an HTTP client for other servers than AWS, or all time zones.
 const MOST_WITH_MORE: f64 = 3_900_000.0;
-/// What stands in a binary with all time zones.
+/// A text that occurs in a binary with all time zones.
 const ZONES: &str = "Antarctica/";
-/// The folder of a crate, which stands in the binary where there is such a client: in the paths that its panics would tell.
+/// The folder of a crate, which occurs in a binary with such a client: in the paths of its panics.
 const CLIENT: &str = "/reqwest-";
-/// The functions that react to every kind of record, where nobody waits for an answer.
+/// The functions that react to every kind of record, while no caller waits for an answer.
 const REACTS: [&str; 2] = ["record-changed", "redrive"];
-/// What a zip has beside the deflated bytes: two headers with the file's name, and the end of the directory.
+/// The bytes of a zip in addition to the deflated ones: two headers with the file's name, and the end of the directory.
 const FRAME: usize = 30 + 46 + 22 + 2 * "bootstrap".len();
 
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -40,7 +40,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a zip that has the file at `path` alone.
+/// The size in bytes of a zip with only the file at `path`.
 fn zip(path: &Path) -> Result<f64> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&std::fs::read(path)?)?;

@@ -9,9 +9,9 @@ use crate::process::Program;
 
 /// The rows of this section.
 pub const SECTION: &str = "Process start to first poll";
-/// What a process may take until it asks for its first event, the call that opens its connection included.
+/// The most instructions of a process until it polls for its first event, including the call that opens its connection.
 const MOST: f64 = 4_000_000.0;
-/// Counted starts of each: on a busy machine some take a tenth more.
+/// Counted starts of each function: on a busy machine some take a tenth more.
 const RUNS: usize = 3;
 const QUICK_RUNS: usize = 1;
 

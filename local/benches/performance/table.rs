@@ -1,4 +1,4 @@
-//! The table as it was: every measured call finds what the first one found.
+//! Restores the table: every measured call finds it in the state in which the first call found it.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,12 @@ type Item = HashMap<String, AttributeValue>;
 /// Partition key and sort key.
 type Key = [String; 2];
 
-/// What was in the table.
+/// The content of the table at one time.
 #[derive(Debug)]
 pub struct Snapshot(HashMap<Key, Item>);
 
 impl Snapshot {
-    /// What is in the table now.
+    /// The content of the table now.
     pub fn take(database: &Database) -> Result<Self> {
         let (mut items, mut next) = (HashMap::new(), None);
         loop {
@@ -35,15 +35,15 @@ impl Snapshot {
         }
     }
 
-    /// Makes the table what it was, but for the heads of lists where `but_heads` says so: a process that appended once knows where they
-    /// stand, and so they must not go back.
+    /// Restores the table, except the heads of lists if `but_heads` says so: a process that has appended knows their
+    /// position, so they must not go back.
     pub fn restore(&self, database: &Database, but_heads: bool) -> Result<()> {
         let changed = self.changed(database)?.into_iter();
         let mut changed = changed.filter(|([_, sk], _)| !(but_heads && sk == LIST_HEAD));
         changed.try_for_each(|(key, item)| write(database, &key, item.as_ref()))
     }
 
-    /// The keys of the items that are not what they were, and what they were, if they were there.
+    /// The keys of the items that differ, and their old content, if they existed.
     fn changed(&self, database: &Database) -> Result<Vec<(Key, Option<Item>)>> {
         let now = Self::take(database)?.0;
         let new = now.keys().filter(|key| !self.0.contains_key(*key)).map(|key| (key.clone(), None));
@@ -64,8 +64,8 @@ fn write(database: &Database, key: &Key, item: Option<&Item>) -> Result<()> {
     Ok(())
 }
 
-/// What has to be done before the same event may come again: what it removed is put back. It changes the same items each time, so the
-/// table is looked through once.
+/// Prepares the table for another execution of the same event: puts removed items back. The event changes the same
+/// items each time, so the table is compared only once.
 #[derive(Debug)]
 pub struct Again {
     before: Option<Snapshot>,
@@ -73,13 +73,13 @@ pub struct Again {
 }
 
 impl Again {
-    /// For the operation `name`.
+    /// The preparation for the operation `name`.
     pub fn of(stack: &Stack, name: &str) -> Result<Self> {
         let before = if name.starts_with("delete-") { Some(Snapshot::take(&stack.database)?) } else { None };
         Ok(Self { before, changed: Vec::new() })
     }
 
-    /// Does it.
+    /// Prepares the table.
     pub fn prepare(&mut self, stack: &Stack) -> Result<()> {
         if let Some(before) = self.before.take() {
             self.changed = before.changed(&stack.database)?;

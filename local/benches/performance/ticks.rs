@@ -1,5 +1,5 @@
-//! What the ticks of a minute do, by their processor time: contacts of campaigns that are dispatched, and deferred deliveries that are handed to the
-//! stream.
+//! The work of the ticks of a minute, by their processor time: dispatched contacts of campaigns, and deferred
+//! deliveries that are handed to the stream.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::receiver::Receiver;
@@ -20,18 +20,18 @@ use crate::process::Process;
 
 const SECTION: &str = "What a tick does, by its processor time";
 
-/// Widgets, each with a campaign: so many that no rate limit is waited for.
+/// Widgets, each with a campaign: enough that no dispatch waits for a rate limit.
 const WIDGETS: usize = 10;
 /// Contacts of each campaign: the most that a request imports.
 const CONTACTS: usize = 500;
-/// Seconds of a tick of `send-campaigns`, and contacts that all campaigns together are to have sent in a minute.
+/// Seconds of a tick of `send-campaigns`, and contacts that all campaigns together must dispatch in a minute.
 const CAMPAIGNS: (f64, f64) = (50.0, 200_000.0);
 
-/// Deliveries that are deferred.
+/// Deferred deliveries.
 const DEFERRED: usize = 4_000;
-/// Seconds of a tick of `send-delivery`, and the deferred deliveries that it is to hand over in a minute.
+/// Seconds of a tick of `send-delivery`, and the deferred deliveries that it must hand over in a minute.
 const DELIVERIES: (f64, f64) = (40.0, 60_000.0);
-/// The part of a processor that `send-delivery` has: Lambda gives a whole one to 1,769 MB, as `send-campaigns` has.
+/// The part of a processor for `send-delivery`: Lambda gives a whole one to 1,769 MB, which `send-campaigns` has.
 const PART: f64 = 512.0 / 1769.0;
 
 pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -54,13 +54,13 @@ async fn campaigns(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for _ in 0..WIDGETS {
         let widget = json!({"assistant_id": assistant["id"], "widget_type": "whatsapp"});
         let widget = organisation.post(&stack, "/api/v1/widget", &widget).await?["id"].take();
-        // The address is not checked here, and nothing is sent to it.
+        // The address is not checked here, and no event is sent to it.
         let connect = |widget: &mut Widget| widget.connector_url = Some("https://connector.example/send".to_owned());
         organisation.table.change(WidgetId(serde_json::from_value(widget.clone())?), Uuid::now_v7(), connect).await?;
         widgets.push(widget);
     }
     let all = WIDGETS * CONTACTS;
-    // No conversation is open at first. The second message goes on in those that the first one has opened.
+    // At first no conversation is open. The second message continues the conversations that the first one has opened.
     for (round, what) in ["contacts that get a conversation", "contacts that have one"].into_iter().enumerate() {
         for widget in &widgets {
             let path = format!("/api/v1/campaign/run/{}", widget.as_str().ok_or("no id")?);
@@ -105,14 +105,15 @@ async fn deferred(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds of a processor for each of so many that a tick handles.
+/// Milliseconds of processor time for each of the `count` units of a tick.
 async fn tick(process: &mut Process, count: usize) -> Result<f64> {
     let before = process.cpu()?;
     process.invoke(TICK).await?;
     Ok(milliseconds(process.cpu()?.saturating_sub(before)) / figure(count as u64))
 }
 
-/// Adds the row of the processor time of each. Its bound is what a tick of so many seconds, with that part of a processor, may spend on each of `wanted`.
+/// Adds the row with the processor time of each. Its bound is the time that a tick of `seconds`, with that part of a
+/// processor, may spend on each of `wanted`.
 fn tell(figures: &mut Figures, what: &str, each: f64, part: f64, (seconds, wanted): (f64, f64)) {
     let most = seconds * 1000.0 * part / wanted;
     let row = Row::new(SECTION, format!("{what}: for each"), each, Unit::Milliseconds);

@@ -1,4 +1,4 @@
-//! The first TLS hello of a process: what it takes to read the roots, and to make keys.
+//! The first TLS hello of a process: the cost of reading the root certificates and making keys.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::figures::{Figures, Must, Row, Unit, figure, milliseconds};
 use crate::process::Program;
 
 const SECTION: &str = "First TLS hello";
-/// Milliseconds of a processor that it may take.
+/// Milliseconds of processor time that it may take.
 const MOST: f64 = 1.0;
 const RUNS: usize = 25;
-/// How long a process takes, at most, from its last byte to its waiting for an answer.
+/// The longest time from a process's last byte until it waits for an answer.
 const SETTLED: Duration = Duration::from_millis(10);
 
-/// What a process took until its first bytes had arrived.
+/// The cost of a process until its first bytes have arrived.
 struct Until {
-    /// Time that it had a processor for.
+    /// Processor time.
     cpu: Duration,
-    /// Instructions, where they were counted.
+    /// Instructions, if they were counted.
     instructions: u64,
 }
 
@@ -39,8 +39,8 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds and instructions by which the first bytes of TLS are dearer than the first bytes without: all else that happens
-/// before them is the same in both.
+/// Milliseconds and instructions by which the first bytes with TLS cost more than the first bytes without: everything
+/// before them is the same in both cases.
 async fn hello(bench: &Bench, program: &Program, event: &str) -> Result<(f64, f64)> {
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -55,7 +55,8 @@ async fn hello(bench: &Bench, program: &Program, event: &str) -> Result<(f64, f6
     Ok((least(with) - least(without), figure(instructions[0]) - figure(instructions[1])))
 }
 
-/// Has the process call a database that hears it and says nothing. One that calls nobody while it starts is given an event.
+/// Lets the process call a database that accepts its bytes and never answers. A process that makes no call at its start
+/// gets an event.
 async fn until_first_bytes(program: &Program, scheme: &str, event: &str) -> Result<Until> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let url = format!("{scheme}://localhost:{}", listener.local_addr()?.port());
@@ -81,7 +82,7 @@ async fn until_first_bytes(program: &Program, scheme: &str, event: &str) -> Resu
     Ok(Until { cpu, instructions })
 }
 
-/// What else the machine does makes a time longer, and never shorter.
+/// Other load on the machine only makes a time longer.
 fn least(times: Vec<f64>) -> f64 {
     times.into_iter().fold(f64::INFINITY, f64::min)
 }

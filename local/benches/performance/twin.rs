@@ -1,4 +1,4 @@
-//! The same service in Python, and what one would write first in Rust.
+//! The same service in Python, and the naive program in Rust.
 
 use std::time::Instant;
 
@@ -13,21 +13,21 @@ use crate::table::Snapshot;
 
 /// The rows of this section.
 pub const SECTION: &str = "Beside the twin";
-/// What is written in Python.
+/// The name of the service in Python.
 pub const TWIN: &str = "the same in Python";
 const NAIVE: &str = "naive";
-/// How many times faster a start is to be.
+/// How many times faster a start must be.
 const START: f64 = 50.0;
-/// How many times faster a warm call is to be.
+/// How many times faster a warm call must be.
 const CALL: f64 = 5.0;
 const STARTS: usize = 9;
-/// Each has its turn several times, so that what else the machine does meanwhile befalls them all.
+/// Each program runs several times in turn, so that other load on the machine affects all of them.
 const TURNS: usize = 8;
-/// Calls of a turn until its process has the caches to itself again.
+/// Calls of a turn until its process has filled the caches again.
 const WARM: usize = 10;
-/// Calls of a turn that count.
+/// Counted calls of a turn.
 const COUNTED: usize = 40;
-/// The routes that all of them have.
+/// The routes that all programs have.
 const NAMES: [&str; 2] = ["create-assistant", "get-agent-list"];
 
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
@@ -53,7 +53,7 @@ async fn starts(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Our milliseconds beside both others', and how many times faster than Python they have to be at least.
+/// The service's milliseconds next to the other two, with the factor by which it must at least be faster than Python.
 fn compare(figures: &mut Figures, subject: &str, [ours, naive, twin]: [f64; 3], least: f64) {
     figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(TWIN, twin));
     figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
@@ -61,9 +61,9 @@ fn compare(figures: &mut Figures, subject: &str, [ours, naive, twin]: [f64; 3], 
     figures.push(row.must(Must::AtLeast(least)));
 }
 
-/// Milliseconds of a processor, and on the clock.
+/// Milliseconds of processor time, and of real time.
 async fn start(program: &Program) -> Result<(f64, f64)> {
-    // The first one finds nothing compiled or cached.
+    // The first start finds nothing compiled or cached.
     program.start().await?;
     let (mut cpu, mut wall) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
@@ -75,7 +75,7 @@ async fn start(program: &Program) -> Result<(f64, f64)> {
     Ok((median(cpu), median(wall)))
 }
 
-/// Warm calls on the clock, by turns, of the same table.
+/// Warm calls in real time, in turn, with the same table.
 async fn walls(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
     let stack = bench.stack().await?;
     let event = bench.event(name)?;
@@ -108,7 +108,7 @@ async fn walls(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What was answered, but for the id that is another one each time.
+/// The data of an answer, without the id, which differs each time.
 fn data_of(response: &Value) -> Result<Value> {
     let mut body: Value = serde_json::from_str(response["body"].as_str().ok_or("no body")?)?;
     if let Some(data) = body["data"].as_object_mut() {
@@ -117,7 +117,7 @@ fn data_of(response: &Value) -> Result<Value> {
     Ok(body)
 }
 
-/// Instructions of a warm call beside what one would write first.
+/// Instructions of a warm call, compared with the naive program.
 async fn instructions(bench: &Bench, figures: &mut Figures, name: &str) -> Result<()> {
     let stack = bench.stack().await?;
     let event = bench.event(name)?;

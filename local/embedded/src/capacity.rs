@@ -1,7 +1,7 @@
-//! What a write takes of which partitions, by the item before it and after it.
+//! The units that a write takes of each partition, from the item before and after the write.
 //!
-//! An answer has only the sum of the units of a call. This splits the sum by partition, with the functions by which the database makes it. A test compares
-//! the sums with those of the answers.
+//! An answer has only the sum of the units of a call. This file splits the sum by partition, with the same functions
+//! with which the database makes it. A test compares the sums with the answers.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ struct Index {
     projection: Projection,
 }
 
-/// What an index holds of an item.
+/// The part of an item that an index contains.
 struct Entry {
     key: (String, Option<String>),
     item: Item,
@@ -54,7 +54,7 @@ impl Key {
         std::iter::once(&self.partition).chain(&self.sort)
     }
 
-    /// Partition key and sort key of `item`, where it has both.
+    /// Partition key and sort key of `item`, if it has both.
     fn values(&self, item: &Item) -> Option<(String, Option<String>)> {
         let sort = match &self.sort {
             Some(sort) => Some(text(item.get(sort)?)),
@@ -84,8 +84,9 @@ impl Index {
         Some(Entry { key, item: held.map(|(name, value)| (name.clone(), value.clone())).collect() })
     }
 
-    /// What a write takes of the index, by its partition keys. An entry that stays where it is costs the larger of what it was and is; one that moves is
-    /// removed and added, and each of the two costs its partition.
+    /// The units that a write takes of the index, by its partition keys. An entry that stays in its place costs the
+    /// larger of its old and its new size; one that moves is removed and added, and each of the two costs units of its
+    /// partition.
     fn written(&self, table: &Key, old: Option<&Item>, new: Option<&Item>) -> Vec<(String, f64)> {
         let entry = |item: Option<&Item>| item.and_then(|item| self.entry(table, item));
         let units = |entry: &Entry| write_capacity_units(item_size(&entry.item));
@@ -101,7 +102,7 @@ impl Index {
 }
 
 impl Schema {
-    /// That of `table`.
+    /// The schema of `table`.
     pub(crate) fn of(database: &Database, table: &str) -> Result<Self> {
         let described = database.describe_table(DescribeTableRequest { table_name: table.to_owned() })?.table;
         let index = |index: dynoxide::actions::GlobalSecondaryIndexDescription| Index {
@@ -119,14 +120,15 @@ impl Schema {
         self.key.names().filter_map(of).collect()
     }
 
-    /// The partition of the table that `item` is in.
+    /// The partition of the table that contains `item`.
     pub(crate) fn partition(&self, unit: Unit, item: &Item) -> Result<Partition> {
         let key = item.get(&self.key.partition).map(text);
         let key = key.ok_or_else(|| DynoxideError::ValidationException("there is no partition key".to_owned()))?;
         Ok(Partition { unit, index: None, key })
     }
 
-    /// What a write takes that makes `new` of `old`, so many times of the table: an index costs the same in a transaction.
+    /// The units of a write that changes `old` to `new`; the units of the table count `times` as much, while an index
+    /// costs the same in a transaction.
     pub(crate) fn written(
         &self,
         key: &Item,
@@ -143,13 +145,14 @@ impl Schema {
         Ok(taken)
     }
 
-    /// What a write takes that writes nothing: its condition does not hold, or it has nothing but a condition.
+    /// The units of a write without an effect: its condition failed, or it only checks a condition.
     pub(crate) fn checked(&self, key: &Item, item: Option<&Item>, times: f64) -> Result<(Partition, f64)> {
         let units = times * write_capacity_units(item.map(item_size).unwrap_or_default());
         Ok((self.partition(Unit::Write, key)?, units))
     }
 
-    /// The partitions of indexes that an update may write to: those of `old`, and those whose key is among its values, where it names a key of the index.
+    /// The partitions of indexes that an update may write to: the ones of `old`, and if it names a key of the index,
+    /// the ones whose key is among its values.
     pub(crate) fn updated(&self, old: Option<&Item>, names: &[&str], values: &[&str]) -> Vec<Partition> {
         let moved = self.indexes.iter().filter(|index| index.key.names().any(|key| names.contains(&key.as_str())));
         let partitions = moved.flat_map(|index| {

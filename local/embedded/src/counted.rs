@@ -1,4 +1,5 @@
-//! Counts the units of each call by partition. A call to a partition without units left gets the answer of DynamoDB to a throttled call.
+//! Counts the units of each call by partition. A call to a partition without units left gets DynamoDB's answer to a
+//! throttled call.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -19,9 +20,9 @@ use crate::{Embedded, answer, request, text};
 
 /// Why a call did nothing.
 pub(crate) enum Refused {
-    /// The database says so.
+    /// The error comes from the database.
     Database(DynoxideError),
-    /// A partition has no units left in this second: the body of the answer.
+    /// A partition has no units left in this second; this is the body of the answer.
     Throttled(Value),
 }
 
@@ -33,7 +34,7 @@ impl From<DynoxideError> for Refused {
 
 type Answered = std::result::Result<String, Refused>;
 
-/// What is written to an item: by a call, by an action of a transaction, or as a part of a batch.
+/// A write to an item: by a call, by an action of a transaction, or as a part of a batch.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Writing {
@@ -60,19 +61,19 @@ enum Action {
     Update(Writing),
 }
 
-/// A write, and the item as it is before.
+/// A write, and the item before it.
 struct Before {
     table: String,
     key: Item,
     item: Option<Item>,
-    /// Whether nothing but a condition is asked.
+    /// Whether it only checks a condition.
     only_checks: bool,
     /// The partitions that it may write to.
     partitions: Vec<Partition>,
 }
 
 impl Embedded {
-    /// The answer to a call, which is counted.
+    /// The answer to a call; its units are counted.
     pub(crate) fn counted(&self, action: &str, body: &[u8]) -> Answered {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         match action {
@@ -134,7 +135,7 @@ impl Embedded {
         let times = TRANSACTIONAL_CAPACITY_FACTOR;
         match answer(&self.database, "TransactWriteItems", body) {
             Ok(text) if was_done_before(&text) => {
-                // What is asked again under the same token is read, and not written.
+                // A transaction that comes again with the same token is read, and not written.
                 for one in &before {
                     let units = times * read_capacity_units(one.item.as_ref().map(item_size).unwrap_or_default());
                     self.partitions.take(&self.schema(&one.table)?.partition(Unit::Read, &one.key)?, units);
@@ -146,7 +147,7 @@ impl Embedded {
                 Ok(text)
             }
             Err(error) => {
-                // Each item was looked at twice: to prepare, and to cancel.
+                // Each item was read twice: to prepare, and to cancel.
                 if matches!(error, DynoxideError::TransactionCanceledException(..)) {
                     before.iter().try_for_each(|one| self.take_checked(one, times))?;
                 }
@@ -155,7 +156,7 @@ impl Embedded {
         }
     }
 
-    /// A batch, of which the parts that a partition refuses are left unprocessed.
+    /// A batch. Its parts for partitions without units left stay unprocessed.
     fn batch(&self, action: &str, body: &[u8], unprocessed: &str) -> Answered {
         let mut document: Value = request(body)?;
         let none = || DynoxideError::ValidationException("there are no RequestItems".to_owned());
@@ -194,7 +195,7 @@ impl Embedded {
         }
     }
 
-    /// What a part of a batch takes: a key that is read, or an item that is put or removed.
+    /// The units of a part of a batch: a key that is read, or an item that is put or removed.
     fn taken_by_part(&self, table: &str, part: &Value, consistent: bool) -> Result<Vec<(Partition, f64)>> {
         let schema = self.schema(table)?;
         let write = if part["PutRequest"].is_null() { &part["DeleteRequest"] } else { &part["PutRequest"] };
@@ -209,7 +210,7 @@ impl Embedded {
         schema.written(&key, (self.image(table, &key)?.as_ref(), item.as_ref()), 1.0)
     }
 
-    /// A write before it is done.
+    /// A write before it is made.
     fn before(&self, writing: Writing, only_checks: bool) -> Result<Before> {
         let schema = self.schema(&writing.table_name)?;
         let key = schema.key(writing.key.as_ref().or(writing.item.as_ref()).unwrap_or(&Item::new()));
@@ -240,7 +241,7 @@ impl Embedded {
         }
     }
 
-    /// Counts a write that was done.
+    /// Counts a write that was made.
     fn take_written(&self, before: &Before, times: f64) -> Result<()> {
         if before.only_checks {
             return self.take_checked(before, times);
@@ -252,7 +253,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Counts a write that did nothing but look at its item.
+    /// Counts a write that only checked its item.
     fn take_checked(&self, before: &Before, times: f64) -> Result<()> {
         let (partition, units) = self.schema(&before.table)?.checked(&before.key, before.item.as_ref(), times)?;
         self.partitions.take(&partition, units);
@@ -278,33 +279,33 @@ impl Embedded {
         Ok(self.schema.get_or_init(|| schema))
     }
 
-    /// Refuses a call that needs a partition which has no units left.
+    /// Refuses a call that needs a partition without units left.
     fn admit<'a>(&self, partitions: impl IntoIterator<Item = &'a Partition>) -> std::result::Result<(), Refused> {
         self.full(partitions).map_or(Ok(()), |full| Err(Refused::Throttled(throttled(&full))))
     }
 
-    /// The first of these partitions that has no units left.
+    /// The first of these partitions without units left.
     fn full<'a>(&self, partitions: impl IntoIterator<Item = &'a Partition>) -> Option<Partition> {
         partitions.into_iter().find(|partition| self.partitions.refuses(partition)).cloned()
     }
 }
 
-/// The list of what is wanted of a table.
+/// The list of the requests of a batch for a table.
 fn list(wanted: &mut Value) -> &mut Value {
     if wanted.is_array() { wanted } else { &mut wanted["Keys"] }
 }
 
-/// Takes the parts of a batch that are wanted of a table.
+/// Takes the parts of a batch for a table.
 fn parts(wanted: &mut Value) -> Vec<Value> {
     list(wanted).as_array_mut().map(std::mem::take).unwrap_or_default()
 }
 
-/// The units that an answer tells.
+/// The units in an answer.
 fn told(consumed: Option<&ConsumedCapacity>) -> f64 {
     consumed.map_or(0.0, |consumed| consumed.capacity_units)
 }
 
-/// Whether the answer to a transaction says that it was done when it first came: then it tells units to read.
+/// Whether the answer to a transaction says that it was made by an earlier call: then the answer has read units.
 fn was_done_before(answered: &str) -> bool {
     #[derive(Deserialize)]
     struct Told {
@@ -315,7 +316,7 @@ fn was_done_before(answered: &str) -> bool {
     told.is_ok_and(|told| told.consumed.iter().any(|consumed| consumed.read_capacity_units.is_some()))
 }
 
-/// What DynamoDB says where a partition of a table without provisioned capacity has no units left.
+/// DynamoDB's message if a partition of a table without provisioned capacity has no units left.
 fn message(full: &Partition) -> &'static str {
     if full.index.is_some() {
         "Throughput exceeds the current capacity for one or more global secondary indexes. DynamoDB is automatically scaling your index so \
@@ -326,7 +327,7 @@ fn message(full: &Partition) -> &'static str {
     }
 }
 
-/// The body of the answer to a call, or to a batch of which nothing can be done.
+/// The body of the answer to a refused call, or to a completely refused batch.
 fn throttled(full: &Partition) -> Value {
     let of = if full.index.is_some() { "Index" } else { "Table" };
     let reason = format!("{of}{:?}KeyRangeThroughputExceeded", full.unit);

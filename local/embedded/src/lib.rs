@@ -1,8 +1,11 @@
-//! The SDK's way to the embedded DynamoDB in the same process: its requests and answers as they are, without a socket between them.
+//! Connects the SDK with the embedded DynamoDB in the same process: requests and answers are unchanged, but need no
+//! socket.
 //!
-//! It is a package of its own, so that what turns requests and answers into text and back can be optimised: all tests wait for that.
+//! It is a package of its own, so that the conversion of requests and answers to text and back can be optimised: all
+//! tests wait for it.
 //!
-//! - [`partitions`] counts the units that calls take of each partition, and has DynamoDB's limit of one where that is asked for.
+//! - [`partitions`] counts the units that calls take of each partition, and enforces DynamoDB's limit of a partition
+//!   if it is switched on.
 
 mod capacity;
 mod counted;
@@ -25,7 +28,7 @@ use crate::capacity::Schema;
 use crate::counted::Refused;
 use crate::partitions::Partitions;
 
-/// What sends the SDK's requests to `database`.
+/// A connector that sends the SDK's requests to `database`.
 pub fn connector(database: &Database) -> SharedHttpConnector {
     Embedded::new(database, &Partitions::default()).connector()
 }
@@ -36,12 +39,12 @@ pub struct Embedded {
     database: Database,
     partitions: Partitions,
     schema: Arc<OnceLock<Schema>>,
-    /// Held by a call that is counted: what it finds before and after it is its own doing.
+    /// A counted call holds this lock: any difference between the items before and after it comes from this call.
     turn: Arc<Mutex<()>>,
 }
 
 impl Embedded {
-    /// `database`, whose units `partitions` counts.
+    /// `database`, with `partitions` as the count of its units.
     pub fn new(database: &Database, partitions: &Partitions) -> Self {
         Self {
             database: database.clone(),
@@ -56,7 +59,7 @@ impl Embedded {
         &self.partitions
     }
 
-    /// What sends the SDK's requests to it.
+    /// A connector that sends the SDK's requests to it.
     pub fn connector(&self) -> SharedHttpConnector {
         SharedHttpConnector::new(EmbeddedConnector(self.clone()))
     }
@@ -88,7 +91,8 @@ impl HttpConnector for EmbeddedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let embedded = self.0.clone();
         HttpConnectorFuture::new(async move {
-            // A request and its answer take time: what runs at the same time goes on meanwhile, and may come first.
+            // On a network, a request and its answer take time: concurrent tasks continue meanwhile, and may come
+            // first.
             yield_now().await;
             let action = request.headers().get("x-amz-target").and_then(|target| target.rsplit('.').next());
             let body = request.body().bytes().ok_or_else(|| ConnectorError::user("a body that is a stream".into()))?;
@@ -100,7 +104,7 @@ impl HttpConnector for EmbeddedConnector {
     }
 }
 
-/// The database's answer to `action`: those that the service, the demo set and the tests use.
+/// The database's answer to `action`: only the actions that the service, the demo set and the tests use.
 fn answer(database: &Database, action: &str, body: &[u8]) -> Result<String> {
     match action {
         "BatchGetItem" => text(&database.batch_get_item(request(body)?)?),

@@ -1,23 +1,24 @@
-//! Counts the units that calls take of each partition in each second, and tells where a partition has none left.
+//! Counts the units that calls take of each partition in each second, and reports when a partition has none left.
 //!
-//! DynamoDB gives each partition 1,000 write units and 3,000 read units a second, whatever the table has. What it may give beyond that is left out,
-//! since it promises none of it: unused units of the minutes before, and more partitions for a key whose sort keys do not only grow.
+//! DynamoDB gives each partition 1,000 write units and 3,000 read units per second, whatever the table has. It may give
+//! more, but promises none of that, so it is left out: unused units of the minutes before, and more partitions for a
+//! key whose sort keys do not only grow.
 //!
-//! The seconds are those of the machine. What fills a partition is how fast processes write, and what was refused comes again after a wait in
-//! real time. The clock of a service under test only says what time it is: it stands still, or skips an hour at once. A test whose second is to be as
-//! long as its calls has the seconds pass by hand.
+//! The seconds are the ones of the machine. The load of a partition depends on how fast processes write, and refused
+//! calls are retried after a wait in real time. The clock of a service under test cannot be used: it stands still, or
+//! skips an hour at once. In a test whose second must be as long as its calls, the test itself ends each second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Formatter};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How many partitions are told of, the hottest first.
+/// The number of partitions in a report, the hottest first.
 const TOLD: usize = 10;
 /// Characters of the longest id.
 const LONGEST_ID: usize = 36;
 
-/// What a call takes of a partition.
+/// The kind of unit that a call takes of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
     /// To read.
@@ -27,7 +28,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How many of them DynamoDB gives a partition in a second.
+    /// The units of this kind that DynamoDB gives a partition per second.
     pub const fn limit(self) -> f64 {
         match self {
             Self::Read => 3000.0,
@@ -36,19 +37,19 @@ impl Unit {
     }
 }
 
-/// A partition key of the table or of an index of it, and one of its two limits.
+/// A partition key of the table or of one of its indexes, and one of its two limits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     /// The kind of unit.
     pub unit: Unit,
-    /// The index; none for the table.
+    /// The index; `None` for the table.
     pub index: Option<String>,
     /// The partition key.
     pub key: String,
 }
 
 impl Display for Partition {
-    /// Without what is neither a name nor an id in the key: it may be a customer's, or the hash of it.
+    /// Shows only names and ids of the key: other parts may be a customer's data, or a hash of them.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let unit = match self.unit {
             Unit::Read => "read",
@@ -60,7 +61,8 @@ impl Display for Partition {
 }
 
 impl Partition {
-    /// The key without what may be a customer's; where `kind`, without ids too, so that it is the same for every organisation.
+    /// The key without parts that may be a customer's data; with `kind` also without ids, so that it is the same for
+    /// every organisation.
     pub fn name(&self, kind: bool) -> String {
         let is_id = |word: &str| word.len() >= 28 && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         let is_said = |word: &str| {
@@ -75,26 +77,27 @@ impl Partition {
     }
 }
 
-/// What is done with the units of partitions.
+/// The mode of counting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Counting {
-    /// Nothing.
+    /// The units are not counted.
     #[default]
     Off,
-    /// They are counted.
+    /// The units are counted.
     Counted,
-    /// They are counted, and a partition that has had so many times its limit refuses calls until the next second.
+    /// The units are counted, and a partition that has used this multiple of its limit refuses calls until the next
+    /// second.
     Throttled(f64),
 }
 
-/// What a partition has had.
+/// The use of a partition.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Heat {
-    /// The most units in a second.
+    /// The most units in one second.
     pub peak: f64,
-    /// All units.
+    /// All units together.
     pub units: f64,
-    /// How often it refused a call, or a part of a batch.
+    /// The number of refused calls and refused parts of batches.
     pub refused: u64,
 }
 
@@ -112,17 +115,17 @@ struct State {
 #[derive(Debug, Default)]
 struct Count {
     second: u64,
-    /// Units in that second.
+    /// Units in this second.
     units: f64,
     heat: Heat,
 }
 
-/// Where the seconds come from.
+/// The source of the seconds.
 #[derive(Debug)]
 enum Seconds {
-    /// The machine, since it was first asked.
+    /// The clock of the machine, since its first use.
     Machine(Instant),
-    /// Whoever sets them.
+    /// A caller that sets them.
     ByHand(u64),
 }
 
@@ -161,26 +164,26 @@ impl Partitions {
         partitions
     }
 
-    /// The same, where a second ends only by [`Partitions::next_second`].
+    /// The same, with seconds that end only by [`Partitions::next_second`].
     #[must_use]
     pub fn by_hand(self) -> Self {
         self.state().seconds = Seconds::ByHand(0);
         self
     }
 
-    /// From now on, does this.
+    /// Sets the mode of counting from now on.
     pub fn set(&self, counting: Counting) {
         self.state().counting = counting;
     }
 
-    /// Ends a second that passes by hand.
+    /// Ends a second that a caller sets.
     pub fn next_second(&self) {
         if let Seconds::ByHand(second) = &mut self.state().seconds {
             *second += 1;
         }
     }
 
-    /// Forgets what was counted.
+    /// Forgets all counts.
     pub fn forget(&self) {
         self.state().counts.clear();
     }
@@ -194,13 +197,13 @@ impl Partitions {
         count.heat.peak = count.heat.peak.max(count.units);
     }
 
-    /// Whether anything is counted.
+    /// Whether units are counted.
     pub(crate) fn are_counted(&self) -> bool {
         self.state().counting != Counting::Off
     }
 
-    /// Whether `partition` has no unit left in this second, which is noted as a refusal. The last call that is admitted may take more units than are left:
-    /// what a call takes is known when it is done.
+    /// Whether `partition` has no unit left in this second; if so, a refusal is counted. The last admitted call may
+    /// take more units than are left: its units are known only after it.
     pub(crate) fn refuses(&self, partition: &Partition) -> bool {
         let mut state = self.state();
         let Counting::Throttled(times) = state.counting else { return false };
@@ -213,13 +216,13 @@ impl Partitions {
         refuses
     }
 
-    /// What each partition has had.
+    /// The use of each partition.
     pub fn heat(&self) -> BTreeMap<Partition, Heat> {
         let state = self.state();
         state.counts.iter().map(|(partition, count)| (partition.clone(), count.heat)).collect()
     }
 
-    /// The partitions that came nearest to their limits in a second, the nearest first.
+    /// The partitions that came nearest to their limits in one second, the nearest first.
     pub fn hottest(&self) -> Vec<(Partition, Heat)> {
         let mut all: Vec<_> = self.heat().into_iter().collect();
         let share = |(partition, heat): &(Partition, Heat)| heat.peak / partition.unit.limit();
@@ -234,7 +237,7 @@ impl Partitions {
 }
 
 impl Display for Partitions {
-    /// A line for each of the hottest ones.
+    /// A line for each of the hottest partitions.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         writeln!(formatter, "{:>12}{:>10}{:>9}  hottest partitions", "peak units/s", "units", "refused")?;
         for (partition, Heat { peak, units, refused }) in self.hottest() {

@@ -1,4 +1,4 @@
-//! `cargo faults`: closes conversations and sends campaigns while everything goes wrong that may.
+//! `cargo faults`: closes conversations and sends campaigns while all kinds of faults happen.
 
 use std::path::Path;
 use std::process::ExitCode;

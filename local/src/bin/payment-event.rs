@@ -1,4 +1,4 @@
-//! `cargo payment-event`: has the payment provider of a running `cargo local` send an event.
+//! `cargo payment-event`: makes the payment provider of a running `cargo local` send an event.
 
 use std::process::ExitCode;
 

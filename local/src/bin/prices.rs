@@ -1,4 +1,5 @@
-//! `cargo run --package local --bin prices`: what a million calls of each operation cost, and what follows from some, as `docs/OPERATIONS.md` has it.
+//! `cargo run --package local --bin prices`: the cost of a million calls of each operation, and with all reactions, for
+//! `docs/OPERATIONS.md`.
 
 use std::process::ExitCode;
 

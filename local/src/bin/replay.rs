@@ -1,4 +1,4 @@
-//! `cargo run --package local --bin replay`: asks a deployed service whether it answers as it should.
+//! `cargo run --package local --bin replay`: checks whether a deployed service gives the expected answers.
 
 use std::path::Path;
 use std::process::ExitCode;

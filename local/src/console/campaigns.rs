@@ -1,4 +1,4 @@
-//! Campaigns: how far each has come, and buttons to pause, resume, cancel and retry it.
+//! Campaigns: the progress of each, and buttons to pause, resume, cancel and retry it.
 
 use maud::{Markup, html};
 use serde_json::Value;

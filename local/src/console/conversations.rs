@@ -1,4 +1,4 @@
-//! Conversations: each with what was said, and with what a person or the assistant says next.
+//! Conversations: the messages of each, and a form for the next message of a person or the assistant.
 
 use maud::{Markup, html};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Webhooks with their health, and the deliveries of each with every attempt: what was sent, what its signature proves, what was answered.
+//! Webhooks with their health, and the deliveries of each with every attempt: the request, the check of its signature,
+//! the answer.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl Console {
             let all = self.api.newest(organisation, &routes::LIST_DELIVERIES, &[("webhook_id", id)], ROWS).await?;
             deliveries.extend(all.into_iter().map(|delivery| (webhook, delivery)));
         }
-        // Of several webhooks: the newest of all first.
+        // Of several webhooks, the newest delivery comes first.
         deliveries.sort_by(|(_, one), (_, other)| member(other, "created_at").cmp(member(one, "created_at")));
         let deliveries: Vec<_> = deliveries
             .iter()
@@ -45,7 +46,7 @@ impl Console {
         })
     }
 
-    /// What the circuit breaker of a webhook knows: no operation tells it.
+    /// The state of the circuit breaker of a webhook: no operation returns it.
     async fn health(&self, organisation: &OrganisationWithKey, webhook: &str) -> Result<EndpointHealth, String> {
         #[expect(clippy::disallowed_methods, reason = "the user of the stack is its operator")]
         let table = Table::new(self.store.clone(), Tenant::operator(organisation.id));
@@ -112,7 +113,7 @@ fn delivery(organisation: &OrganisationWithKey, webhook: &Value, delivery: &Valu
     }
 }
 
-/// Whether it arrived by `attempt`: its signature has the second in which that began.
+/// Whether `attempt` delivered it: its signature has the second in which the attempt began.
 fn is_of(arrived: &Arrived, attempt: &Value) -> bool {
     let began = Timestamp::deserialize(&attempt["at"]).map(Timestamp::unix_seconds).ok();
     began.is_some_and(|began| arrived.headers.get("webhook-timestamp").is_some_and(|at| *at == began.to_string()))

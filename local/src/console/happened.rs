@@ -1,4 +1,4 @@
-//! What happened: the requests that were answered, with their calls of the database, and the events that arrived.
+//! Recent activity: the answered requests, with their calls of the database, and the events that arrived.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Console {
     }
 }
 
-/// The form that has the inbox fail.
+/// The form that makes the inbox fail.
 pub(super) fn answers() -> Markup {
     html! {
         form #answers data-method="PUT" data-done="The next events are answered so." action="/inbox/answers" {
@@ -55,13 +55,13 @@ fn arrived(event: &Arrived) -> Markup {
     }
 }
 
-/// What was sent: headers and body.
+/// The request of an event: headers and body.
 pub(super) fn sent(event: &Arrived) -> Markup {
     let headers: Vec<_> = event.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     text(&format!("{}\n{}", headers.concat(), pretty(&event.body)))
 }
 
-/// What its signature proves.
+/// The result of the check of its signature.
 pub(super) fn signature(event: &Arrived) -> Markup {
     match event.signature {
         Signature::Verified(_) => html! { span.good { "verified" } },
@@ -109,13 +109,13 @@ fn database_call(call: &DatabaseCall) -> Markup {
     }
 }
 
-/// The request with this id as a command; what its user sent, the key included.
+/// The request with this id as a command; it contains everything that its user sent, including the key.
 pub(super) async fn curl(State(console): State<Arc<Console>>, Path(id): Path<String>) -> Result<String, StatusCode> {
     let entry = console.journal.find(&id).filter(|entry| !entry.cut).ok_or(StatusCode::NOT_FOUND)?;
     Ok(entry.curl(&console.url))
 }
 
-/// The request with this id as the event that its function got.
+/// The request with this id as the event of its function.
 pub(super) async fn event(State(console): State<Arc<Console>>, Path(id): Path<String>) -> Result<String, StatusCode> {
     let entry = console.journal.find(&id).filter(|entry| !entry.cut).ok_or(StatusCode::NOT_FOUND)?;
     Ok(pretty(&console.api.event(&entry.call, &id)) + "\n")

@@ -1,4 +1,4 @@
-//! What the pages have in common: a table, a time, a status, a form that sends a request.
+//! Common parts of the pages: a table, a time, a status, a form that sends a request.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -10,7 +10,8 @@ use crate::api::OrganisationWithKey;
 /// The most characters of a body that a page shows.
 const SHOWN: usize = 20_000;
 
-/// A section that is kept up to date, with a table in it, or with `empty` where that has no rows. A heading that begins with `#` is of numbers.
+/// A section that is kept up to date, with a table in it, or with `empty` if the table has no rows. A heading that
+/// begins with `#` is for numbers.
 pub fn rows(id: &str, headings: &[&str], rows: &[Markup], empty: &str) -> Markup {
     html! {
         div.live.rows id=(id) tabindex="0" role="region" aria-label=(id) {
@@ -32,7 +33,7 @@ pub fn rows(id: &str, headings: &[&str], rows: &[Markup], empty: &str) -> Markup
     }
 }
 
-/// The time of day; the whole of it for programs.
+/// The time of day to read, and the full time for programs.
 pub fn time_of(at: Timestamp) -> Markup {
     moment(&at.to_string())
 }
@@ -47,12 +48,12 @@ fn moment(text: &str) -> Markup {
     html! { @if !text.is_empty() { time datetime=(text) title=(day) { (time) } } }
 }
 
-/// A status of HTTP.
+/// An HTTP status.
 pub fn status(status: u64) -> Markup {
     html! { span.good[status < 400].bad[status >= 400] { (status) } }
 }
 
-/// Text of any length, the beginning of it where there is much.
+/// Text of any length; a long text is cut.
 pub fn text(text: &str) -> Markup {
     let end = text.char_indices().nth(SHOWN).map(|(end, _)| end);
     html! {
@@ -73,7 +74,7 @@ pub fn member<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
-/// A form that sends a request of `route` with `fields`, and with what `inputs` have.
+/// A form that sends a request of `route` with `fields`, and with the values of `inputs`.
 pub fn form(
     organisation: &OrganisationWithKey,
     route: &Route,

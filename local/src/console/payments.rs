@@ -1,4 +1,4 @@
-//! Payments: the stand-in for the payment provider sends events, and the users show what these have told.
+//! Payments: the stand-in for the payment provider sends events, and the users show their effects.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Console {
     }
 }
 
-/// A user, as the payment provider's events have it.
+/// A user, with the state from the payment provider's events.
 fn charged(user: &Value) -> Markup {
     let yes = |name: &str| if user[name] == true { "yes" } else { "no" };
     html! {
@@ -69,14 +69,14 @@ fn charged(user: &Value) -> Markup {
     }
 }
 
-/// Has the payment provider send an event.
+/// Makes the payment provider send an event.
 pub(super) async fn send(
     State(console): State<Arc<Console>>,
     body: Bytes,
 ) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
     let event: NewPaymentEvent = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, Json(json!({"error": error.to_string()}))))?;
-    // The form has done what it is for, also where the provider has nobody to send it to.
+    // The form has sent its request, even if the provider has no receiver for the event.
     Ok(Json(match console.payment_provider.send(&event).await {
         Ok(sent) => {
             json!({"told": format!("{} was answered {}: {}", event.kind, sent.status, sent.answer["data"]["outcome"])})

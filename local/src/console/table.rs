@@ -13,11 +13,11 @@ use super::{Asked, Console, ROWS, Shown};
 use crate::api::OrganisationWithKey;
 use crate::database::TABLE_NAME;
 
-/// The most items whose partitions are counted: a larger table is not looked through to its end.
+/// The most items whose partitions are counted: the scan of a larger table stops there.
 const LOOKED_THROUGH: usize = 100_000;
-/// The names of what is secret, wherever it stands.
+/// The names of secrets, at any depth.
 const SECRET: [&str; 3] = ["secret", "payment_api_key", "api_key"];
-/// What a secret begins with, where its name does not tell.
+/// The beginnings of secrets whose names do not show that they are secret.
 const PREFIXES: [&str; 5] = ["whsec_", "sk_", "rk_", "in-", "Bearer "];
 
 impl Console {
@@ -43,7 +43,7 @@ impl Console {
         })
     }
 
-    /// How many items each partition has whose key begins with `start`; and whether these are all.
+    /// The number of items in each partition whose key begins with `start`, and whether these are all of them.
     async fn partitions(&self, start: &str) -> Result<(BTreeMap<String, usize>, bool), String> {
         let (mut partitions, mut looked_through, mut from) = (BTreeMap::new(), 0, None);
         loop {
@@ -68,7 +68,7 @@ impl Console {
         let query = self.client.query().table_name(TABLE_NAME).limit(limit).consistent_read(true);
         let query = query.key_condition_expression("pk = :pk AND sk > :after");
         let query = query.expression_attribute_values(":pk", text(partition));
-        // No sort key is empty, and each is after a space.
+        // No sort key is empty, and each comes after a space.
         let query = query.expression_attribute_values(":after", text(after.unwrap_or(" ")));
         let page = query.send().await.map_err(|error| error.to_string())?;
         let items: Vec<_> = page.items().iter().map(item).collect();
@@ -100,7 +100,7 @@ fn item(item: &Item) -> Markup {
     }
 }
 
-/// The value `name` of an item as plain JSON: free-form JSON, which is stored as text, is read; secrets are masked.
+/// The value `name` of an item as plain JSON: free-form JSON, which is stored as text, is parsed; secrets are masked.
 fn plain(name: &str, value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => match serde_json::from_str(text) {
@@ -122,7 +122,7 @@ fn plain(name: &str, value: &AttributeValue) -> Value {
     }
 }
 
-/// `value` without what is secret in it.
+/// `value` with its secrets masked.
 fn masked(name: &str, value: Value) -> Value {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! Time, which may be skipped: what became due meanwhile is told, and done at once.
+//! Skips time: everything that became due meanwhile is listed, and done at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use shared::values::time::Timestamp;
 use super::Console;
 use super::markup::{rows, time_of};
 
-/// The most seconds that are skipped at once: 30 days.
+/// The most seconds in one skip: 30 days.
 const LONGEST: u64 = 30 * 86_400;
-/// The most of what came due that is told of one skip.
+/// The most due items that are listed for one skip.
 const TOLD: usize = 100;
 
-/// The time that was skipped, the oldest first.
+/// The skips, the oldest first.
 pub type Skips = Mutex<Vec<Skip>>;
 
 /// A skip.
@@ -31,11 +31,11 @@ pub type Skips = Mutex<Vec<Skip>>;
 pub struct Skip {
     from: Timestamp,
     to: Timestamp,
-    /// What came due between the two.
+    /// The items that came due between the two times.
     due: Vec<String>,
 }
 
-/// What the button sends.
+/// The request of the button.
 #[derive(Debug, Deserialize)]
 pub(super) struct SkipRequest {
     seconds: u64,
@@ -58,7 +58,8 @@ impl Console {
         }
     }
 
-    /// What becomes due after `from` and until `to`: retries, campaigns and so on by the index, and what expires.
+    /// The items that become due after `from` and until `to`: retries, campaigns and so on from the index, and items
+    /// that expire.
     async fn due(&self, from: Timestamp, to: Timestamp) -> Result<Vec<String>, String> {
         let index = self.scan().index_name(DUE_INDEX);
         let until = AttributeValue::S(to.to_string());
@@ -93,7 +94,7 @@ fn skipped(skip: &Skip) -> Markup {
     }
 }
 
-/// Skips time, and has the functions with a schedule do what came due.
+/// Skips time, and runs the functions with a schedule for the items that came due.
 pub(super) async fn skip(
     State(console): State<Arc<Console>>,
     body: Bytes,

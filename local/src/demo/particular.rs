@@ -1,4 +1,5 @@
-//! The records of the demo set that no single request makes: campaigns with their contacts, conversations with their messages, deliveries.
+//! The records of the demo set that no single request creates: campaigns with their contacts, conversations with their
+//! messages, deliveries.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -20,8 +21,8 @@ use crate::Trouble;
 use crate::demo::{CreateRequest, Loader, appended, id_of, record_of, trouble};
 
 impl Loader<'_> {
-    /// Inserts campaigns: those that are under way with their messages, which are stored beside them, and behind them those that begin later, with their
-    /// contacts.
+    /// Inserts campaigns: first the running ones with their messages, which are stored with them, and then the ones
+    /// that begin later, with their contacts.
     pub(super) async fn add_campaigns(&self, records: Vec<Value>) -> Result<(), Trouble> {
         let (later, mut rows): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record["contact_ids"].is_array());
@@ -38,12 +39,12 @@ impl Loader<'_> {
         remove_tokens::<Campaign>(&self.table, ()).await.map_err(trouble)
     }
 
-    /// Opens the conversations, adds their messages, and closes those that are closed.
+    /// Opens the conversations, adds their messages, and closes the ones that must be closed.
     pub(super) async fn converse(&self, records: Vec<Value>, time: Timestamp) -> Result<(), Trouble> {
         let (table, mut moves, mut closed) = (&self.table, Vec::new(), Vec::new());
         for (place, record) in records.into_iter().enumerate() {
             let Spoken { conversation, messages } = record_of(record.clone())?;
-            // Where the stack has no stream, no function writes the filters: the loader does.
+            // Without a stream in the stack, no function writes the filters, so the loader writes them.
             let (key, is) = (table.key::<Conversation>(conversation.id), Some(conversation.terms()));
             moves.push(Move { key, was: None, is, made_at: conversation.dated() });
             if appended::<Conversation>(table, ()).await? > place {
@@ -72,7 +73,7 @@ impl Loader<'_> {
     }
 }
 
-/// Queues the contacts of campaigns, and has those fail that have failed.
+/// Queues the contacts of campaigns, and sets the failed ones to failed.
 pub(super) async fn add_campaign_contacts(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     let contacts = records.into_iter().map(record_of).collect::<Result<Vec<CampaignContact>, _>>()?;
     let queue = |contact: CampaignContact| CampaignContact { status: ContactStatus::Queued, error: None, ..contact };
@@ -95,7 +96,7 @@ struct Spoken {
     messages: Vec<Message>,
 }
 
-/// Adds deliveries of closed conversations and gives them up at once: nothing of the demo set is ever sent.
+/// Adds deliveries of closed conversations and gives them up at once: no event of the demo set is ever sent.
 pub(super) async fn deliver(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
     #[derive(Debug, Deserialize)]
     struct GivenUpDelivery {

@@ -17,19 +17,20 @@ use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{End, Manner};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 
-/// Of so many contacts of a campaign, one is changed.
+/// One of so many contacts of a campaign is changed.
 const CHANGED: usize = 10;
-/// The most contacts in a request that adds them. It has 35 seconds of the service's clock, which in the full run pass in 2.3 of the machine's.
+/// The most contacts in a request that adds some. The request has 35 seconds of the service's clock, which in the full
+/// run take 2.3 seconds of the machine's.
 const ADDED_AT_ONCE: usize = 250;
 /// The most conversations that are closed at the same time, so that a slow machine is not overloaded.
 const CLOSING: usize = 64;
 /// The longest wait for something that may never happen. Then the run ends and reports what is missing.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often it is checked.
+/// The time between two checks.
 const GLANCE: Duration = Duration::from_millis(50);
 /// The longest time that is skipped at once while something waits for a tick.
 const LONGEST: Duration = Duration::from_hours(6);
-/// Days after which everything must be done. What is left then was forgotten.
+/// Days after which everything must be done. Work that is left then was forgotten.
 const DAYS: i64 = 40;
 
 /// When each conversation was closed: the beginning of the successful call.
@@ -41,11 +42,11 @@ pub struct Ran {
     pub id: CampaignId,
     /// Its contacts, in the order of their places.
     pub contacts: Vec<CampaignContactId>,
-    /// When its cancellation was answered; `None` where it was not cancelled.
+    /// When its cancellation was answered; `None` if it was not cancelled.
     pub cancelled: Option<Instant>,
-    /// When the deletion of a contact was answered.
+    /// When the deletion of each contact was answered.
     pub deleted: BTreeMap<CampaignContactId, Instant>,
-    /// How many requests its connector got while it was paused.
+    /// The number of requests to its connector while it was paused.
     pub while_paused: usize,
 }
 
@@ -57,7 +58,8 @@ pub fn fall_ill(world: &World, attempt: Duration) {
     }
 }
 
-/// Closes all conversations that the plan closes, `pace` of them in a second, and waits for the events at healthy endpoints.
+/// Closes all conversations that the plan closes, `pace` of them per second, and waits for the events at healthy
+/// endpoints.
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be closed.
@@ -89,12 +91,12 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
             sleep(GLANCE).await;
         }
     };
-    // An event that is too late is in the measured times.
+    // The measured times include an event that is too late.
     let _ = timeout(PATIENCE, heard).await;
     Ok(closed)
 }
 
-/// Runs all campaigns, and cancels or deletes what the plan says.
+/// Runs all campaigns, and cancels or deletes them according to the plan.
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be run or stopped.
@@ -112,7 +114,7 @@ pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<V
     Ok(ran)
 }
 
-/// Has a campaign begin, at once or some minutes later.
+/// Starts a campaign, at once or some minutes later.
 async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
     let (run, channel) = (&world.plan.runs[number], &world.channels[number]);
     if !run.later {
@@ -132,7 +134,7 @@ async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
     Ok(id)
 }
 
-/// The data of the answer to a POST, by who has the campaign.
+/// The data of the answer to a POST by the organisation of the campaign.
 async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<Value, Trouble> {
     let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
     let mut answered = world.ask(organisation, "POST", path, "", body).await?;
@@ -142,7 +144,7 @@ async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<
     }
 }
 
-/// The contacts of a campaign as they are answered.
+/// The contacts of a campaign, as the API returns them.
 ///
 /// # Errors
 /// [`Trouble`].
@@ -151,7 +153,7 @@ pub async fn contacts_of(world: &World, number: usize, id: CampaignId) -> Result
     world.list(organisation, &format!("/api/v1/campaign/contact/list/{id}"), "").await
 }
 
-/// What a caller does with a campaign. Returns false where all of it was sent before.
+/// A caller's command for a campaign. Returns false if all of the campaign was sent before.
 async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Result<bool, Trouble> {
     let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
     let path = format!("/api/v1/campaign/{id}/{verb}");
@@ -163,7 +165,7 @@ async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Re
     }
 }
 
-/// Gives some contacts of a campaign other names and numbers, while they are written to.
+/// Gives some contacts of a campaign other names and numbers while it sends to them.
 async fn change_contacts(world: &World, number: usize) -> Result<(), Trouble> {
     let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
     for (place, contact) in world.channels[number].contacts.iter().enumerate().step_by(CHANGED) {
@@ -204,7 +206,7 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
         End::Paused(after) => {
             got(*after).await;
             if control(world, number, id, "pause").await? {
-                // What was being sent arrives.
+                // Requests that were being sent arrive.
                 sleep(under_way).await;
                 let before = world.receiver.count(&connector);
                 sleep(GLANCE * 10).await;
@@ -217,7 +219,7 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
                 let contact = ran.contacts[*place as usize];
                 let path = format!("/api/v1/campaign_contact/{contact}");
                 let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
-                // Where the answer to a delete was lost, the next one is 404.
+                // If the answer to a delete was lost, the next answer is 404.
                 match (answered.status, answered.unanswered) {
                     (200, _) | (404, 1..) => {}
                     (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
@@ -229,7 +231,8 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
     Ok(ran)
 }
 
-/// Makes the endpoints recover that ever do, and lets time pass until nothing is left to do. Returns how many days this took.
+/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Returns the number of
+/// days.
 ///
 /// # Errors
 /// [`Trouble`] with the stream or the database.
@@ -247,7 +250,7 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
         world.minute().await;
         world.stack.settle().await?;
         if !world.stack.objects.failed_records()?.is_empty() {
-            // Its turn comes every few minutes, for half a day.
+            // Redrive runs every few minutes, for half a day.
             world.skip(MINUTE);
             continue;
         }
@@ -257,7 +260,8 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
         world.skip(step);
         let now = world.clock.now();
         world.skip(until(now, next));
-        // DynamoDB removes each item at some time of its own after its TTL. Deliveries expire after the checks that read them.
+        // DynamoDB removes each item at an arbitrary time after its TTL. Deliveries expire after the checks that read
+        // them.
         if world.clock.now() > expired.plus_seconds(86_400) {
             expired = world.clock.now();
             world.stack.expire(|key| !is_delivery(key) && random.bool())?;
@@ -273,7 +277,7 @@ pub fn is_delivery(key: &Key) -> bool {
     row_of(key).is_some_and(|(_, list, _)| list.starts_with("DELIVERY#"))
 }
 
-/// Lets minutes pass until all that the stream gave up is handled.
+/// Lets minutes pass until all batches that the stream gave up are handled.
 ///
 /// # Errors
 /// [`Trouble`] with the stream or the bucket.
@@ -291,7 +295,7 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(then.unix_millis() - now.unix_millis()).unwrap_or_default())
 }
 
-/// All endpoints, with their paths and how they answer.
+/// All endpoints, with their paths and their manners.
 pub fn endpoints(world: &World) -> Vec<(String, Manner)> {
     let webhooks =
         world.plan.webhooks.iter().enumerate().map(|(number, webhook)| (path_of_webhook(number), webhook.manner));

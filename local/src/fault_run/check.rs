@@ -1,4 +1,4 @@
-//! The checks at the end of a fault run: compares what arrived with what should arrive.
+//! The checks at the end of a fault run: compares the events that arrived with the expected ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -20,17 +20,17 @@ use crate::fault_run::plan::{Manner, Run};
 use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
 
-/// The window in which what a connector gets is counted, in seconds.
+/// The window in which a connector's requests are counted, in seconds.
 const WINDOW: u64 = 60;
 
 /// One check.
 #[derive(Debug)]
 pub struct Check {
-    /// What must be true.
+    /// The statement that must be true.
     pub what: &'static str,
-    /// How many cases were checked.
+    /// The number of cases that were checked.
     pub seen: usize,
-    /// The cases where it is not true.
+    /// The cases in which it is not true.
     pub wrong: Vec<String>,
 }
 
@@ -47,22 +47,22 @@ impl Check {
     }
 }
 
-/// What an endpoint got of one event.
+/// The requests of one event to an endpoint.
 #[derive(Debug)]
 pub struct Heard {
     /// The first request.
     pub first: Instant,
-    /// The last one.
+    /// The last request.
     pub last: Instant,
-    /// How many there were.
+    /// The number of requests.
     pub requests: usize,
-    /// How many were answered with success.
+    /// The number of requests that were answered with success.
     pub taken: usize,
-    /// What the first request told, without what may change.
+    /// The body of the first request, without the parts that may change.
     told: Value,
 }
 
-/// What every endpoint received, by its path and by the subject of the event.
+/// The requests to every endpoint, by its path and by the subject of the event.
 pub type Evidence = HashMap<String, HashMap<Uuid, Heard>>;
 
 /// Reads all requests, and checks that they are valid by Standard Webhooks.
@@ -113,7 +113,7 @@ fn header<'a>(received: &'a Received, name: &str) -> &'a str {
     received.headers.get(name).map_or("", String::as_str)
 }
 
-/// What the owner of each webhook sees of its deliveries.
+/// The deliveries that the owner of each webhook sees.
 ///
 /// # Errors
 /// [`Trouble`] where it cannot be read.
@@ -160,7 +160,8 @@ pub fn closed(world: &World, closed: &Closed, evidence: &Evidence, logs: &[Vec<D
     vec![arrived, nothing, logged]
 }
 
-/// Has all deliveries expire, a random half of them first, and checks that the log of each webhook has the others, and counts no more than these.
+/// Lets all deliveries expire, a random half of them first, and checks that the log of each webhook has the others, and
+/// that its total matches.
 ///
 /// # Errors
 /// [`Trouble`] where they cannot be removed or read.
@@ -195,7 +196,7 @@ pub async fn expiry(world: &World, logs: &[Vec<Delivery>]) -> Result<Check, Trou
     Ok(exact)
 }
 
-/// Checks that ticks took so long that what they had read could expire.
+/// Checks that some ticks took so long that data which they had read could expire.
 pub fn long_ticks(world: &World) -> Check {
     let mut long = Check::that("some ticks took so long that leases and markers could expire beside them");
     let count = world.long_ticks.load(Ordering::Relaxed);
@@ -203,8 +204,8 @@ pub fn long_ticks(world: &World) -> Check {
     long
 }
 
-/// Checks that a webhook which answers at once got an event more than once only where the stream repeated it, or where a tick failed or was overtaken by the
-/// next one.
+/// Checks why a webhook that answers at once got an event more than once: either the stream repeated the event, or a
+/// tick failed or was overtaken by the next one.
 pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Check {
     let mut bounded = Check::that("an event comes again at most once for each death or redelivery");
     let failed_ticks = world.failed_ticks.load(Ordering::Relaxed) + world.long_ticks.load(Ordering::Relaxed);
@@ -224,10 +225,10 @@ pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Ch
     bounded
 }
 
-/// Checks that no connector gets more than its rate limit allows, in any window of a minute; `None` where no campaign has so many
-/// contacts that this could be seen.
+/// Checks that no connector gets more than its rate limit allows, in any window of a minute; `None` if every campaign
+/// has too few contacts for this check.
 pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
-    // What has its turn may be delayed, by faults of the database, and then come together with what has a later turn.
+    // A delayed request, for example after faults of the database, may come together with requests of a later turn.
     let delay = (options.under_way() * options.times).as_secs() + LONG_TICK.unsigned_abs();
     let most = usize::try_from(u64::from(options.sends_per_second) * (WINDOW + delay + 1)).ok()?;
     let mut limited = Check::that("no connector gets more in any window than its rate limit allows");
@@ -245,7 +246,7 @@ pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
     (limited.seen > 0).then_some(limited)
 }
 
-/// Checks that totals and pages agree, and that the filters select what they should.
+/// Checks that totals and pages agree, and that the filters select the right records.
 ///
 /// # Errors
 /// [`Trouble`] where a list cannot be read.
@@ -269,7 +270,7 @@ pub async fn lists(world: &World) -> Result<Check, Trouble> {
     Ok(exact)
 }
 
-/// Checks that every contact got its delivery, and that nothing was sent that was stopped before.
+/// Checks that every contact got its delivery, and that nothing was sent after a stop.
 ///
 /// # Errors
 /// [`Trouble`] where campaigns or conversations cannot be read.
@@ -315,10 +316,10 @@ struct EndedCampaign<'a> {
     run: &'a Run,
     ran: &'a Ran,
     channel: &'a Channel,
-    /// The path of its connector, and what that heard.
+    /// The path of its connector, and the requests to it.
     path: String,
     heard: Option<&'a HashMap<Uuid, Heard>>,
-    /// What the API says of it, and of its contacts.
+    /// The campaign and its contacts from the API.
     campaign: Campaign,
     places: Vec<CampaignContact>,
 }
@@ -360,7 +361,7 @@ impl<'a> EndedCampaign<'a> {
         }
     }
 
-    /// An attempt that had begun before the stop may arrive, and nothing else.
+    /// After a stop, only an attempt that had begun before it may arrive.
     fn see_nothing_after_a_stop(&self, under_way: Duration, stopped: &mut Check) {
         let Self { ran, path, .. } = self;
         for id in &ran.contacts {
@@ -401,7 +402,7 @@ impl<'a> EndedCampaign<'a> {
     }
 }
 
-/// Checks that all that the stream gave up was handled by `redrive`, and that nothing is left to do.
+/// Checks that `redrive` handled all batches that the stream gave up, and that nothing is left to do.
 ///
 /// # Errors
 /// [`Trouble`] with the database or the bucket.
@@ -415,7 +416,7 @@ pub async fn ends(world: &World) -> Result<Vec<Check>, Trouble> {
     Ok(vec![kept, left])
 }
 
-/// How long each event took from close to receipt, at webhooks of this manner; the shortest first.
+/// The durations from close to receipt at webhooks of this manner, the shortest first.
 pub fn times(world: &World, closed: &Closed, evidence: &Evidence, manner: Manner) -> Vec<Duration> {
     let time = |(talk, closed): (&usize, &Instant)| {
         let webhook = world.plan.talks[*talk].webhook;

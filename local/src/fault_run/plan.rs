@@ -7,9 +7,10 @@ use shared::records::widget::WidgetType;
 
 use crate::receiver::Behaviour;
 
-/// How many organisations there are, each with a webhook of every manner.
+/// The number of organisations. Each has a webhook of every manner.
 pub const ORGANISATIONS: usize = 3;
-/// Contacts of a campaign whose connector never recovers: each is tried ten times, and such a connector is tried once a minute.
+/// Contacts of a campaign whose connector never recovers: each is attempted ten times, and such a connector gets one
+/// attempt per minute.
 const NEVER_RECOVERING: usize = 3;
 
 /// How an endpoint answers until it recovers.
@@ -23,9 +24,9 @@ pub enum Manner {
     Broken,
     /// 429, with `Retry-After`.
     Busy,
-    /// Not at all: it drops the connection.
+    /// No answer: it drops the connection.
     Dropping,
-    /// Never.
+    /// No answer, and the connection stays open.
     Silent,
     /// 500, and it never recovers.
     Dead,
@@ -36,7 +37,7 @@ impl Manner {
     pub const ALL: [Self; 7] =
         [Self::Prompt, Self::Slow, Self::Broken, Self::Busy, Self::Dropping, Self::Silent, Self::Dead];
 
-    /// What people read.
+    /// The name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Prompt => "at once",
@@ -58,7 +59,7 @@ impl Manner {
     pub fn at_first(self, attempt: Duration, random: &mut Rng) -> Behaviour {
         match self {
             Self::Prompt => Behaviour::Answer(200),
-            // An answer is slow that takes more than a fifth.
+            // An answer that takes more than a fifth is slow.
             Self::Slow => Behaviour::Slow(attempt * 3 / 10, 200),
             Self::Broken | Self::Dead => Behaviour::Answer(500),
             Self::Busy => Behaviour::RetryAfter(429, random.u64(30..=7200)),
@@ -67,7 +68,7 @@ impl Manner {
         }
     }
 
-    /// How it answers in the end.
+    /// How it answers at the end.
     pub fn in_the_end(self, attempt: Duration) -> Behaviour {
         match self {
             Self::Slow | Self::Dead => self.at_first(attempt, &mut Rng::with_seed(0)),
@@ -79,7 +80,7 @@ impl Manner {
 /// A webhook, with an assistant of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedWebhook {
-    /// Whose it is.
+    /// The organisation to which it belongs.
     pub organisation: usize,
     /// How it answers.
     pub manner: Manner,
@@ -96,14 +97,14 @@ pub struct Talk {
     pub spoken: bool,
 }
 
-/// What happens to a campaign while it is sent.
+/// An act of a caller while a campaign is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Nothing: all of it is sent.
+    /// No act: all of it is sent.
     Whole,
-    /// It is cancelled when its connector has got so many requests.
+    /// It is cancelled after its connector has got so many requests.
     Cancelled(usize),
-    /// It is paused when its connector has got so many requests, and then resumed.
+    /// It is paused after its connector has got so many requests, and then resumed.
     Paused(usize),
     /// The contacts at these places are deleted.
     Thinned(Vec<u32>),
@@ -112,17 +113,17 @@ pub enum End {
 /// A campaign, through a widget of its own.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The webhook whose assistant speaks, and whose secret signs.
+    /// The webhook of its assistant; its secret signs.
     pub webhook: usize,
     /// The widget's channel.
     pub channel: WidgetType,
-    /// How the widget's connector answers, where it has one.
+    /// How the widget's connector answers, if it has one.
     pub connector: Option<Manner>,
-    /// How many contacts it has.
+    /// The number of its contacts.
     pub contacts: usize,
-    /// Whether it has a schedule: it begins some minutes later, and contacts are added meanwhile.
+    /// Whether it has a schedule: it begins some minutes later, and contacts are added in the meantime.
     pub later: bool,
-    /// What happens to it.
+    /// The act of a caller.
     pub end: End,
 }
 
@@ -149,7 +150,8 @@ impl Plan {
             let found = webhooks.iter().position(|own| own.manner == manner && own.organisation == organisation);
             found.unwrap_or_default()
         };
-        // Half of the work is that of healthy endpoints. One in twenty conversations stays open: nothing may arrive of it.
+        // Half of the work is for healthy endpoints. One in twenty conversations stays open: no event about it may
+        // arrive.
         let mut talks: Vec<_> = (0..conversations + conversations / 20)
             .map(|number| {
                 let manner = match random.usize(0..20) {

@@ -7,17 +7,17 @@ use embedded_dynamodb::partitions::Partitions;
 
 use crate::fault_run::check::Check;
 
-/// The most failures that are shown.
+/// The most failures in a report.
 const SHOWN: usize = 5;
 
 /// The endpoints of one manner.
 #[derive(Debug, Default)]
 pub struct EndpointFigures {
-    /// What they are.
+    /// Their name.
     pub name: String,
     /// Events that they should get.
     pub events: usize,
-    /// Requests that came.
+    /// Requests that arrived.
     pub requests: usize,
     /// Events that they accepted.
     pub taken: usize,
@@ -34,20 +34,20 @@ pub struct EndpointFigures {
 /// The report.
 #[derive(Debug)]
 pub struct FaultRunReport {
-    /// What the plan was made of.
+    /// The seed of the plan.
     pub seed: u64,
     /// The endpoints.
     pub rows: Vec<EndpointFigures>,
-    /// What must be true.
+    /// The checks of the run.
     pub checks: Vec<Check>,
-    /// How long healthy endpoints wait without faults, and with faults: the slowest hundredth of each.
+    /// How long healthy endpoints wait, without faults and with faults: the slowest hundredth of each.
     pub slowest: Option<(Duration, Duration)>,
-    /// What the functions took of the partitions of the table.
+    /// The units that the functions took of the partitions of the table.
     pub partitions: Partitions,
 }
 
 impl FaultRunReport {
-    /// Whether every check passed. None of them depends on how fast the machine is.
+    /// Whether every check passed. No check depends on the speed of the machine.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.wrong.is_empty() && check.seen > 0)
     }

@@ -1,4 +1,4 @@
-//! The world of a fault run: the service, its customers with their servers and clocks, and the ways in which they act.
+//! The world of a fault run: the service, its customers with their servers and clocks, and the actions of all of them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,22 +38,22 @@ use crate::{Trouble, database};
 
 /// When a run begins: 2026-02-01T12:00:00Z.
 const BEGINNING: i64 = 1_769_947_200_000;
-/// How often a schedule ticks.
+/// The time between two ticks of a schedule.
 pub const MINUTE: Duration = Duration::from_mins(1);
 /// Contacts that a call imports; the API takes no more.
 const IMPORTED_AT_ONCE: usize = 500;
-/// Seconds of the service's clock from which a tick is a long one.
+/// Seconds of the service's clock from which a tick counts as long.
 pub const LONG_TICK: i64 = 35;
-/// How far the clocks of two environments are apart at most, in milliseconds.
+/// The largest difference between the clocks of two environments, in milliseconds.
 const CLOCKS_APART: i64 = 2000;
-/// How long a caller retries a service that does not answer: far longer than a slow machine with other work lets it wait.
+/// How long a caller retries without an answer: far longer than a slow and busy machine may take.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Organisations that are prepared at the same time, with so many calls each.
 const CALLS_AT_ONCE: usize = 4;
 
-/// All there is.
+/// The complete world.
 pub struct World {
-    /// What is going to happen.
+    /// The plan of the run.
     pub plan: Plan,
     /// The service.
     pub stack: Stack,
@@ -63,23 +63,23 @@ pub struct World {
     pub clock: Clock,
     /// The customers.
     pub organisations: Vec<Organisation>,
-    /// What is known of the webhooks of the plan.
+    /// The webhooks of the plan.
     pub webhooks: Vec<KnownWebhook>,
     /// The conversations of the plan.
     pub conversations: Vec<ConversationId>,
-    /// What is known of the campaigns of the plan, before they run.
+    /// The widgets and contacts of the plan's campaigns, before they run.
     pub channels: Vec<Channel>,
     faults: Faults,
-    /// What the functions take of the partitions of the table.
+    /// The units that the functions take of the partitions of the table.
     pub partitions: Partitions,
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
     calls: AtomicU64,
-    /// How many ticks have died or failed: each may have sent something of which it could not tell.
+    /// The number of ticks that crashed or failed: each may have sent an event without a record of it.
     pub failed_ticks: AtomicUsize,
-    /// How many minutes have passed with ticks.
+    /// The number of minutes with ticks so far.
     minutes: AtomicUsize,
-    /// How many ticks took so long that markers and leases expired beside them.
+    /// The number of ticks that took so long that markers and leases expired in the meantime.
     pub long_ticks: AtomicUsize,
 }
 
@@ -89,11 +89,11 @@ pub struct Organisation {
     key: String,
 }
 
-/// A webhook, as its owner knows it.
+/// A webhook, with the knowledge of its owner.
 pub struct KnownWebhook {
     /// Its id.
     pub id: WebhookId,
-    /// What it signs with.
+    /// Its signing secret.
     pub secret: Secret,
     /// Its assistant.
     pub assistant: AssistantId,
@@ -109,9 +109,9 @@ pub struct Channel {
 
 /// The answer to a caller.
 pub struct Answered {
-    /// When the answered call began: earlier ones were not answered.
+    /// When the answered call began; earlier calls had no answer.
     pub at: Instant,
-    /// How often it was not answered before.
+    /// The number of earlier calls without an answer.
     pub unanswered: u32,
     /// HTTP status.
     pub status: u16,
@@ -239,7 +239,7 @@ impl World {
         Ok(id)
     }
 
-    /// The data of a record that is made before the faults begin.
+    /// The data of a record that is created before the faults begin.
     async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
         let answered = self.call(organisation, "POST", path, "", &body, None).await?;
         match answered.status {
@@ -248,10 +248,10 @@ impl World {
         }
     }
 
-    /// Calls the API as a correct client: an unanswered call is repeated as the same request.
+    /// Calls the API as a correct client does: a call without an answer is repeated as the same request.
     ///
     /// # Errors
-    /// [`Trouble`] where there is no answer at all.
+    /// [`Trouble`] where there is never an answer.
     pub async fn ask(
         &self,
         organisation: usize,
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// Everything in a list of the API.
+    /// All records of a list of the API.
     ///
     /// # Errors
     /// [`Trouble`] where it cannot be read.
@@ -330,7 +330,7 @@ impl World {
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
         self.faults.set_latency(options.latency);
-        // What was prepared at once is no part of it.
+        // The load of the preparation is left out.
         self.partitions.forget();
         self.partitions.set(Counting::Throttled(options.partitions));
         let kinds = options.database.clone();
@@ -352,16 +352,16 @@ impl World {
         self.partitions.set(Counting::Off);
     }
 
-    /// How many requests the SDK has sent since the faults began.
+    /// The number of requests that the SDK has sent since the faults began.
     pub fn requests(&self) -> usize {
         self.faults.requests().len()
     }
 
-    /// A tick of all functions with a schedule, some of which are killed. Returns how many failed.
+    /// A tick of all functions with a schedule; some of them are killed. Returns the number of failures.
     pub async fn minute(&self) -> usize {
         let minute = self.minutes.fetch_add(1, Ordering::Relaxed);
         let ticks = self.ticking.iter().enumerate().map(async |(number, function)| {
-            // One tick of each function stands still in any run.
+            // In any run, one tick of each function is frozen.
             let fate = {
                 let mut faults = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
                 if minute == number { faults.frozen() } else { faults.fate() }
@@ -392,7 +392,7 @@ impl World {
         }])
     }
 
-    /// Runs the functions on the stream and on schedules in the background, the latter at this pace, until the returned guard is dropped.
+    /// Runs the functions on the stream, and at this pace on schedules, until the returned guard is dropped.
     pub fn go_on(self: &Arc<Self>, times: u32) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
@@ -422,7 +422,7 @@ impl World {
         pass(&self.clock, time);
     }
 
-    /// What will become due, and when: the partition and the time of each item of the index, without the health of endpoints.
+    /// The partition and the due time of each item of the index, without the health of endpoints.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
@@ -443,7 +443,7 @@ impl World {
         Ok(due)
     }
 
-    /// When the next item becomes due; `None` where nothing will.
+    /// When the next item becomes due; `None` if there is none.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
@@ -452,7 +452,7 @@ impl World {
     }
 }
 
-/// Does `work` for each of `numbers`, `width` of them at the same time. Returns the results in their order.
+/// Executes `work` for each of `numbers`, `width` of them at the same time. Returns the results in their order.
 ///
 /// # Errors
 /// The first [`Trouble`].
@@ -469,12 +469,12 @@ pub async fn at_once<T: Send + 'static, W: Future<Output = Result<T, Trouble>> +
     stream::iter(numbers).map(begin).buffered(width).try_collect().await
 }
 
-/// Where the webhook of this number is.
+/// The path of the webhook with this number.
 pub fn path_of_webhook(number: usize) -> String {
     format!("/webhook/{number}")
 }
 
-/// Where the connector of the campaign of this number is.
+/// The path of the connector of the campaign with this number.
 pub fn path_of_connector(number: usize) -> String {
     format!("/connector/{number}")
 }

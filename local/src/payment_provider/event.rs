@@ -1,4 +1,4 @@
-//! The events that the stand-in sends, in the shapes of the provider's public documentation, with made-up ids.
+//! The events of the stand-in, in the shapes of the provider's public documentation, with invented ids.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,13 +42,13 @@ pub struct NewPaymentEvent {
 }
 
 impl NewPaymentEvent {
-    /// One of this type.
+    /// An event of this type.
     pub fn of(kind: &str) -> Self {
         Self { kind: kind.to_owned(), ..Self::default() }
     }
 
-    /// The event as the provider writes it, `number` in its made-up ids, at `now` in seconds since 1970 began. Its own id has both: a stand-in
-    /// that is started anew counts from the beginning.
+    /// The event in the provider's form, with `number` in its invented ids, at `now` in seconds since 1970. Its own id
+    /// contains both: a restarted stand-in counts from the beginning.
     pub fn body(&self, number: usize, now: i64) -> Value {
         let created = now.saturating_sub(self.seconds_ago);
         let object = match self.kind.split('.').next() {
@@ -132,7 +132,7 @@ impl NewPaymentEvent {
             "trial_end": trial.map(|start| start + fortnight),
             "trial_start": trial,
         });
-        // Newer versions have the period with what is paid for.
+        // Newer versions have the period in the subscription item.
         let period = if self.old_version { &mut subscription } else { &mut item };
         period["current_period_start"] = created.into();
         period["current_period_end"] = (created + month).into();

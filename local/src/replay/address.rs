@@ -12,7 +12,7 @@ use crate::http::{Answer, Call};
 /// Longer than API Gateway waits for a function.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Under this name API Gateway passes on the header `www-authenticate` of a function.
+/// The name under which API Gateway passes on a function's header `www-authenticate`.
 const REMAPPED: &str = "x-amzn-remapped-www-authenticate";
 
 /// A service at an address.
@@ -26,8 +26,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// The service at `base_url`. In what is sent, `key` takes the place of `demo_key`. Where the service tells its callers another address
-    /// than `base_url`, it is `public_url`.
+    /// The service at `base_url`. In each call, `key` replaces `demo_key`. If the service returns another address than
+    /// `base_url` to its callers, that is `public_url`.
     ///
     /// # Errors
     /// [`Trouble`] where `base_url` is no address.
@@ -48,7 +48,7 @@ impl Address {
         })
     }
 
-    /// The address that the service tells its callers.
+    /// The address that the service returns to its callers.
     pub fn public_url(&self) -> &str {
         &self.public_url
     }
@@ -59,7 +59,7 @@ impl Address {
     /// [`Trouble`] where there is none.
     pub async fn send(&self, call: &Call) -> Result<Answer, Trouble> {
         let no_answer = |error: reqwest::Error| {
-            // Its text would tell the key with the address.
+            // The text of the error would contain the address with the key.
             let error = error.without_url();
             Trouble(format!("{} {}{}: {}", call.method, self.base_url, call.path, in_full(&error)))
         };
@@ -89,7 +89,7 @@ impl Address {
     }
 }
 
-/// An error with all its causes: the outermost one alone does not say what happened.
+/// An error with all its causes: the outermost one alone does not explain the failure.
 fn in_full(error: &reqwest::Error) -> String {
     let first: &dyn std::error::Error = error;
     let causes = std::iter::successors(Some(first), |error| error.source());

@@ -1,4 +1,5 @@
-//! What the replay sends: the recorded event of every route as the HTTP request that it came from, and calls that cannot be recorded as events.
+//! The calls of the replay: the recorded event of every route as an HTTP request, and calls that cannot be recorded as
+//! events.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use shared::routes;
 use crate::Trouble;
 use crate::http::Call;
 
-/// What the ids of the demo set begin with.
+/// The prefix of the demo set's ids.
 const DEMO_IDS: &str = "01900000-0000-7";
 /// The prefix of ids that do not exist: their time is five hundred years from now.
 const UNKNOWN_IDS: &str = "0fffffff-0000-7";
@@ -22,22 +23,22 @@ const WITH_KEY: &str = routes::GET_AGENT_LIST.name;
 /// A call and its name, which begins with that of its function if it is recorded.
 #[derive(Debug, Clone)]
 pub struct NamedCall {
-    /// As the report has it.
+    /// Its name in the report.
     pub name: String,
     /// The call.
     pub call: Call,
 }
 
-/// What is sent, and the key in it.
+/// The calls, and the key in them.
 #[derive(Debug)]
 pub struct Recorded {
     /// The demo set's full key.
     pub key: String,
-    /// The calls: first those that read, last those that delete.
+    /// The calls: first the ones that read, last the ones that delete.
     pub calls: Vec<NamedCall>,
 }
 
-/// The calls, as recorded: for a service that holds the demo set.
+/// The calls, as recorded: for a service with the demo set.
 ///
 /// # Errors
 /// [`Trouble`] where `events/` cannot be read.
@@ -61,14 +62,14 @@ pub fn recorded(root: &Path) -> Result<Recorded, Trouble> {
     for (name, event) in events {
         let function = name.split('.').next().unwrap_or_default();
         if !routes::ALL.iter().any(|route| route.name == function) {
-            // What a schedule, the stream or an operator invokes is not called over HTTP, a document says where it is, and a signature
-            // holds for five minutes.
+            // An event of a schedule, the stream or an operator is no HTTP call; a document contains its own address;
+            // and a signature is valid for five minutes only.
             continue;
         }
         let call = call_of(&event).ok_or_else(|| Trouble(format!("events/{name}.json is no event of API Gateway")))?;
         calls.push(NamedCall { name, call });
     }
-    // What is deleted must have been read before.
+    // A record must be read before it is deleted.
     calls.sort_by_key(|NamedCall { call, .. }| match call.method.as_str() {
         "GET" => 0,
         "DELETE" => 2,
@@ -88,12 +89,12 @@ pub fn with_unknown_ids(calls: Vec<NamedCall>) -> Vec<NamedCall> {
     calls.into_iter().map(replaced).collect()
 }
 
-/// Whether the key of `call` is one of the demo set, but not `key`: only a service that holds the demo set knows it.
+/// Whether the key of `call` is another key of the demo set than `key`: only a service with the demo set knows it.
 pub fn takes_another_demo_key(call: &Call, key: &str) -> bool {
     call.query.contains("api_key=in-demo-") && !call.query.contains(key)
 }
 
-/// The gateway's own part: both places of the key, both forms of a path, and what is no path at all.
+/// Calls about the gateway itself: both places of the key, both forms of a path, and a text that is no path.
 fn unrecorded(key: &str) -> Vec<NamedCall> {
     let (users, links) = (routes::GET_AGENT_LIST.path, routes::READ_LINK_TAG_ENTITY_LIST.path);
     let call = |name: &str, method: &str, path: &str, query: String| NamedCall {
@@ -112,7 +113,7 @@ fn unrecorded(key: &str) -> Vec<NamedCall> {
     ]
 }
 
-/// The request that `event` came from; none where it is no event of API Gateway.
+/// The request of `event`; `None` if it is no event of API Gateway.
 fn call_of(event: &Value) -> Option<Call> {
     let mut query = Serializer::new(String::new());
     for (name, values) in event["multiValueQueryStringParameters"].as_object().into_iter().flatten() {

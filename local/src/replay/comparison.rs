@@ -1,4 +1,4 @@
-//! Two answers, without what is fresh in them, and how they differ.
+//! Compares two answers, without the values that differ from run to run.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use shared::values::time::Timestamp;
 use crate::http::Answer;
 use crate::replay::fresh::Placeholders;
 
-/// The headers that have to be the same.
+/// The headers that must be the same.
 const HEADERS: [&str; 3] = ["content-type", "retry-after", "www-authenticate"];
-/// The header that has to be there: its value is each answer's own.
+/// The header that must be present: its value differs in each answer.
 const REQUEST_ID: &str = "x-request-id";
 
-/// What is compared of pages of lists.
+/// The parts of lists that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// All of them: both services hold the same records.
+    /// All records: both services have the same ones.
     Compared,
-    /// Only that they are pages: it is not known what the service holds.
+    /// Only the form of a page: the records of the service are unknown.
     OfUnknownRecords,
 }
 
-/// What is compared of an answer.
+/// The parts of an answer that are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     status: u16,
@@ -31,7 +31,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of an answer at `now` of the service whose callers know it as `own_address`.
+    /// The parts of an answer at `now` of the service whose callers know it as `own_address`.
     pub fn of(answer: &Answer, own_address: &str, now: Timestamp, pages: Pages) -> Self {
         let header = |name: &&'static str| Some((*name, answer.headers.get(*name)?.clone()));
         let mut headers: BTreeMap<_, _> = HEADERS.iter().filter_map(header).collect();
@@ -47,20 +47,20 @@ impl Seen {
     }
 }
 
-/// Reduces a page to what is the same for every list: the names of its members, and their types.
+/// Reduces a page to the common part of every list: the names of its members, and their types.
 fn forget_records(data: &mut Value) {
     let Some(page) = data.as_object_mut().filter(|data| data.contains_key("items")) else { return };
     for value in page.values_mut() {
         *value = match value {
             Value::Array(_) => json!("<array>"),
-            // Beside a page there may be another one, or none.
+            // The number of the previous or next page may be null.
             Value::Number(_) | Value::Null => json!("<number or null>"),
             _ => continue,
         };
     }
 }
 
-/// The differences of `got` from `wanted`, in lines; none where they are equal.
+/// The differences of `got` from `wanted`, in lines; `None` if they are equal.
 pub fn difference(got: &Seen, wanted: &Seen) -> Option<String> {
     if (got.status, &got.body) != (wanted.status, &wanted.body) {
         return Some(format!("answered {} {}\nwanted   {} {}", got.status, got.body, wanted.status, wanted.body));

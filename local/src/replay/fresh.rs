@@ -1,4 +1,5 @@
-//! What differs from run to run, replaced by numbered placeholders: young ids and times, keys, secrets, the service's own address.
+//! Replaces the values that differ from run to run with numbered placeholders: young ids and times, keys, secrets, the
+//! service's own address.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use serde_json::Value;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
-/// What is no older than this, in seconds, was made by this run, and what lies no further ahead was counted from it.
+/// Seconds around now: a time in the past within this limit was made by this run, and one in the future was calculated
+/// from it.
 const YOUNG: i64 = 1800;
 
-/// The placeholders of one answer. They are numbered by first appearance, so that the same value twice stays the same value twice.
+/// The placeholders of one answer. They are numbered by first appearance, so that two equal values stay equal.
 #[derive(Debug)]
 pub struct Placeholders<'a> {
     own_address: &'a str,
@@ -19,18 +21,18 @@ pub struct Placeholders<'a> {
 }
 
 impl<'a> Placeholders<'a> {
-    /// For an answer at `now` of a service whose callers know it as `own_address`.
+    /// The placeholders for an answer at `now` of a service whose callers know it as `own_address`.
     pub const fn new(own_address: &'a str, now: Timestamp) -> Self {
         Self { own_address, now, seen: BTreeMap::new() }
     }
 
-    /// `value` without what is fresh in it.
+    /// `value` with placeholders.
     pub fn replace(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.replace_in_text(&text)),
             Value::Array(items) => items.into_iter().map(|item| self.replace(item)).collect(),
             Value::Object(members) => {
-                // In one order for all answers, or the numbers would differ.
+                // All answers need the same order, because otherwise the numbers would differ.
                 let members: BTreeMap<_, _> = members.into_iter().collect();
                 let replaced = members.into_iter().map(|(name, value)| {
                     let value = match value {
@@ -73,7 +75,7 @@ impl<'a> Placeholders<'a> {
         replaced
     }
 
-    /// What fresh thing `text` begins with, and its length.
+    /// The kind and the length of the fresh value at the beginning of `text`.
     fn fresh(&self, text: &str) -> Option<(&'static str, usize)> {
         const ID: usize = 36;
         if let Some(id) = text.get(..ID).and_then(|id| Uuid::try_parse(id).ok()) {
@@ -81,7 +83,7 @@ impl<'a> Placeholders<'a> {
         }
         let length = text.get(..20)?.starts_with(|first: char| first.is_ascii_digit()).then(|| text.find('Z'))?? + 1;
         let time = DateTime::parse_from_rfc3339(text.get(..length)?).ok()?;
-        // Times are not numbered: two of them may be the same by accident.
+        // Times are not numbered: two of them may be equal by accident.
         self.is_young(time.timestamp()).then_some(("time", length))
     }
 
@@ -98,13 +100,13 @@ impl<'a> Placeholders<'a> {
     }
 }
 
-/// When an id was made, in seconds, if it tells.
+/// When an id was created, in seconds, if the id contains this.
 fn made(id: Uuid) -> Option<i64> {
     let (seconds, _) = id.get_timestamp()?.to_unix();
     i64::try_from(seconds).ok()
 }
 
-/// Whether this is an API key, or the beginning of one that lists show; those of the demo set are the same in every run.
+/// Whether this is an API key, or the beginning of one as in lists; the keys of the demo set are the same in every run.
 fn is_key(text: &str) -> bool {
     text.strip_prefix("in-").is_some_and(|rest| {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

@@ -1,4 +1,4 @@
-//! How each call of a replay ended, as a table, and whether all is well.
+//! The result of each call of a replay, as a table, and whether all of them are right.
 
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
@@ -7,12 +7,12 @@ use shared::routes;
 
 use crate::functions;
 
-/// How a replay ended.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub struct ReplayReport {
     /// The calls, in the order in which they were sent.
     pub rows: Vec<CallOutcome>,
-    /// How many calls were not asked for.
+    /// The number of calls that the options left out.
     pub left_out: usize,
 }
 
@@ -21,39 +21,39 @@ pub struct ReplayReport {
 pub struct CallOutcome {
     /// The call's name.
     pub name: String,
-    /// The function that should answer; none where the gateway should.
+    /// The function that should answer; `None` if the gateway should.
     pub function: Option<&'static str>,
-    /// How it ended.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was answered as wanted, with this status.
+    /// The answer was as expected, with this status.
     Same(u16),
-    /// It was answered otherwise.
+    /// The answer was different.
     Differs {
         /// The status of the answer.
         status: u16,
-        /// The status that was wanted.
+        /// The expected status.
         wanted: u16,
-        /// What differs, in lines.
+        /// The differences, in lines.
         difference: String,
     },
-    /// It was not answered.
+    /// There was no answer.
     NoAnswer(String),
-    /// It was not sent, and why.
+    /// The call was not sent, for this reason.
     NotSent(String),
 }
 
 impl ReplayReport {
-    /// Whether every call that was sent was answered as wanted, and there was one.
+    /// Whether every call that was sent had the expected answer, and there was at least one.
     pub fn holds(&self) -> bool {
         self.count(|outcome| matches!(outcome, Outcome::Same(_))) > 0 && self.failed() == 0
     }
 
-    /// The functions with a route that no call was sent to.
+    /// The functions with a route to which no call was sent.
     pub fn not_reached(&self) -> Vec<&'static str> {
         let sent = self.rows.iter().filter(|row| !matches!(row.outcome, Outcome::NotSent(_)));
         let reached: BTreeSet<_> = sent.filter_map(|row| row.function).collect();

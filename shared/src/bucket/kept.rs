@@ -1,4 +1,4 @@
-//! Objects that Lambda keeps in a bucket: they belong to no organisation, and are listed, read, replaced and removed.
+//! Objects that Lambda stores in a bucket: they belong to no organisation, and are listed, read, replaced and removed.
 
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
@@ -13,19 +13,19 @@ pub const KEPT_DAYS: i64 = 30;
 /// The most pages of a list that are read. A page has a thousand objects.
 const PAGES: usize = 50;
 
-/// What of a key stands in an address as it is.
+/// The characters of a key that are not encoded in an address.
 const KEY: &AsciiSet = &ENCODED.remove(b'/');
 
-/// A bucket that no organisation has a part of, and no caller an address in. Clones share the connections.
+/// A bucket that belongs to no organisation, and to which callers get no address. Clones share the connections.
 #[derive(Debug, Clone)]
 pub struct KeptObjects(Bucket);
 
-/// An object, as a list shows it.
+/// An entry of a list of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptObject {
     /// Its key.
     pub key: String,
-    /// When it was put last, in ISO 8601: such texts have the order of their times.
+    /// When it was last put, in ISO 8601: the order of such texts is the order of their times.
     pub put_at: String,
 }
 
@@ -35,7 +35,8 @@ impl KeptObjects {
         Self(bucket)
     }
 
-    /// The objects, in the order in which they were put last. Of more than fifty thousand, those whose keys come first.
+    /// The objects, in the order in which they were last put. If there are more than fifty thousand, only the ones with
+    /// the first keys.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
@@ -57,7 +58,7 @@ impl KeptObjects {
         Ok(objects)
     }
 
-    /// The bytes of an object; none where it is gone.
+    /// The bytes of an object; `None` if it is gone.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
@@ -69,7 +70,7 @@ impl KeptObjects {
         }
     }
 
-    /// Puts an object, in the place of what is there.
+    /// Puts an object; replaces an existing one.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
@@ -101,7 +102,7 @@ impl KeptObjects {
 }
 
 impl KeptObject {
-    /// The object of an entry of a list. The keys that Lambda gives need no entities of XML.
+    /// The object of an entry of a list. Lambda's keys need no XML entities.
     fn in_list(entry: &str) -> Option<Self> {
         let text = |name| element(entry, name).map(str::to_owned);
         Some(Self { key: text("Key")?, put_at: text("LastModified")? })

@@ -1,4 +1,5 @@
-//! AWS Signature Version 4 in the query of an address: whoever has the address may send this one request, until it expires.
+//! AWS Signature Version 4 in the query of an address: with the address, anyone may send this one request until it
+//! expires.
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,10 +18,10 @@ use crate::input::schema::{Schema, Value};
 use crate::values::cause::chain;
 use crate::values::time::Timestamp;
 
-/// What stands in a query as it is; the signature is about the same text.
+/// The characters that are not encoded in a query; the signature covers the same text.
 pub(super) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// An address with a signature. Whoever has it may send its request, so `Debug` does not show it.
+/// An address with a signature. With it, anyone may send its request, so `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SignedUrl(String);
@@ -44,13 +45,13 @@ impl Schema for SignedUrl {
     }
 }
 
-/// Where and when a signature is valid.
+/// The place and the time for which a signature is valid.
 pub(super) struct Scope<'a> {
     /// The region of the bucket.
     pub region: &'a str,
     /// The time from which it is valid, in whole seconds.
     pub from: Timestamp,
-    /// For how long.
+    /// The number of seconds for which it is valid.
     pub seconds: i64,
 }
 
@@ -58,7 +59,7 @@ impl Scope<'_> {
     /// Signs a request with these headers and any body.
     ///
     /// # Errors
-    /// Why it cannot be signed.
+    /// The reason why it cannot be signed.
     pub fn sign(
         &self,
         method: &str,
@@ -69,7 +70,7 @@ impl Scope<'_> {
         let mut settings = SigningSettings::default();
         settings.signature_location = SignatureLocation::QueryParams;
         settings.expires_in = Some(Duration::from_secs(self.seconds.unsigned_abs()));
-        // S3 takes a key as it is.
+        // S3 expects the key without a second encoding.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         let identity = Identity::from(credentials);

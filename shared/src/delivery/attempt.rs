@@ -11,15 +11,15 @@ use crate::records::campaign::{self, ContactStatus};
 use crate::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, DeliveryState, SentBy};
 use crate::request::error::Result;
 
-/// An answer is slow when it takes this part of the time limit of an attempt, or more: a fifth.
+/// An answer is slow if it takes at least this part of the time limit of an attempt: a fifth.
 const SLOW: u32 = 5;
 
-/// How an attempt has ended.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
     /// The delivery has arrived.
     Arrived,
-    /// It has not.
+    /// The delivery has not arrived.
     InVain,
     /// Nothing was sent: its campaign is paused.
     Parked,
@@ -30,7 +30,7 @@ impl Outbox<'_> {
     pub async fn defer(&self, endpoint: &Endpoint, was: &Delivery) -> Result<()> {
         let now = self.now();
         endpoint.note_deferral(now);
-        // First the health, by which the tick finds the endpoint: without it the delivery would be lost.
+        // The health comes first, because the tick finds the endpoint by it: without it the delivery would be lost.
         endpoint.keep_health(now).await?;
         self.replace(endpoint, was, DeliveryOutcome::Deferred).await.map(drop)
     }
@@ -51,8 +51,8 @@ impl Outbox<'_> {
         }
     }
 
-    /// Counts the attempt before it starts, if an earlier one may have crashed the process. The tick always does so, because it leaves no other trace.
-    /// Returns the delivery; none where it is not to be attempted.
+    /// Counts the attempt before it starts, if an earlier one may have crashed the process. The tick always does so,
+    /// because otherwise a crash would leave no trace. Returns the delivery; `None` if it must not be attempted.
     async fn begin<'d>(&self, endpoint: &Endpoint, was: &'d Delivery) -> Result<Option<Cow<'d, Delivery>>> {
         if !(self.counts_first || was.is_suspect() || was.state == DeliveryState::Waiting) {
             return Ok(Some(Cow::Borrowed(was)));
@@ -79,7 +79,7 @@ impl Outbox<'_> {
         Ok((attempt, retry_after))
     }
 
-    /// Saves the result of an attempt, and what it tells of the endpoint.
+    /// Saves the result of an attempt, and its effect on the health of the endpoint.
     async fn keep_attempt(
         &self,
         endpoint: &Endpoint,
@@ -103,7 +103,7 @@ impl Outbox<'_> {
         Ok(if arrived { Tried::Arrived } else { Tried::InVain })
     }
 
-    /// Saves why a delivery is not sent.
+    /// Saves why a delivery was not sent.
     async fn leave(&self, endpoint: &Endpoint, was: &Delivery, unsent: Unsent) -> Result<Tried> {
         let given_up = |reason: &str| DeliveryOutcome::GivenUp { reason: reason.to_owned() };
         match unsent {
@@ -117,25 +117,25 @@ impl Outbox<'_> {
                 if campaign::park_delivery(&endpoint.table, endpoint.id, was, campaign, self.now()).await? {
                     return Ok(Tried::Parked);
                 }
-                // The campaign was resumed meanwhile: nobody else looks for the delivery any more.
+                // The campaign was resumed in the meantime: nothing else looks for the delivery any more.
                 self.defer(endpoint, was).await?;
             }
             Unsent::WindowClosed(opens) => self.replace(endpoint, was, DeliveryOutcome::WindowClosed { opens }).await?,
             Unsent::Postponed if was.state == DeliveryState::Ready => self.defer(endpoint, was).await?,
-            // It stays due, for the next tick.
+            // The delivery stays due for the next tick.
             Unsent::Postponed if was.is_suspect() => self.replace(endpoint, was, DeliveryOutcome::NotAttempted).await?,
             Unsent::Postponed => {}
         }
         Ok(Tried::InVain)
     }
 
-    /// Replaces a delivery by what follows from `outcome`, unless it has changed.
+    /// Replaces a delivery with the result of `outcome`, unless it has changed.
     async fn replace(&self, endpoint: &Endpoint, was: &Delivery, outcome: DeliveryOutcome) -> Result<()> {
         let is = was.clone().decide(outcome, self.now());
         Ok(endpoint.table.replace((endpoint.id, was.id), was, is).await.map(drop)?)
     }
 
-    /// Replaces the delivery. Where this is its end, its campaign's contact gets its final status in the same transaction.
+    /// Replaces the delivery. If it ends, the same transaction gives its campaign's contact the final status.
     async fn keep(&self, endpoint: &Endpoint, was: &Delivery, is: Delivery) -> Result<()> {
         let status = match is.stage() {
             DeliveryStage::Delivered => Some(ContactStatus::Sent),

@@ -1,5 +1,5 @@
-//! The body of an event. It is made for each attempt from what is stored then. Only the contact may have changed in between: a copy of all that with
-//! every delivery would cost each contact of a campaign more writes.
+//! The body of an event. It is made for each attempt from the records at that time. Only the contact may have changed
+//! in between: a copy of all records with every delivery would cost each contact of a campaign more writes.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
 use crate::values::time::Timestamp;
 
-/// Why a delivery is not sent.
+/// Why a delivery was not sent.
 pub(super) enum Unsent {
     /// It cannot be sent.
     Impossible(&'static str),
-    /// It must not be sent any more.
+    /// It must no longer be sent.
     Stopped(&'static str),
     /// Its campaign is paused.
     Paused(CampaignId),
     /// The window of its campaign opens at this time.
     WindowClosed(Timestamp),
-    /// This process has no room for its body now.
+    /// This process has no memory left for its body now.
     Postponed,
-    /// Something has failed that does not depend on the delivery.
+    /// A failure that does not depend on the delivery.
     Failed(Error),
 }
 
@@ -51,7 +51,8 @@ pub(super) struct Body<'a> {
     pub share: Option<SemaphorePermit<'a>>,
 }
 
-/// How long a delivery waits for its share of what the process has: the stream has others behind it, the tick works for a while.
+/// How long a delivery waits for its share of the process's resources: in the stream other deliveries wait for it, and
+/// a tick has time.
 pub(super) const fn patience(was: &Delivery) -> Duration {
     Duration::from_secs(if matches!(was.state, DeliveryState::Ready) { 2 } else { 30 })
 }
@@ -73,7 +74,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// About a closed conversation, which never changes, so the delivery needs no copy of it.
+    /// The event of a closed conversation, which never changes, so the delivery needs no copy of it.
     async fn closed(&self, table: &Table, was: &Delivery, id: ConversationId) -> Result<Body<'_>, Unsent> {
         let conversation = table.find::<Conversation>(id).await?;
         let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
@@ -83,7 +84,7 @@ impl Outbox<'_> {
         Ok(Body { share: Some(share), ..body })
     }
 
-    /// What a contact of a campaign gets.
+    /// The event for a contact of a campaign.
     async fn of_campaign(
         &self,
         endpoint: &Endpoint,
@@ -114,7 +115,8 @@ impl Outbox<'_> {
         print(was, EventData::Campaign(CampaignData::of(&campaign, widget, &member, &contact, was.message_id)))
     }
 
-    /// What the campaign of a delivery said when it was made, which is read once for all its contacts; `None` where the campaign is gone.
+    /// The text of a delivery's campaign at the time when the delivery was made; it is read once for all its contacts.
+    /// `None` if the campaign is deleted.
     async fn campaign_text(
         &self,
         table: &Table,
@@ -133,7 +135,7 @@ impl Outbox<'_> {
     }
 }
 
-/// A single message or call.
+/// The event of a single message or call.
 async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> Result<Body<'static>, Unsent> {
     let table = &endpoint.table;
     let (conversation, contact, message) =

@@ -1,4 +1,5 @@
-//! Drains an endpoint: sends its deferred deliveries, first one as a probe, then twice as many each time one of them arrives.
+//! Drains an endpoint: sends its deferred deliveries, first one as a probe, then twice as many as before whenever one
+//! of them arrives.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -14,15 +15,15 @@ use crate::table::Table;
 use crate::values::id::EndpointId;
 use crate::values::time::Timestamp;
 
-/// The most attempts at the same time to one endpoint that is drained.
+/// The most concurrent attempts to an endpoint that is drained.
 const WIDTH: usize = 32;
-/// Ordinals read from the index at once, of deliveries that the stream is to send.
+/// Ordinals that are read from the index at once, of deliveries that the stream will send.
 const HANDED_OVER: i32 = 1000;
-/// So many of them are made ready at the same time.
+/// The number of these deliveries that are made ready at the same time.
 const HANDED_OVER_AT_ONCE: usize = 32;
-/// Ordinals read from the index at once: more than are sent, for it may still show deliveries that have been sent.
+/// Ordinals that are read from the index at once: more than are sent, since the index may still show sent deliveries.
 const LOOK_AHEAD: i32 = 128;
-/// Milliseconds to wait for the index while it shows only what has been sent.
+/// Milliseconds to wait for the index while it shows only sent deliveries.
 const INDEX_WAIT: i64 = 200;
 /// The most waits of this kind in one tick.
 const INDEX_WAITS: u32 = 5;
@@ -32,24 +33,24 @@ struct Drain {
     table: Table,
     id: EndpointId,
     deadline: Timestamp,
-    /// How many deliveries are sent next.
+    /// The number of deliveries to send next.
     width: usize,
     /// The ordinals that were read: the index still shows them for a moment.
     read: BTreeSet<u64>,
-    /// How often the index was waited for.
+    /// The number of waits for the index.
     waits: u32,
     endpoint: Option<Arc<Endpoint>>,
 }
 
-/// What follows from the attempts of a batch.
+/// The next step after the attempts of a batch.
 enum Next {
-    /// As many.
+    /// The same number of deliveries again.
     Same,
-    /// More, as many as this at most.
+    /// Twice as many deliveries, up to this number.
     Wider(usize),
-    /// The stream sends the rest, beside what is new: the endpoint is as healthy as it was before.
+    /// The stream sends the rest, together with new deliveries: the endpoint is as healthy as before.
     HandOver,
-    /// Nothing more in this tick.
+    /// The end of the drain in this tick.
     End,
 }
 
@@ -80,7 +81,8 @@ impl Outbox<'_> {
         }
     }
 
-    /// The next deferred deliveries that are due, without those that are suspect; empty where there are none. Reads the endpoint with the first ones.
+    /// The next deferred deliveries that are due, without suspect ones; empty if there are none. Reads the endpoint
+    /// with the first of them.
     async fn next_batch(&self, drain: &mut Drain) -> Result<Vec<Delivery>> {
         loop {
             let now = self.now();
@@ -92,7 +94,7 @@ impl Outbox<'_> {
             let mut deferred = delivery::all_at(table, *id, &new).await?;
             deferred.retain(|stored| stored.is_due(now));
             drain.read.extend(new);
-            // The index is eventually consistent: for a moment it still shows what has just been sent.
+            // The index is eventually consistent: for a moment it still shows deliveries that were just sent.
             if deferred.is_empty() && !ordinals.is_empty() && drain.waits < INDEX_WAITS {
                 let shortly = Timestamp::from_unix_millis(now.unix_millis() + INDEX_WAIT);
                 self.service.clock.sleep_until(shortly).await;
@@ -112,7 +114,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Leaves deliveries to the end of the tick, which may crash the process.
+    /// Leaves deliveries that may crash the process to the end of the tick.
     fn set_aside(&self, endpoint: &Arc<Endpoint>, suspects: Vec<Delivery>) {
         let mut all = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(suspects.into_iter().map(|suspect| (Arc::clone(endpoint), suspect)));
@@ -131,13 +133,14 @@ impl Outbox<'_> {
         join_all(sends).await.into_iter().collect()
     }
 
-    /// What follows from the attempts of so many deliveries. Once many arrive at the same time, a webhook is healthy again; a connector has a rate limit.
+    /// The next step after the attempts of a batch. Once many deliveries arrive at the same time, a webhook is healthy
+    /// again; a connector has a rate limit.
     fn next(&self, endpoint: &Endpoint, tried: &[Tried], width: usize) -> Next {
         if !tried.is_empty() && tried.iter().all(|tried| *tried == Tried::Parked) {
-            // That tells nothing of the endpoint.
+            // A paused campaign shows nothing about the endpoint.
             return Next::Same;
         }
-        // Without a target nothing can arrive: all of them are given up.
+        // Without a target nothing can arrive: all deliveries are given up.
         if !endpoint.has_no_target() && !tried.contains(&Tried::Arrived) {
             return Next::End;
         }
@@ -150,7 +153,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Sends deliveries that the index does not show, if it has shown nothing more before.
+    /// Sends deliveries that are missing in the index, if the last drain found the index empty.
     async fn send_held(&self, endpoint: &Endpoint, deadline: Timestamp) -> Result<()> {
         let now = self.now();
         if !endpoint.is_looked_at_again() || now >= deadline {
@@ -166,14 +169,14 @@ impl Outbox<'_> {
         Ok(())
     }
 
-    /// Makes the deferred deliveries of an endpoint ready that are due: the stream sends them.
+    /// Makes the due deferred deliveries of an endpoint ready, so that the stream sends them.
     async fn hand_over(&self, endpoint: &Endpoint, deadline: Timestamp) -> Result<()> {
         let (table, id, mut seen) = (&endpoint.table, endpoint.id, BTreeSet::new());
         while self.now() < deadline {
             let now = self.now();
             let ordinals = delivery::deferred(table, id, now, HANDED_OVER).await?;
             let new: Vec<u64> = ordinals.into_iter().filter(|ordinal| seen.insert(*ordinal)).collect();
-            // What the index still shows was handed over just now.
+            // Any delivery that the index still shows was handed over just now.
             if new.is_empty() {
                 break;
             }
@@ -191,7 +194,7 @@ impl Outbox<'_> {
 }
 
 impl Drain {
-    /// The endpoint, which is read once: by its first delivery, or by its health where there is none.
+    /// The endpoint, which is read once: from its first delivery, or from its health if there is none.
     async fn endpoint(&mut self, first: Option<&Delivery>, now: Timestamp) -> Result<Arc<Endpoint>> {
         if let Some(endpoint) = &self.endpoint {
             return Ok(Arc::clone(endpoint));

@@ -14,33 +14,33 @@ use crate::values::id::{EndpointId, WebhookId, WidgetId};
 use crate::values::secret::Secret;
 use crate::values::time::Timestamp;
 
-/// Seconds after the last deferred delivery was sent, as far as the index shows, when the deliveries themselves are looked at.
+/// Seconds between the last deferred delivery in the index and the check of the list of deliveries itself.
 const LOOK_AGAIN: i64 = 3600;
 
-/// A webhook or a connector that deliveries are sent to.
+/// A webhook or a connector to which deliveries are sent.
 pub struct Endpoint {
     /// Webhook or widget.
     pub id: EndpointId,
     /// The table of its organisation.
     pub table: Table,
-    /// Where to send to.
+    /// The target of its deliveries.
     pub target: EndpointTarget,
     /// When the target was read.
     read_at: Timestamp,
     health: Mutex<Health>,
-    /// One task saves the health at a time: the next one then sees what was saved.
+    /// Only one task saves the health at a time, so that the next one sees the saved values.
     saving: AsyncMutex<()>,
 }
 
-/// Where to send to, if there is such a place.
+/// The target of an endpoint's deliveries, if it has one.
 pub enum EndpointTarget {
-    /// An address, and who signs.
+    /// An address, and the webhook that signs.
     Known(Target),
-    /// Why there is none.
+    /// Why there is no target.
     Nowhere(&'static str),
 }
 
-/// An address, and who signs.
+/// An address, and the webhook that signs.
 pub struct Target {
     /// The address.
     pub url: String,
@@ -51,14 +51,14 @@ pub struct Target {
 }
 
 struct Health {
-    /// The health as the table has it.
+    /// The health in the table.
     stored: EndpointHealth,
-    /// What was observed and is not yet in the table.
+    /// The observations that are not in the table yet.
     unsaved: Observed,
 }
 
 impl Endpoint {
-    /// The endpoint that `delivery` is for.
+    /// The endpoint of `delivery`.
     pub async fn of(table: Table, id: EndpointId, delivery: &Delivery, now: Timestamp) -> Result<Self, TableError> {
         let connector = delivery.event.is_for_connector();
         let (target, stored) =
@@ -66,7 +66,7 @@ impl Endpoint {
         Ok(Self::new(table, target, EndpointHealth { connector, ..stored }, now))
     }
 
-    /// The endpoint `id` where there is no delivery: its stored health tells whether it is a webhook or a connector.
+    /// The endpoint `id` without a delivery: its stored health shows whether it is a webhook or a connector.
     pub async fn stored(table: Table, id: EndpointId, now: Timestamp) -> Result<Self, TableError> {
         let stored = health::of(&table, id).await?;
         let target = EndpointTarget::load(&table, id, stored.connector).await?;
@@ -83,12 +83,12 @@ impl Endpoint {
         self.current_health().circuit_is_open()
     }
 
-    /// Whether there is no address to send to, or no secret to sign with.
+    /// Whether there is no address, or no secret to sign with.
     pub const fn has_no_target(&self) -> bool {
         matches!(self.target, EndpointTarget::Nowhere(_))
     }
 
-    /// The name of the record that it belonged to, where that is deleted.
+    /// The name of its record, if that is deleted.
     pub fn deleted(&self) -> Option<&'static str> {
         match self.target {
             EndpointTarget::Nowhere(WEBHOOK_DELETED) => Some(Webhook::NAME),
@@ -105,19 +105,20 @@ impl Endpoint {
         }
     }
 
-    /// Who makes the next attempt of a delivery: the tick where the circuit is open or the endpoint has a rate limit.
+    /// Whether the stream or the tick makes the next attempt of a delivery: the tick, if the circuit is open or the
+    /// endpoint has a rate limit.
     pub fn retried_by(&self) -> SentBy {
         if self.circuit_is_open() || self.connector().is_some() { SentBy::Tick } else { SentBy::Stream }
     }
 
-    /// Notes that a delivery is deferred.
+    /// Records that a delivery is deferred.
     pub fn note_deferral(&self, now: Timestamp) {
         if !self.current_health().has_noted_deferral(now) {
             self.observe(Observed { deferred_at: Some(now), ..Observed::default() });
         }
     }
 
-    /// Notes the result of an attempt.
+    /// Records the result of an attempt.
     pub fn note_attempt(&self, attempt: &Attempt, slow_from: u64) {
         self.observe(Observed::of(attempt, slow_from));
     }
@@ -139,7 +140,7 @@ impl Endpoint {
         }
     }
 
-    /// Saves what was observed, where that changes the health.
+    /// Saves the observations, if they change the health.
     pub async fn keep_health(&self, now: Timestamp) -> Result<(), TableError> {
         let _saving = self.saving.lock().await;
         let (stored, unsaved) = {
@@ -163,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// Puts the endpoint behind all others that are to be drained, or leaves it out where no delivery is deferred any more.
+    /// Moves the endpoint to the end of the tick's queue, or removes it if no delivery is deferred any more.
     pub async fn end_drain(&self, now: Timestamp) -> Result<(), TableError> {
         let waiting = delivery::deferred(&self.table, self.id, Timestamp::MAX, 1).await?;
         if !waiting.is_empty() {
@@ -178,17 +179,17 @@ impl Endpoint {
             // The index may show a delivery late, or never.
             return health::look_later(&self.table, &health, now.plus_seconds(LOOK_AGAIN)).await;
         }
-        // The health of an endpoint that is no longer sent to is of no use.
+        // The health of an endpoint without a target is useless.
         let forget = self.has_no_target() || health.is_healthy();
         health::stop_draining(&self.table, &health, forget).await
     }
 
-    /// Whether the index has shown nothing more for it before.
+    /// Whether the last drain found the index empty.
     pub fn is_looked_at_again(&self) -> bool {
         self.current_health().looked
     }
 
-    /// Its health, with what is not yet in the table.
+    /// Its health, including observations that are not in the table yet.
     fn current_health(&self) -> EndpointHealth {
         let health = self.lock();
         health.stored.with(&health.unsaved)
@@ -204,7 +205,7 @@ impl Endpoint {
     }
 }
 
-/// Why nothing is sent where the webhook, or the widget, is deleted.
+/// Why nothing is sent if the webhook or the widget is deleted.
 const WEBHOOK_DELETED: &str = "the webhook is deleted";
 const WIDGET_DELETED: &str = "the widget is gone";
 
@@ -223,7 +224,8 @@ impl EndpointTarget {
         Ok(Self::Known(Target { url: webhook.endpoint.clone(), webhook, connector: None }))
     }
 
-    /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no other secrets.
+    /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no
+    /// other secrets.
     async fn connector(table: &Table, id: EndpointId) -> Result<Self, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
         let Some(widget) = widget else { return Ok(Self::Nowhere(WIDGET_DELETED)) };

@@ -16,7 +16,7 @@ use crate::values::id::{
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
-/// The body of an event. Nothing of it changes from one attempt to the next but the `contact` of messages and calls.
+/// The body of an event. From one attempt to the next, only the `contact` of messages and calls may change.
 #[derive(Debug, Serialize)]
 pub struct Event<'a> {
     id: EventId,
@@ -27,7 +27,7 @@ pub struct Event<'a> {
     data: EventData<'a>,
 }
 
-/// What an event tells.
+/// The data of an event.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum EventData<'a> {
@@ -65,14 +65,14 @@ crate::object! {
     }
 }
 
-/// A message of a transcript, with the fields that receivers expect of it.
+/// A message of a transcript, with the fields that receivers expect.
 #[derive(Debug, Serialize)]
 pub struct TranscriptItem<'a> {
     #[serde(flatten)]
     message: &'a Message,
-    /// No voice is kept.
+    /// No recording is stored.
     voice_base64: Option<&'a str>,
-    /// It is not kept which data sources an answer was made from.
+    /// The data sources of an answer are not stored.
     data_sources: [&'a str; 0],
 }
 
@@ -217,8 +217,8 @@ impl<'a> CampaignData<'a> {
 }
 
 impl<'a> RequestedData<'a> {
-    /// The message or the call for `contact` and the number `to`, through `widget`. A delivery that was made before the number was stored has
-    /// that of its contact.
+    /// The message or the call for `contact` and the number `to`, through `widget`. If a delivery is older than the
+    /// field for the number, the contact's number is used.
     pub fn of(
         widget: WidgetId,
         conversation: &'a Conversation,

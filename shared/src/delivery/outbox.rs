@@ -1,9 +1,10 @@
-//! The outbox: sends the deliveries that are ready, defers them where the circuit of their endpoint is open, and drains what is deferred.
+//! The outbox: sends ready deliveries, defers them if the circuit of their endpoint is open, and drains deferred ones.
 //!
-//! The stream sends a delivery, and sends it again for each retry. A batch of the stream takes as long as its slowest attempt, so an
-//! endpoint that fails or is slow would make the others wait. A circuit breaker prevents this: while the circuit of an endpoint is open,
-//! its deliveries are deferred, and the tick of every minute drains them. It sends one delivery as a probe, and doubles the number as
-//! long as one of them arrives. A connector has a rate limit; what cannot be sent within a second is deferred too.
+//! The stream sends a delivery, and sends it again for each retry. A batch of the stream takes as long as its slowest
+//! attempt, so an endpoint that fails or is slow would delay the others. A circuit breaker prevents this: while the
+//! circuit of an endpoint is open, its deliveries are deferred, and the tick of every minute drains them. It sends one
+//! delivery as a probe, and doubles the number as long as one of them arrives. A connector has a rate limit; a delivery
+//! that must wait longer than a second is deferred too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,24 +35,25 @@ pub use super::release::release;
 const BUDGET: i64 = 40;
 /// The most endpoints that one tick drains, from each partition of the index.
 const ENDPOINTS: i32 = 200;
-/// Milliseconds after which a change that comes alone has perhaps ended the process of a larger batch.
+/// Milliseconds after which a single change may come from a larger batch that crashed the process.
 const LATE: i64 = 5000;
 /// The most milliseconds for which a batch of the stream waits for a rate limit.
 const LONGEST_WAIT: i64 = 1000;
 
-/// What it takes to send: the process and its HTTP client.
+/// The resources for sending: the process and its HTTP client.
 pub struct Outbox<'a> {
     /// The service of this process.
     pub(super) service: &'a Service,
     /// The HTTP client.
     pub(super) sender: Sender,
-    /// What the process may use at the same time.
+    /// The limits on concurrent use of resources.
     pub(super) bounds: Bounds,
-    /// Whether every try is counted before it is made.
+    /// Whether every attempt is counted before it is made.
     pub(super) counts_first: bool,
-    /// Deliveries of which a try may have ended its process: they are tried one by one, when nothing else is under way.
+    /// Deliveries of which an attempt may have crashed the process: they are attempted one by one, while nothing else
+    /// runs.
     pub(super) suspects: Mutex<Vec<(Arc<Endpoint>, Delivery)>>,
-    /// What the campaigns said whose deliveries it has sent.
+    /// The texts of the campaigns whose deliveries it has sent.
     pub(super) texts: AsyncMutex<BTreeMap<(OrgId, TextOf), CampaignText>>,
 }
 
@@ -74,8 +76,8 @@ impl<'a> Outbox<'a> {
 
     /// Sends all deliveries of `batch` that are ready, at the same time.
     ///
-    /// Lambda splits a batch that ended its process, until the delivery that does so comes alone. Counting the tries of all others would
-    /// cost a write each.
+    /// Lambda splits a batch that crashed the process, until the delivery that does so comes alone. Counting the
+    /// attempts of all others first would cost a write each.
     ///
     /// # Errors
     /// The first change whose delivery could neither be sent nor given up.
@@ -90,18 +92,18 @@ impl<'a> Outbox<'a> {
                 None
             });
             let Some(mut ready) = record.filter(|stored| stored.state == DeliveryState::Ready) else { continue };
-            // A stream that is so late explains that the delivery was released before.
+            // A stream that is so late is the reason why the delivery was released before.
             if change.age(self.now()) >= UNSENT * 1000 {
                 ready.releases = 0;
             }
             let group = groups.entry((tenant.org(), endpoint)).or_insert((cx.table(tenant), Vec::new()));
-            // Of several releases of one delivery the first one sends it.
+            // If a delivery has several releases in the batch, only the first one sends it.
             if !group.1.iter().any(|(_, earlier)| ready.id == earlier.id && ready.is_still(earlier)) {
                 group.1.push((at, ready));
             }
         }
         let sends = groups.into_iter().map(|((_, endpoint), (table, ready))| self.send_to(table, endpoint, ready));
-        // Every delivery is tried, also where one fails. The first failure tells from where the stream repeats the batch.
+        // Every delivery is attempted, even if one fails. The stream repeats the batch from the first failure.
         stopped.extend(join_all(sends).await.into_iter().filter_map(Result::err));
         Unhandled::first(stopped)
     }
@@ -109,7 +111,7 @@ impl<'a> Outbox<'a> {
     /// Drains every endpoint that has deferred deliveries.
     ///
     /// # Errors
-    /// The first error of an endpoint; the others are drained nevertheless.
+    /// The first error of an endpoint; the others are drained all the same.
     pub async fn send_deferred(&self, cx: &EventContext<'_>) -> Result<()> {
         let now = self.now();
         let due = self.service.store.due(Due::Endpoint, now, ENDPOINTS).await?;
@@ -117,7 +119,8 @@ impl<'a> Outbox<'a> {
         let drains = endpoints.map(|(tenant, id)| self.drain(cx.table(tenant), id, deadline));
         let drained = join_all(drains).await;
         let mut suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
-        // The drains may use the whole budget of every tick. The function's timeout leaves time for one more attempt: each tick tries one suspect at least.
+        // The drains may use the whole budget of every tick. The function's timeout leaves time for one more attempt:
+        // each tick attempts at least one suspect.
         fastrand::shuffle(&mut suspects);
         for (number, (endpoint, was)) in suspects.into_iter().enumerate() {
             if number == 0 || self.now() < deadline {
@@ -133,12 +136,12 @@ impl<'a> Outbox<'a> {
         self.service.clock.now()
     }
 
-    /// Sends what is ready for an endpoint, or defers it where the circuit is open.
+    /// Sends the ready deliveries of an endpoint, or defers them if the circuit is open.
     async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, Delivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
         let Some((_, any)) = ready.first() else { return Ok(()) };
         let endpoint = Endpoint::of(table, id, any, self.now()).await.map_err(|error| Unhandled::at(first, error))?;
-        // The cascade of the endpoint may be over. It runs once more, so that these deliveries are removed too.
+        // The cascade of the endpoint may have ended. It runs once more, so that these deliveries are removed too.
         if let Some(record) = endpoint.deleted() {
             let left = cascade::leave(&endpoint.table, record, id.0).await;
             left.map_err(|error| Unhandled::at(first, error))?;
@@ -152,7 +155,7 @@ impl<'a> Outbox<'a> {
             ready.iter().enumerate().partition(|(_, (_, seen))| seen.is_suspect());
         let mut results = join_all(others.into_iter().map(|(number, one)| send(one, time_of(number)))).await;
         for (number, one) in suspects {
-            // The one before it may have opened the circuit.
+            // The delivery before it may have opened the circuit.
             let time = if endpoint.circuit_is_open() { None } else { time_of(number) };
             results.push(send(one, time).await);
         }
@@ -160,14 +163,15 @@ impl<'a> Outbox<'a> {
         Unhandled::first(results.into_iter().filter_map(Result::err))
     }
 
-    /// The times at which `count` deliveries may be sent, or as many as the rate limit allows; `None` where the circuit is open.
+    /// The times at which `count` deliveries may be sent, or as many as the rate limit allows; `None` if the circuit is
+    /// open.
     async fn send_times(&self, endpoint: &Endpoint, count: usize) -> Result<Option<Vec<Timestamp>>> {
         if endpoint.circuit_is_open() {
             return Ok(None);
         }
         let now = self.now();
         let Some(widget) = endpoint.connector() else { return Ok(Some(vec![now; count])) };
-        // The stream waits a second at most: other deliveries are behind these.
+        // The stream waits at most a second: other deliveries wait for these.
         let soon = count.min(self.service.config.rate() as usize);
         let latest = Timestamp::from_unix_millis(now.unix_millis() + LONGEST_WAIT);
         Ok(Some(self.reserve(&endpoint.table, widget, soon, latest).await?))
@@ -186,8 +190,9 @@ impl<'a> Outbox<'a> {
     }
 
     async fn send_one(&self, endpoint: &Endpoint, seen: &Delivery, time: Option<Timestamp>) -> Result<()> {
-        // A delivery that has changed since has a later record in the stream, or was sent when this record came the first time. One that was
-        // only released since waits no longer: this record was late, and that explains its releases.
+        // A delivery that has changed since then has a later record in the stream, or was sent when this record came
+        // the first time. One that was only released since then must not wait longer: this record was late, which is
+        // the reason for its releases.
         let stands = endpoint.table.find::<Delivery>((endpoint.id, seen.id)).await?;
         let Some(stands) = stands.filter(|stands| stands.is_still(seen)) else { return Ok(()) };
         let was = if stands == *seen { stands } else { Delivery { releases: 0, ..stands } };

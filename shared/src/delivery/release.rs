@@ -16,16 +16,16 @@ const LIMIT: i32 = 500;
 /// The most rounds in one minute.
 const ROUNDS: usize = 20;
 
-/// Makes every delivery ready that is due: its retry has come, or it was ready and was not sent.
+/// Makes every due delivery ready: its retry is due, or it was ready and was not sent in time.
 ///
 /// # Errors
-/// The first error of a delivery; the others of the same round are released nevertheless.
+/// The first error of a delivery; the others of the same round are released all the same.
 pub async fn release(cx: &EventContext<'_>) -> Result<()> {
     for _ in 0..ROUNDS {
         let due = cx.service.store.due(Due::Delivery, cx.service.clock.now(), LIMIT).await?;
         let under_way: Vec<_> = due.iter().map(|key| release_one(cx, key)).collect();
         let released: Vec<Result<bool>> = stream::iter(under_way).buffer_unordered(CONCURRENT).collect().await;
-        // One that failed does not stop the others of its round, and is still due in the next minute.
+        // A failed release does not stop the others of its round, and its delivery is still due in the next minute.
         let released = released.into_iter().collect::<Result<Vec<bool>>>()?;
         if !released.contains(&true) {
             break;
@@ -34,7 +34,7 @@ pub async fn release(cx: &EventContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the delivery at `key` ready; false where it is no longer due.
+/// Makes the delivery at `key` ready; false if it is no longer due.
 async fn release_one(cx: &EventContext<'_>, key: &Key) -> Result<bool> {
     let Some((tenant, endpoint, ordinal)) = delivery_of(key) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());

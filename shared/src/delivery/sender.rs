@@ -1,4 +1,5 @@
-//! Makes one attempt to send an event to a customer's server. The only file with the HTTP client.
+//! Makes one attempt to send an event to a customer's server. It is the only file of `delivery` that has an HTTP
+//! client.
 
 use std::fmt::Debug;
 use std::io;
@@ -20,7 +21,7 @@ use crate::values::time::Timestamp;
 
 /// The time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The bytes of an answer that are kept. Reading stops after the chunk with the last of them.
+/// The bytes of an answer that are kept. Reading stops after the chunk that contains the last of them.
 const ANSWER: usize = 1024;
 /// The longest wait that a receiver may ask for, in seconds: the last step of the schedule.
 const LONGEST_WAIT: u64 = 24 * 60 * 60;
@@ -30,20 +31,21 @@ const LONGEST_WAIT: u64 = 24 * 60 * 60;
 pub struct Sender(Arc<dyn Client>);
 
 impl Sender {
-    /// The sender of `network`, which all its clones share.
+    /// The sender of `network`; all clones share it.
     ///
     /// # Errors
-    /// [`Error::Internal`] where TLS has no cryptography. This binary links it, so this does not happen.
+    /// [`Error::Internal`] where TLS has no cryptography. This binary links it, so this cannot happen.
     pub fn of(network: &Network) -> Result<Self> {
         if network.client.get().is_none() {
             let client = Arc::new(Http::of(network).map_err(Error::Internal)?);
-            // Where another thread was faster, its client is used.
+            // If another thread was faster, its client is used.
             let _ = network.client.set(client);
         }
         network.client.get().cloned().map(Self).ok_or_else(|| Error::Internal("no HTTP client".into()))
     }
 
-    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with `now`.
+    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with
+    /// `now`.
     pub async fn post(
         &self,
         url: &str,
@@ -69,7 +71,8 @@ impl Http {
             .dns_resolver(resolver)
             .timeout(network.attempt)
             .connect_timeout(network.attempt.min(CONNECT))
-            // An idle connection may be dead after Lambda has frozen the process, and its address was not checked for this attempt.
+            // An idle connection may be dead after Lambda has frozen the process, and its address was not checked for
+            // this attempt.
             .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -156,10 +159,12 @@ impl Resolve for Guard {
     }
 }
 
-/// The word for an attempt that failed because this process had no more descriptors, ports or memory. It says nothing of the endpoint.
+/// The word for an attempt that failed because this process had no more descriptors, ports or memory. It is no sign of
+/// a bad endpoint.
 pub const OUT_OF_RESOURCES: &str = "out of resources";
 
-/// Why an attempt failed, in one of a few fixed texts: the owner reads it, so it must not contain anything of the URL or the network.
+/// Why an attempt failed, as one of a few fixed texts: the owner reads it, so it must not contain anything of the URL
+/// or the network.
 fn word(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         return "timeout";
@@ -204,7 +209,7 @@ const fn word_of_refusal(refused: Refused) -> &'static str {
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that is too large for the type is a long wait.
+        // A number that is too large for the type means a long wait.
         value.parse().unwrap_or(LONGEST_WAIT)
     } else {
         let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -213,7 +218,7 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))
 }
 
-/// The text of `bytes`, the beginning of a body, without a last character that was cut.
+/// The text of `bytes`, which are the beginning of a body, without a character that was cut at the end.
 fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text[..text.floor_char_boundary(ANSWER)].trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()

@@ -7,12 +7,13 @@ use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHO
 use crate::request::error::{Error, Result};
 use crate::values::secret::Secret;
 
-/// The secret made of `bytes`, in the form that its owner sees once.
+/// The secret made of `bytes`, in the form in which its owner sees it once.
 pub fn new_secret(bytes: [u8; 32]) -> Secret {
     format!("whsec_{}", STANDARD.encode(bytes)).into()
 }
 
-/// The headers of the event `id` with `body`, sent at `timestamp_seconds` after 1970 began: one signature for each of `secrets`.
+/// The headers of the event `id` with `body`, sent `timestamp_seconds` after the start of 1970: one signature for each
+/// of `secrets`.
 ///
 /// # Errors
 /// [`Error::Internal`] where there is no secret, or one that [`new_secret`] did not make.
@@ -26,7 +27,7 @@ pub fn headers(
         return Err(Error::Internal("an event without a secret to sign it with".into()));
     }
     let sign = |secret: &&Secret| Webhook::new(secret.expose())?.sign(id, timestamp_seconds, body.as_bytes());
-    // The cause is not kept: it would quote the secret.
+    // The cause is dropped: it would quote the secret.
     let signatures: Vec<_> = secrets
         .iter()
         .map(sign)

@@ -1,4 +1,4 @@
-//! What is wrong with an input, and where it is.
+//! The issues of an input, and their locations.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::input::schema::{Member, Schema, Value, described, object, titled};
 /// One entry of `detail`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Issue {
-    /// Where the faulty input is.
+    /// The location of the faulty input.
     pub loc: Location,
     /// A sentence for people.
     pub msg: Cow<'static, str>,

@@ -1,6 +1,7 @@
 //! `object!` declares a JSON object that is no record.
 
-/// Declares a JSON object that is answered or stored and is not a record: a struct with its JSON and its schema.
+/// Declares a JSON object that is part of an answer or is stored, but is no record: a struct with its JSON and its
+/// schema.
 #[macro_export]
 macro_rules! object {
     (
@@ -28,7 +29,7 @@ macro_rules! object {
             }
         }
     };
-    // What is only sent borrows.
+    // A type that is only sent borrows its values.
     (
         $(#[doc = $doc:literal])*
         pub struct $Name:ident<$life:lifetime> {

@@ -1,4 +1,4 @@
-//! Reads one value as pydantic 2 does in lax mode, with the messages of pydantic.
+//! Reads one value as pydantic 2 does in lax mode, with pydantic's messages.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -20,13 +20,13 @@ pub enum Raw<'a> {
     Json(&'a str),
 }
 
-/// A JSON value; its first byte tells the kind.
+/// A JSON value; its first byte shows the kind.
 pub(super) enum Kind<'a> {
     Null,
     Bool(bool),
     /// A number as it was written, of any length.
     Number(&'a str),
-    /// Text; `None` where it has half of a surrogate pair.
+    /// Text; `None` if it has half of a surrogate pair.
     String(Option<Cow<'a, str>>),
     Array,
     Object,
@@ -73,12 +73,12 @@ impl<'a> Raw<'a> {
         self.each_item(each).then_some(items)
     }
 
-    /// Calls `each` with the items of an array and their indexes, until it breaks. Returns false where there is no array. The text is known
-    /// to be JSON, so the rest of it is not read.
+    /// Calls `each` with the items of an array and their indexes, until it breaks. Returns false if there is no array.
+    /// The text is known to be JSON, so its rest is not read.
     fn each_item(self, each: impl FnMut(usize, &'a RawValue) -> ControlFlow<()>) -> bool {
         let is_array = matches!(self.kind(), Kind::Array);
         if is_array {
-            // Serde reports an error where items are left.
+            // Serde reports an error if items are left.
             let _ = serde_json::Deserializer::from_str(self.source()).deserialize_seq(Items(each));
         }
         is_array
@@ -92,9 +92,9 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The text of a JSON string; `None` where it has half of a surrogate pair.
+/// The text of a JSON string; `None` if it has half of a surrogate pair.
 pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
-    // Text with an escape cannot be borrowed. Trying it would cost an error in which serde quotes the whole text.
+    // Text with an escape cannot be borrowed. An attempt would cost an error in which serde quotes the whole text.
     if json.contains('\\') {
         serde_json::from_str::<String>(json).ok().map(Cow::Owned)
     } else {
@@ -102,10 +102,11 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows answers of at most 6 MB.
+/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows
+/// answers of at most 6 MB.
 const MOST_ISSUES: usize = 10_000;
 
-/// Reads one value, or says what is wrong with it.
+/// Reads one value, or adds its issues.
 pub trait Parse: Sized {
     /// The value in `raw`, or `None` after at least one issue at `at` was added.
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self>;
@@ -174,7 +175,7 @@ impl Parse for i64 {
     }
 }
 
-/// A JSON number: an integer of 64 bits, or a float that is one, such as `1.0` or `1e3`.
+/// A JSON number: an integer of 64 bits, or a float with such a value, such as `1.0` or `1e3`.
 fn integer_from_number(number: &str) -> Result<i64, words::Words> {
     if !number.contains(['.', 'e', 'E']) {
         return number.parse().map_err(|_| words::INT_SIZE);
@@ -189,7 +190,8 @@ fn integer_from_number(number: &str) -> Result<i64, words::Words> {
     exact.ok_or(words::INT_SIZE)
 }
 
-/// Reads an integer from text as pydantic does: with spaces around it, a sign, single underscores between digits, zeros after a point.
+/// Reads an integer from text as pydantic does: with spaces around it, a sign, single underscores between digits, zeros
+/// after a point.
 fn integer_from_text(text: &str) -> Result<i64, words::Words> {
     let trimmed = text.trim();
     let whole = match trimmed.split_once('.') {
@@ -217,7 +219,7 @@ impl Parse for Uuid {
     }
 }
 
-/// Why `text` is no UUID, in the words of pydantic.
+/// Why `text` is no UUID, in pydantic's words.
 fn uuid_reason(text: &str) -> String {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
     let (body, offset, simple) = if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
@@ -266,7 +268,7 @@ impl<T: Parse> Parse for Vec<T> {
     }
 }
 
-/// An array whose number of items is bounded, before its items are looked at.
+/// An array whose number of items is checked before the items are read.
 pub fn bounded_list<T: Parse>(
     raw: Raw<'_>,
     at: &Location,
@@ -316,7 +318,7 @@ pub struct Between<const LEAST: i64, const MOST: i64>(i64);
 pub type Count = Between<0, { i64::MAX }>;
 
 impl<const LEAST: i64, const MOST: i64> Between<LEAST, MOST> {
-    /// `value`, brought within the bounds.
+    /// `value`, limited to the bounds.
     pub const fn clamped(value: i64) -> Self {
         Self(if value < LEAST {
             LEAST
@@ -355,7 +357,7 @@ impl<const LEAST: i64, const MOST: i64> Schema for Between<LEAST, MOST> {
     }
 }
 
-/// Passes on the items of an array as they were written.
+/// Passes the items of an array as text.
 struct Items<F>(F);
 
 impl<'de, F: FnMut(usize, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for Items<F> {

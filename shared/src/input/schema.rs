@@ -20,7 +20,7 @@ pub struct Member {
     pub schema: Value,
 }
 
-/// The name of a field as JSON has it: one that is a word of Rust is written with `r#` there.
+/// The name of a field in JSON: a name that is a keyword of Rust is written with `r#` there.
 pub const fn field_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -46,7 +46,7 @@ pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
     schema
 }
 
-/// Where the schema of a component says what it is: where it is used, `description` says what it is for.
+/// The member in which the schema of a component is described: at each use, `description` has the purpose of the field.
 pub const ABOUT: &str = "$comment";
 
 /// How many characters of a text are read from callers: a limit of what is sent, and none of what is answered.
@@ -80,7 +80,7 @@ pub fn nullable(mut schema: Value) -> Value {
     around
 }
 
-/// `schema` with a description, where there is one.
+/// `schema` with a description, if there is one.
 pub fn described(mut schema: Value, doc: &str) -> Value {
     if let (Some(members), doc @ [_, ..]) = (schema.as_object_mut(), doc.trim().as_bytes()) {
         members.insert("description".into(), String::from_utf8_lossy(doc).into());

@@ -5,7 +5,7 @@ pub type Words = (&'static str, &'static str);
 
 /// A required value is absent.
 pub const MISSING: Words = ("missing", "Field required");
-/// A name that nothing takes.
+/// A name that the operation does not accept.
 pub const EXTRA: Words = ("extra_forbidden", "Extra inputs are not permitted");
 /// The body is not JSON.
 pub const JSON: Words = ("json_invalid", "JSON decode error");

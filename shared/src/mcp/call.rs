@@ -1,4 +1,5 @@
-//! The call of a tool: a request to the API itself, with the key of the caller. So a tool may do what its caller may do, and nothing more.
+//! The call of a tool: a request to the API itself, with the key of the caller. So a tool has exactly the permissions
+//! of its caller.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -21,16 +22,16 @@ use crate::values::cause::chain;
 const PATIENCE: Duration = Duration::from_secs(25);
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// The longest address, in bytes. The gateway takes no more in all headers together.
+/// The longest address, in bytes. The gateway accepts no more in all headers together.
 const LONGEST_ADDRESS: usize = 8192;
 
-/// The most bytes of an answer: Lambda passes on no more.
+/// The most bytes of an answer: Lambda passes no more.
 const LARGEST_ANSWER: usize = 6 * 1024 * 1024;
 
-/// What stands in a segment of a path as it is.
+/// The characters that are not encoded in a segment of a path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-// The API may have a domain of its own, with a certificate that no root of AWS vouches for.
+// The API may have a domain of its own, with a certificate that no root of AWS signs.
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
     reqwest::Client::builder()
         .tls_backend_preconfigured(client_config(None).map_err(|error| chain(&error))?)
@@ -38,7 +39,7 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
         .connect_timeout(CONNECT)
         // An idle connection may be dead after Lambda has frozen the process.
         .pool_max_idle_per_host(0)
-        // The key is for the API alone.
+        // The key is for the API alone, so redirects are not followed.
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -48,7 +49,7 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
         .map_err(|error| chain(&error))
 });
 
-/// The arguments of a call, each in its place.
+/// The arguments of a call, grouped by their place.
 #[derive(Default)]
 pub struct Arguments<'a> {
     path: Vec<(String, String)>,
@@ -57,7 +58,7 @@ pub struct Arguments<'a> {
     body: Option<&'a RawValue>,
 }
 
-/// What became of a call.
+/// The result of a call.
 pub struct ToolOutcome {
     /// The API's answer.
     pub body: Box<RawValue>,
@@ -66,7 +67,7 @@ pub struct ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// The failure `error`, as the API would answer it. What only an operator may know is logged.
+    /// The failure `error`, in the form that the API would answer. Information for operators only is logged.
     pub fn failure(error: Error) -> Self {
         if error.status() >= 500 {
             tracing::warn!(%error, "the API could not be called");
@@ -76,7 +77,8 @@ impl ToolOutcome {
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments in `given`. What only the API knows, such as the values that a field takes, is left to it.
+    /// The arguments in `given`. The API itself checks everything that only it knows, such as the values that a field
+    /// accepts.
     ///
     /// # Errors
     /// All issues.
@@ -103,7 +105,7 @@ impl<'a> Arguments<'a> {
                     continue;
                 }
                 match (place.as_ref(), plain(value)) {
-                    // Left out.
+                    // An optional argument that is null is left out.
                     (_, Ok(None)) => {}
                     (_, Err(())) => issues.push(at.issue(words::STRING.0, words::STRING.1)),
                     ("path", Ok(Some(value))) => arguments.path.push((name.into_owned(), value)),
@@ -133,7 +135,7 @@ impl<'a> Arguments<'a> {
                 .map_err(|error| Error::Internal(format!("the API's address: {error}")))
         };
         let (mut url, base) = (address(&path)?, address("")?);
-        // A value such as `..` or `list` may lead to another operation than that of the tool.
+        // A value such as `..` or `list` may lead to another operation than the one of the tool.
         let own = url.path().strip_prefix(base.path().trim_end_matches('/'));
         if own.and_then(|path| routes::find(tool.route.method, path)) != Some(tool.route) {
             return Err(Error::NotFound(Location::path()));
@@ -163,7 +165,7 @@ fn plain(value: &RawValue) -> std::result::Result<Option<String>, ()> {
 /// Sends the call to the API at `base_url`.
 ///
 /// # Errors
-/// Why it was not sent, or why there is no answer.
+/// The reason why it was not sent, or why there is no answer.
 pub async fn send(tool: &Tool, arguments: &Arguments<'_>, base_url: &str, key: &str) -> Result<ToolOutcome> {
     let client = CLIENT.as_ref().map_err(|error| Error::Internal(error.clone()))?;
     let url = arguments.address(tool, base_url)?;

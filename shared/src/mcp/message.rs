@@ -1,7 +1,8 @@
 //! The messages of the Model Context Protocol: JSON-RPC over HTTP, in two revisions.
 //!
-//! `2026-07-28` knows no session: each request says in `params._meta` which revision it follows, and headers repeat what a gateway might
-//! want to know. `2025-11-25` begins with a handshake; what is agreed there comes back in a header, so that no session is needed either.
+//! `2026-07-28` has no sessions: each request names its revision in `params._meta`, and headers repeat the values that
+//! a gateway may need. `2025-11-25` begins with a handshake; its result comes back in a header, so that it needs no
+//! session either.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,30 +19,30 @@ use crate::request::response::Response;
 /// The revisions that are served, the newest first.
 pub const VERSIONS: [&str; 2] = [Revision::Stateless.name(), Revision::Handshake.name()];
 
-/// The headers that repeat what the message says.
+/// The headers that repeat values of the message.
 const VERSION_HEADER: &str = "MCP-Protocol-Version";
 const METHOD_HEADER: &str = "Mcp-Method";
 const NAME_HEADER: &str = "Mcp-Name";
 
-/// What `params._meta` has.
+/// The names in `params._meta`.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The longest id of a request, in bytes: it is sent back.
+/// The longest id of a request, in bytes: the answer contains it.
 const LONGEST_ID: usize = 256;
 
 /// A revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revision {
-    /// 2026-07-28: each request stands for itself.
+    /// 2026-07-28: each request is independent.
     Stateless,
     /// 2025-11-25: the last one with a handshake.
     Handshake,
 }
 
 impl Revision {
-    /// As the protocol names it.
+    /// Its name in the protocol.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stateless => "2026-07-28",
@@ -65,13 +66,13 @@ pub enum RpcError {
     /// There is no such tool.
     #[error("There is no tool {0:.128}")]
     UnknownTool(String),
-    /// The parameters are not those of the method.
+    /// The parameters do not fit the method.
     #[error("{0}")]
     Parameters(&'static str),
-    /// What every request has to say of itself is missing.
+    /// The metadata that every request must have is missing.
     #[error("params._meta needs {0}")]
     Metadata(&'static str),
-    /// A header does not say what the message says.
+    /// A header differs from the message.
     #[error("The header {0} must be there, and say the same as the message")]
     Header(&'static str),
     /// The revision is not served.
@@ -79,7 +80,7 @@ pub enum RpcError {
     Version(String),
 }
 
-/// A message with the members that matter; the values of `params` are not read yet.
+/// A message with the members that matter; the values of `params` are still unparsed.
 #[derive(Debug)]
 pub struct RpcMessage<'a> {
     /// As the client wrote it; a notification has none.
@@ -90,7 +91,7 @@ pub struct RpcMessage<'a> {
     pub params: Object<'a>,
 }
 
-/// The members of a JSON object, not read yet.
+/// The members of a JSON object, still unparsed.
 pub type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 impl RpcError {
@@ -160,7 +161,7 @@ impl<'a> RpcMessage<'a> {
         Ok(Self { id, method, params })
     }
 
-    /// The revision that it follows, where it and the headers of `request` are as that one wants them.
+    /// The revision that it follows, if the message and the headers of `request` fit that revision.
     ///
     /// # Errors
     /// [`RpcError::Header`], [`RpcError::Version`] or [`RpcError::Metadata`].
@@ -175,7 +176,7 @@ impl<'a> RpcMessage<'a> {
                 }
                 version
             }
-            // Here the versions are still to be agreed on.
+            // The version is still being negotiated.
             None if self.method == "initialize" => return Ok(Revision::Handshake),
             None => header.ok_or(RpcError::Header(VERSION_HEADER))?.to_owned(),
         };
@@ -241,7 +242,7 @@ impl<'a> RpcMessage<'a> {
             #[serde(rename = "_meta")]
             meta: Value,
         }
-        // Another key may be shown other tools.
+        // Another key may see other tools.
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Kept {
@@ -257,12 +258,12 @@ impl<'a> RpcMessage<'a> {
     }
 }
 
-/// What the server says of itself.
+/// The server's description of itself.
 pub fn server_info() -> Value {
     json!({"name": "assistants", "title": "Assistants", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The member `name`. One that is null counts as none.
+/// The member `name`. Null counts as absent.
 pub fn member<'a>(object: &Object<'a>, name: &str) -> Option<&'a RawValue> {
     object.get(name).copied().filter(|value| value.get() != "null")
 }
@@ -272,7 +273,7 @@ pub fn object(json: &RawValue) -> Option<Object<'_>> {
     serde_json::from_str(json.get()).ok()
 }
 
-/// What a text says.
+/// The text in a JSON string.
 pub fn text(json: &RawValue) -> Option<String> {
     serde_json::from_str(json.get()).ok()
 }
@@ -283,7 +284,7 @@ fn is_id(id: &RawValue) -> bool {
     id.len() <= LONGEST_ID && (integer || id.starts_with('"'))
 }
 
-/// The value of a header, which is in base64 where it could not stand there otherwise.
+/// The value of a header. A value with characters that a header cannot have is in base64.
 fn decoded(header: &str) -> Option<String> {
     match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
@@ -291,7 +292,7 @@ fn decoded(header: &str) -> Option<String> {
     }
 }
 
-/// Everything here can be printed: it has no maps with keys of another type.
+/// Prints a message. This cannot fail: no message has maps with keys of another type.
 fn printed(message: &impl Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The tools: one for each operation, made of what the document of the API says of it.
+//! The tools: one for each operation, made from its description in the document of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -16,12 +16,12 @@ use crate::routes;
 pub struct Tool {
     /// The operation.
     pub route: &'static Route,
-    /// As a client is told of it.
+    /// Its declaration for clients.
     pub declared: Value,
 }
 
 impl Tool {
-    /// The names that `place` takes; `None` where the operation has nothing there.
+    /// The names that `place` accepts; `None` if the operation has no arguments there.
     pub fn names(&self, place: &str) -> Option<&Map<String, Value>> {
         self.declared["inputSchema"]["properties"].get(place)?["properties"].as_object()
     }
@@ -42,7 +42,7 @@ pub fn list(document: &'static str) -> Result<&'static [Tool]> {
     tools.as_deref().map_err(|error| Error::Internal(format!("the document of the API: {error}")))
 }
 
-/// Why there are no tools.
+/// The reason why there are no tools.
 #[derive(Debug, thiserror::Error)]
 enum NoTools {
     #[error(transparent)]
@@ -51,7 +51,7 @@ enum NoTools {
     Missing(&'static str),
 }
 
-/// What is read of the document. The answers, which are most of it, are skipped.
+/// The parts of the document that are read. The answers, which are most of it, are skipped.
 #[derive(Deserialize)]
 struct ApiDocument {
     paths: BTreeMap<String, BTreeMap<String, DocumentedOperation>>,
@@ -112,7 +112,7 @@ fn made(document: &str) -> std::result::Result<Vec<Tool>, NoTools> {
 }
 
 fn declared(route: &Route, operation: DocumentedOperation, components: &BTreeMap<String, Value>) -> Value {
-    // What only makes a record changes none that was there.
+    // An operation that only creates a record changes no existing one.
     let successes: Vec<_> = operation.responses.keys().filter(|status| status.starts_with('2')).collect();
     let adds = successes == ["201"];
     let annotations = json!({
@@ -130,7 +130,8 @@ fn declared(route: &Route, operation: DocumentedOperation, components: &BTreeMap
     })
 }
 
-/// The arguments, grouped by their place in a request. The same words lead to an argument and stand in the `loc` of an issue with it.
+/// The arguments, grouped by their place in a request. The `loc` of an issue contains the same names as the path to an
+/// argument.
 fn input_schema(operation: DocumentedOperation, components: &BTreeMap<String, Value>) -> Value {
     let mut places: BTreeMap<String, (Map<String, Value>, Vec<String>)> = BTreeMap::new();
     for Parameter { name, place, required, description, mut schema } in operation.parameters {
@@ -177,7 +178,7 @@ fn closed(properties: &Map<String, Value>, required: &[String]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Has references to components lead into the schema's own definitions, and collects the names of these.
+/// Makes references to components point to the schema's own definitions, and collects the names of these.
 fn take_references(schema: &mut Value, used: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {

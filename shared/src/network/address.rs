@@ -1,4 +1,4 @@
-//! Which IP addresses a customer's server may have.
+//! The IP addresses that a customer's server may have.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -33,8 +33,8 @@ const FORBIDDEN: [IpNet; 22] = [
     // Multicast, then reserved and broadcast.
     v4([224, 0, 0, 0], 4),
     v4([240, 0, 0, 0], 4),
-    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then unique-local,
-    // link-local, site-local, multicast.
+    // IPv6 outside 2000::/3: unspecified, loopback, IPv4-mapped and -compatible, NAT64; then unassigned; then
+    // unique-local, link-local, site-local, multicast.
     v6([0, 0], 3),
     v6([0x4000, 0], 2),
     v6([0x8000, 0], 1),
@@ -47,12 +47,13 @@ const FORBIDDEN: [IpNet; 22] = [
     v6([0x2002, 0], 16),
 ];
 
-/// Which addresses events may be sent to.
+/// The addresses to which events may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The public internet: what is deployed.
+    /// The public internet: the value of every deployment.
     Public,
-    /// This machine too, and without TLS. Only the code of the local stack sets this: no environment variable can.
+    /// This machine too, and without TLS. Only the code of the local stack sets this value: no environment variable
+    /// can.
     Loopback,
 }
 

@@ -1,4 +1,4 @@
-//! The interface of the HTTP client that makes attempts, so that only the function that sends links one.
+//! The interface of the HTTP client that makes attempts, so that only the function that sends events links a client.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -19,14 +19,14 @@ pub trait Client: Send + Sync + Debug {
     ) -> BoxFuture<'a, AttemptOutcome>;
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttemptOutcome {
     /// The status of the answer, if one came.
     pub status: Option<u16>,
     /// How long it took.
     pub milliseconds: u64,
-    /// Why there is no answer, or only the beginning of one.
+    /// Why there is no answer, or only a part of one.
     pub error: Option<&'static str>,
     /// The beginning of the answer's body, no longer than a kilobyte.
     pub answer: String,
@@ -35,7 +35,7 @@ pub struct AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Whether the status is a 2xx: the receiver has the event, also where the rest of its answer is lost.
+    /// Whether the status is a 2xx: the receiver has the event, even if the rest of its answer is lost.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }

@@ -1,4 +1,4 @@
-//! Who vouches for the servers of others: the public certificate authorities, and private ones that an operator names.
+//! The certificate authorities that the service trusts: the public ones, and private ones that an operator names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The TLS of a client that connects to servers for which a public authority vouches, or a private one whose certificate is in `file`, as PEM. A file
-/// that cannot be used is told in the log: servers that the public ones vouch for are still reached. Only a function that calls this links the public ones.
+/// The TLS of a client that trusts the public authorities and the private ones whose certificates are in `file`, as
+/// PEM. If the file cannot be used, the log reports it, and servers with a public certificate are still reached. Only a
+/// function that calls this links the public authorities.
 ///
 /// # Errors
-/// Where the cryptography supports no version of TLS. The linked one does.
+/// An error where the cryptography supports no version of TLS. The linked one supports TLS.
 pub fn client_config(file: Option<&Path>) -> Result<ClientConfig, rustls::Error> {
     let mut authorities = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = file {

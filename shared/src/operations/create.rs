@@ -10,7 +10,8 @@ use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Created;
 use crate::table::stored::{Listed, Of};
 
-/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses must be public.
+/// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses
+/// must be public.
 #[derive(Debug)]
 pub struct Create<R>(PhantomData<R>);
 
@@ -30,10 +31,10 @@ where
 }
 
 impl<R: Listed> Create<R> {
-    /// Inserts `new` into the list of `of`, for an operation that creates a record and does more.
+    /// Inserts `new` into the list of `of`, for an operation that does more than create a record.
     ///
     /// # Errors
-    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is not there.
+    /// [`Error::NotFound`](crate::request::error::Error::NotFound) where the parent that the path names is missing.
     pub async fn insert(cx: &Context<'_>, of: R::Of, new: R) -> Result<R> {
         let (org, now) = (cx.tenant.org(), cx.now());
         cx.require_public(&new.addresses()).await?;

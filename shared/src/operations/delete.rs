@@ -9,7 +9,7 @@ use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Deleted;
 use crate::table::stored::Listed;
 
-/// Removes the `R` that the path names, and answers it as it was before.
+/// Removes the `R` that the path names, and answers with it as it was before.
 #[derive(Debug)]
 pub struct Delete<R>(PhantomData<R>);
 

@@ -19,7 +19,8 @@ impl<R: Listed> Operation for List<R> {
     type Reply = Page<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        // Both are read, also without the parent: the cost of a request must not tell whether it exists.
+        // The list is read even if the parent is missing: the cost of a request must not show whether the parent
+        // exists.
         let (parent, page) = futures_util::join!(
             cx.table.require_parent::<R>(request.path),
             cx.table.list(request.path, &request.query)

@@ -1,4 +1,4 @@
-//! The body of a create: a record without what the service sets.
+//! The body of a create: a record without the fields that the service sets.
 
 use uuid::Uuid;
 
@@ -8,7 +8,8 @@ use crate::request::error::{Error, Result};
 use crate::table::declaration::{Declared, FieldRole, Named};
 use crate::values::id::OrgId;
 
-/// The most bytes of a record as JSON. An item of the table has at most 400 KB, and the limits of single fields allow more together.
+/// The most bytes of a record as JSON. An item of the table has at most 400 KB; the limits of single fields alone would
+/// allow more.
 const LARGEST: usize = 256 * 1024;
 
 /// Refuses a record that is too large.
@@ -27,16 +28,17 @@ pub fn require_room<R: Declared>(record: &R) -> Result<()> {
 /// The body of a create.
 #[derive(Debug)]
 pub struct New<R> {
-    /// The record, without what the service sets.
+    /// The record, without the fields that the service sets.
     pub record: R,
     named: Named,
 }
 
 impl<R: Declared> New<R> {
-    /// The record, after a check: if the body names an organisation or a parent, they must be these.
+    /// The record, after a check: if the body names an organisation or a parent, it must be `org` or `parent`.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too large.
+    /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] at another parent, and where the record is too
+    /// large.
     pub fn checked(self, org: OrgId, parent: Uuid) -> Result<R> {
         if let Some((field, _)) = self.named.org.filter(|(_, named)| *named != org) {
             return Err(Error::other_organisation(Location::body().name(field)));

@@ -12,8 +12,8 @@ use crate::table::declaration::Changes;
 use crate::table::stored::Listed;
 use crate::table::transaction::Write;
 
-/// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default. The records that it newly names must
-/// exist, and new addresses must be public.
+/// Changes the `R` that the path names. An absent field keeps its value; null sets it to its default. Records that the
+/// change newly names must exist, and new addresses must be public.
 #[derive(Debug)]
 pub struct Update<R>(PhantomData<R>);
 
@@ -32,11 +32,11 @@ where
     }
 }
 
-/// Changes the `R` of `id`, together with the write that follows from what it was and what it is.
+/// Changes the `R` of `id`, together with the write that follows from the record before and after the change.
 ///
 /// # Errors
 /// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is none,
-/// [`Error::Invalid`](crate::request::error::Error::Invalid) at a field that cannot be changed like this.
+/// [`Error::Invalid`](crate::request::error::Error::Invalid) at a field that cannot be changed in this way.
 pub async fn update<R: Listed>(
     cx: &Context<'_>,
     id: R::Id,
@@ -45,7 +45,7 @@ pub async fn update<R: Listed>(
 ) -> Result<R> {
     let now = cx.now();
     if let Err(refused) = cx.require_public(&R::changed_addresses(changes)).await {
-        // A record that is not there is not found, whatever its address would be.
+        // A missing record is reported as not found, even if the new address is invalid.
         cx.table.get::<R>(id).await.on_missing(R::PARAMETER)?;
         return Err(refused);
     }

@@ -1,7 +1,8 @@
-//! Customers of the payment provider: the newest that its events have told of each, and what that makes of the user.
+//! Customers of the payment provider: the newest state of each from its events, and its effect on the user.
 //!
-//! Events come in any order, also before anybody knows whose customer it is. So each customer has an item with the newest state of everything that
-//! events tell, each with the place of its event. What a user's row says follows from this item.
+//! Events come in any order, even before the user of a customer is known. So each customer has an item with the newest
+//! state of everything that events report, each with the order of its event. The fields of the user's row follow from
+//! this item.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +19,26 @@ use crate::values::provider::{EventOrder, ProviderId};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// Seconds for which what is known of a customer is kept while nobody knows whose it is.
+/// Seconds for which a customer without a known user is kept.
 pub const KEPT: i64 = 30 * 86_400;
 
-/// The most subscriptions of a customer that are kept. What ended first goes first.
+/// The most subscriptions of a customer that are kept. The ones that ended first are dropped first.
 const MOST_SUBSCRIPTIONS: usize = 20;
 
-/// What is known of a customer of the provider.
+/// The state of a customer of the provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaymentCustomer {
     /// The customer's id at the provider.
     pub customer_id: ProviderId,
-    /// The user whose customer it is: of both, this is the newest checkout.
+    /// The user of this customer: the same checkout is the newest for both.
     pub user_id: Option<UserId>,
-    /// The place of the newest checkout that told of it, also where that user has another customer.
+    /// The order of the newest checkout that named this customer, even if its user now has another customer.
     pub linked_by: Option<EventOrder>,
     /// The subscription that the newest checkout has begun.
     pub begun: Option<Newest<ProviderId>>,
     /// Its subscriptions, by their ids.
     pub subscriptions: BTreeMap<ProviderId, SubscriptionState>,
-    /// Whether the newest invoice was paid that is for no subscription.
+    /// Whether the newest invoice without a subscription was paid.
     pub invoice: Option<Newest<bool>>,
     /// The last payment.
     pub last_payment: Option<Timestamp>,
@@ -45,7 +46,7 @@ pub struct PaymentCustomer {
     pub used_trial: bool,
     /// How often it was written.
     pub version: u64,
-    /// Seconds since 1970 began, after which it is forgotten; none while it is known whose it is.
+    /// When the item expires, in seconds since 1970; `None` while its user is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
 }
@@ -60,19 +61,19 @@ impl Stored for PaymentCustomer {
 
 impl Single for PaymentCustomer {}
 
-/// The newest that an event has told of something.
+/// The newest value that an event reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Newest<T> {
-    /// The place of that event.
+    /// The order of that event.
     pub order: EventOrder,
-    /// What it told.
+    /// The value.
     pub told: T,
 }
 
-/// What is known of a subscription.
+/// The state of a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionState {
-    /// When it was made, in seconds since 1970 began.
+    /// When it was created, in seconds since 1970.
     pub made_at: i64,
     /// Its newest status.
     pub status: Option<Newest<SubscriptionStatus>>,
@@ -80,12 +81,12 @@ pub struct SubscriptionState {
     pub invoice: Option<Newest<bool>>,
 }
 
-/// The status of a subscription, and what is subscribed to.
+/// The status of a subscription, and its plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionStatus {
     /// The provider's word, such as `active`.
     pub status: ProviderId,
-    /// The agency's plan, where it has one for the price.
+    /// The agency's plan, if it has one for the price.
     pub plan: Option<BillingPlanId>,
 }
 
@@ -94,12 +95,12 @@ impl SubscriptionStatus {
         words.contains(&self.status.as_str())
     }
 
-    /// Whether nothing comes after it.
+    /// Whether it ended for good.
     fn has_ended(&self) -> bool {
         self.is(&["canceled", "incomplete_expired"])
     }
 
-    /// Whether its plan is in force. `past_due` is: the provider tries the payment again.
+    /// Whether its plan is in force. `past_due` counts: the provider attempts the payment again.
     fn is_in_force(&self) -> bool {
         self.is(&["trialing", "active", "past_due"])
     }
@@ -110,7 +111,7 @@ impl SubscriptionState {
         self.status.as_ref().is_some_and(|status| status.told.has_ended())
     }
 
-    /// What the events of this subscription say of whether it is paid for, with their places.
+    /// Whether the subscription is paid, from each of its events, with the order of the event.
     fn payments(&self) -> impl Iterator<Item = (&EventOrder, bool)> {
         let status = self.status.iter().map(|status| (&status.order, status.told.is(&["active"])));
         status.chain(told(self.invoice.as_ref()))
@@ -121,7 +122,7 @@ fn told(invoice: Option<&Newest<bool>>) -> impl Iterator<Item = (&EventOrder, bo
     invoice.into_iter().map(|invoice| (&invoice.order, invoice.told))
 }
 
-/// Puts what an event told into `place`, unless a newer one, or this one, has told it before.
+/// Stores a value that an event reported in `place`, unless a newer event, or this one, has reported it before.
 fn tell<T>(place: &mut Option<Newest<T>>, order: &EventOrder, told: T) {
     if place.as_ref().is_none_or(|known| known.order < *order) {
         *place = Some(Newest { order: order.clone(), told });
@@ -129,7 +130,7 @@ fn tell<T>(place: &mut Option<Newest<T>>, order: &EventOrder, told: T) {
 }
 
 impl PaymentCustomer {
-    /// A customer of whom nothing is known yet.
+    /// A customer without any state.
     pub const fn new(customer_id: ProviderId) -> Self {
         Self {
             customer_id,
@@ -145,27 +146,27 @@ impl PaymentCustomer {
         }
     }
 
-    /// What is still known at `now`: DynamoDB removes an item some time after its end.
+    /// The state at `now`: DynamoDB deletes an item only some time after it has expired.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         let over = self.ttl.is_some_and(|ttl| ttl <= now.unix_seconds());
         if over { Self { version: self.version, ..Self::new(self.customer_id) } } else { self }
     }
 
-    /// The same after another write, which forgets it some time after `now` if nobody knows whose it is.
+    /// This customer after another write. It expires some time after `now` if its user is unknown.
     #[must_use]
     pub fn written(self, now: Timestamp) -> Self {
         let ttl = self.user_id.is_none().then(|| now.plus_seconds(KEPT).unix_seconds());
         Self { version: self.version + 1, ttl, ..self }
     }
 
-    /// A checkout has begun a subscription.
+    /// Records that a checkout has begun a subscription.
     pub fn begin(&mut self, order: &EventOrder, subscription: &ProviderId) {
         tell(&mut self.begun, order, subscription.clone());
         self.subscription(subscription);
     }
 
-    /// An event told of a subscription to `plan`.
+    /// Records an event about a subscription to `plan`.
     pub fn subscribe(&mut self, order: &EventOrder, news: &SubscriptionNews, plan: Option<BillingPlanId>) {
         self.used_trial |= news.had_trial;
         let state = self.subscription(&news.id);
@@ -173,7 +174,7 @@ impl PaymentCustomer {
         tell(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan });
     }
 
-    /// An event told of an invoice, for a subscription where one is named.
+    /// Records an event about an invoice, which may be for a subscription.
     pub fn invoice(
         &mut self,
         order: &EventOrder,
@@ -190,7 +191,7 @@ impl PaymentCustomer {
         tell(place, order, paid);
     }
 
-    /// The state of a subscription, which is known from now on.
+    /// The state of a subscription; adds the subscription if it is new.
     fn subscription(&mut self, id: &ProviderId) -> &mut SubscriptionState {
         if !self.subscriptions.contains_key(id) && self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
             let least = self.subscriptions.iter().min_by_key(|&(id, state)| self.weight(id, state));
@@ -201,7 +202,8 @@ impl PaymentCustomer {
         self.subscriptions.entry(id.clone()).or_default()
     }
 
-    /// By this, one of several subscriptions is the user's: one that goes on, then the one that a checkout has begun, then the youngest.
+    /// Ranks several subscriptions; the highest is the user's: an active one first, then the one that a checkout began,
+    /// then the youngest.
     fn weight<'a>(&self, id: &'a ProviderId, state: &SubscriptionState) -> (bool, bool, i64, &'a ProviderId) {
         let begun = self.begun.as_ref().is_some_and(|begun| begun.told == *id);
         (!state.has_ended(), begun, state.made_at, id)
@@ -212,7 +214,7 @@ impl PaymentCustomer {
         self.subscriptions.iter().max_by_key(|&(id, state)| self.weight(id, state))
     }
 
-    /// Whether the user pays, by the newest event that tells of it.
+    /// Whether the user pays, by the newest event about a payment.
     fn pays(&self) -> bool {
         let current = self.current().map(|(_, state)| state);
         if current.is_some_and(SubscriptionState::has_ended) {
@@ -224,7 +226,8 @@ impl PaymentCustomer {
     }
 }
 
-/// `user` as what is known of its customer has it, and nothing else but that it had a trial: what another customer had told may come later or never.
+/// `user` with the state of its customer alone, except that a trial stays used: events about another customer may come
+/// later or never.
 pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -> User {
     let current = customer.and_then(PaymentCustomer::current);
     let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.told));
@@ -233,7 +236,7 @@ pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -
         payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),
         payment_subscription_status: status.map(|status| status.status.as_str().to_owned()),
         is_trial: status.is_some_and(|status| status.is(&["trialing"])),
-        // Whoever has had a trial has had it, also as another customer.
+        // A user who has had a trial keeps that mark, even with another customer.
         used_trial: user.used_trial || customer.is_some_and(|customer| customer.used_trial),
         is_paying: customer.is_some_and(PaymentCustomer::pays),
         active_billing_plan_id: status.filter(|status| status.is_in_force()).and_then(|status| status.plan),

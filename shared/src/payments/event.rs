@@ -1,4 +1,5 @@
-//! Events of the payment provider, as its public documentation has them: what is read of each, in older and in newer versions of its API.
+//! Reads events of the payment provider, as its public documentation describes them, in older and newer versions of its
+//! API.
 
 use std::borrow::Cow;
 
@@ -13,46 +14,46 @@ use crate::values::id::UserId;
 use crate::values::provider::{EventOrder, ProviderId};
 use crate::values::time::Timestamp;
 
-/// An event that is ours.
+/// An event that the service uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentEvent {
-    /// Its place.
+    /// Its order.
     pub order: EventOrder,
-    /// The customer of the provider whom it is about.
+    /// The provider's customer whom it is about.
     pub customer_id: ProviderId,
-    /// What it tells.
+    /// Its content.
     pub news: PaymentNews,
 }
 
-/// What an event tells.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentNews {
-    /// A user has checked out, and begun a subscription where it is named.
+    /// A user has checked out. If a subscription is named, it has begun.
     Checkout {
         /// The user.
         user_id: UserId,
         /// The subscription.
         subscription_id: Option<ProviderId>,
     },
-    /// A subscription is like this now.
+    /// The state of a subscription.
     Subscription(SubscriptionNews),
-    /// An invoice was paid, or could not be.
+    /// An invoice was paid, or its payment failed.
     Invoice {
-        /// What it is for, where it is for a subscription.
+        /// The subscription of the invoice, if it has one.
         subscription_id: Option<ProviderId>,
-        /// Whether it was paid; none where there was nothing to pay, as for a trial.
+        /// Whether it was paid; `None` if there was nothing to pay, as for a trial.
         paid: Option<bool>,
         /// When it was paid.
         paid_at: Option<Timestamp>,
     },
 }
 
-/// What an event tells of a subscription.
+/// The state of a subscription, from an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionNews {
     /// The subscription.
     pub id: ProviderId,
-    /// When it was made, in seconds since 1970 began.
+    /// When it was created, in seconds since 1970.
     pub made_at: i64,
     /// Its status, such as `active`.
     pub status: ProviderId,
@@ -62,28 +63,30 @@ pub struct SubscriptionNews {
     pub lookup_keys: Vec<String>,
 }
 
-/// Why an event is left alone.
+/// Why an event is ignored.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOurs {
-    /// The service does nothing about events of this type.
+    /// The service ignores events of this type.
     #[error("a type of event that is not used")]
     Type,
-    /// It names no user of ours, or no customer.
+    /// It names no user of the service, or no customer.
     #[error("a checkout of nobody that is known")]
     Nobody,
-    /// It has another shape than the provider documents. What it holds is not told.
+    /// Its shape differs from the provider's documentation. Its content is kept out of logs.
     #[error("not in the shape that the provider documents")]
     Shape,
 }
 
-/// The statuses of a subscription in the order in which it gets them: of two events of one second, the later one counts.
+/// The statuses of a subscription in their order in time: of two events of one second, the one with the later status
+/// counts.
 const STATUSES: [&str; 8] =
     ["incomplete", "trialing", "active", "past_due", "unpaid", "paused", "incomplete_expired", "canceled"];
 
-/// The least rank of an invoice: of one second, what it tells of a payment counts more than what a subscription tells.
+/// The lowest rank of an invoice: of two events of one second, an invoice decides over a subscription whether the user
+/// pays.
 const INVOICES: u8 = 64;
 
-/// What every event has.
+/// The fields that every event has.
 #[derive(Deserialize)]
 struct EventEnvelope<'a> {
     id: ProviderId,
@@ -175,7 +178,7 @@ struct StatusTransitions {
     paid_at: Option<i64>,
 }
 
-/// The JSON schema of an event, which has more than is named here.
+/// The JSON schema of an event; it names only the fields that are read.
 pub fn schema() -> Value {
     let about =
         described(json!({"type": "object"}), "What it is about: a checkout session, a subscription or an invoice.");
@@ -194,7 +197,7 @@ pub fn schema() -> Value {
     event
 }
 
-/// The event's id and type, as far as they may be logged.
+/// The event's id and type, if they may be logged.
 #[derive(Debug, Default, Deserialize)]
 pub struct EventName {
     /// The id.
@@ -205,7 +208,7 @@ pub struct EventName {
 }
 
 impl EventName {
-    /// What can be read of `body`.
+    /// Reads as much of `body` as possible.
     pub fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
@@ -218,7 +221,7 @@ impl PaymentEvent {
     /// [`NotOurs`].
     pub fn read(body: &[u8]) -> Result<Self, NotOurs> {
         let EventEnvelope { id, kind, created, data } = of_json(body)?;
-        // A time that is none would be later than all that comes after it.
+        // An invalid time would come later than every valid one.
         time(created)?;
         let object = data.object.get().as_bytes();
         let (customer, rank, news) = match kind.as_ref() {
@@ -278,7 +281,7 @@ fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandabl
     Ok((customer.ok_or(NotOurs::Nobody)?, INVOICES + u8::from(paid), news))
 }
 
-/// The time that is so many seconds after 1970 began.
+/// The time that is `seconds` after 1970 began.
 fn time(seconds: i64) -> Result<Timestamp, NotOurs> {
     let known = (0..=Timestamp::MAX.unix_seconds()).contains(&seconds);
     if known { Ok(Timestamp::from_unix_millis(seconds * 1000)) } else { Err(NotOurs::Shape) }

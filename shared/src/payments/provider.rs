@@ -1,4 +1,4 @@
-//! The payment provider: the calls that register an agency's webhook there, and read it.
+//! Calls the payment provider to register, read and remove an agency's webhook.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::values::cause::chain;
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
 
-/// The events that the provider is asked to send.
+/// The events that the provider must send.
 pub const EVENTS: [&str; 9] = [
     "checkout.session.completed",
     "customer.subscription.created",
@@ -25,12 +25,14 @@ pub const EVENTS: [&str; 9] = [
     "invoice.payment_failed",
 ];
 
-/// The time limit of an attempt, which a slow provider keeps.
+/// The time limit of an attempt; even a slow provider answers within it.
 const ATTEMPT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
-/// The time limit of all attempts of a request together. The table's calls fit beside them into the gateway's 29 seconds.
+/// The time limit of all attempts of a request together. It leaves time for the table's calls within the gateway's 29
+/// seconds.
 const ALTOGETHER: Duration = Duration::from_secs(24);
-/// The wait before an attempt after one that met another request with the same idempotency key, or too many.
+/// The wait before another attempt, after the provider refused one because of a concurrent request with the same
+/// idempotency key, or too many requests.
 const PAUSE: Duration = Duration::from_millis(500);
 
 static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
@@ -43,8 +45,8 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
         .map_err(|error| chain(&error))
 });
 
-/// The idempotency key for the provider, the same for every repeat of one set-up. It changes when the `replaced` endpoint is gone, and when
-/// the provider has answered a failure, which it would answer to the same key for a day.
+/// The idempotency key for the provider, the same for every repeat of one set-up. It changes when the `replaced`
+/// endpoint is gone, and after a failure, because the provider repeats a failure for the same key for a day.
 pub fn idempotency_key(agency: AgencyId, replaced: Option<&str>, failed: u32, url: &str) -> String {
     let what = format!("{agency} {} {failed} {url}", replaced.unwrap_or_default());
     format!("setup-{}", crate::hex(ring::digest::digest(&ring::digest::SHA256, what.as_bytes()).as_ref()))
@@ -57,12 +59,12 @@ pub struct PaymentProvider<'a> {
     deadline: Instant,
 }
 
-/// Why the provider did not do as it was told.
+/// Why a call to the provider failed.
 #[derive(Debug)]
 pub enum SetupFailure {
-    /// It answered a failure, and answers it again to the same idempotency key.
+    /// It answered with a failure, and repeats it for the same idempotency key.
     Definitely(Error),
-    /// It is not known whether it did.
+    /// Whether the call took effect is unknown.
     Perhaps(Error),
 }
 
@@ -74,11 +76,11 @@ impl From<SetupFailure> for Error {
     }
 }
 
-/// An endpoint, as the provider answers it.
+/// An endpoint, as the provider returns it.
 #[derive(Deserialize)]
 struct ProviderEndpoint {
     id: String,
-    /// Answered only when the endpoint is made.
+    /// Present only in the answer that creates the endpoint.
     secret: Option<Secret>,
     url: Option<String>,
     #[serde(default)]
@@ -101,7 +103,7 @@ impl<'a> PaymentProvider<'a> {
             self.post("/v1/webhook_endpoints", url, Some(idempotency_key)).await.map_err(SetupFailure::Perhaps)?;
         let status = response.status();
         let endpoint = endpoint(response).await.map_err(|error| match status.as_u16() {
-            // Another request is under way, or there were too many: nothing is kept of this one.
+            // Another request is under way, or there were too many: the provider remembers nothing of this one.
             200..300 | 409 | 429 => SetupFailure::Perhaps(error),
             _ => SetupFailure::Definitely(error),
         })?;
@@ -110,7 +112,7 @@ impl<'a> PaymentProvider<'a> {
         Ok(StoredPaymentWebhook { payment_webhook_id: endpoint.id, secret, has_pointer: true })
     }
 
-    /// Updates the endpoint `id`. Returns false where the provider no longer knows it.
+    /// Updates the endpoint `id`. Returns false if the provider no longer has it.
     ///
     /// # Errors
     /// [`Error::PaymentProvider`].
@@ -122,7 +124,7 @@ impl<'a> PaymentProvider<'a> {
         endpoint(response).await.map(|_| true)
     }
 
-    /// Reads the endpoint `id`; one that is not configured where the provider no longer knows it.
+    /// Reads the endpoint `id`; the result is an unconfigured one if the provider no longer has it.
     ///
     /// # Errors
     /// [`Error::PaymentProvider`].
@@ -136,7 +138,7 @@ impl<'a> PaymentProvider<'a> {
         Ok(PaymentWebhookState { configured: true, payment_webhook_id: Some(id), url, enabled_events, status })
     }
 
-    /// Removes the endpoint `id`. One that the provider no longer knows is removed.
+    /// Removes the endpoint `id`. An endpoint that the provider no longer has counts as removed.
     ///
     /// # Errors
     /// [`Error::PaymentProvider`].
@@ -159,8 +161,9 @@ impl<'a> PaymentProvider<'a> {
         self.send(request, idempotency_key.is_some()).await
     }
 
-    /// Sends a call, again where no answer came or another one is under way. All calls are idempotent: one has its idempotency key, another
-    /// sets fixed values, another reads. Only of the first is a failure kept.
+    /// Sends a call, and retries it if there was no answer or a concurrent one is under way. All calls are idempotent:
+    /// a create has its idempotency key, an update sets fixed values, others read or remove. The provider remembers a
+    /// failure of a create only.
     async fn send(&self, request: reqwest::RequestBuilder, keyed: bool) -> Result<reqwest::Response> {
         let client = client()?;
         let failed = |error: reqwest::Error| Error::PaymentProvider(chain(&error.without_url()));

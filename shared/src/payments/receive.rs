@@ -1,5 +1,5 @@
-//! Receives the events of the payment provider: finds the agency, and changes in one transaction the customer, the user and the note that the
-//! event has counted.
+//! Receives the events of the payment provider. One transaction changes the customer and the user, and stores a marker
+//! that the event was counted.
 
 use uuid::Uuid;
 
@@ -23,10 +23,10 @@ use crate::values::time::Timestamp;
 /// Seconds for which the ids of events are remembered. The provider repeats an event for three days.
 const REMEMBERED: i64 = 30 * 86_400;
 
-/// The plans of an agency among which that of a price is looked for.
+/// The most plans of an agency that are searched for the one of a price.
 const PLANS: usize = 1000;
 
-/// What an event changes, as it was read and as it is to be.
+/// The records that an event changes, before and after the change.
 #[derive(Default)]
 struct ChangedByEvent {
     customers: Vec<PaymentCustomer>,
@@ -39,19 +39,20 @@ struct UserChange {
 }
 
 impl UserChange {
-    /// The same with what is known of the user's customer.
+    /// The same, with the state of the user's customer.
     fn billed(self, customer: Option<&PaymentCustomer>, now: Timestamp) -> Self {
         Self { is: billed(&self.is, customer, now), ..self }
     }
 }
 
-/// Says that an event of the payment provider has counted.
+/// The marker that an event of the payment provider was counted.
 pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
     Key::of(tenant, format_args!("PAYMENT_EVENT#{}", crate::hex(event)), "PAYMENT_EVENT")
 }
 
 impl Store {
-    /// The agency that gets events of the payment provider, and its organisation. To find none takes the same calls.
+    /// The agency that receives events of the payment provider, and its organisation. An unknown agency takes the same
+    /// calls.
     ///
     /// # Errors
     /// [`TableError`].
@@ -83,16 +84,16 @@ pub async fn receive(
         Err(Uncounted::NotOurs(why)) => (PaymentEventOutcome::Ignored, Some(why.to_string())),
         Err(Uncounted::Failed(error)) => return Err(error),
     };
-    // Whom it is about is not logged.
+    // The customer of an event is kept out of the log.
     let EventName { id, kind } = EventName::read(body);
     let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
     tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
     Ok(outcome)
 }
 
-/// Why an event does not count.
+/// Why an event was not counted.
 enum Uncounted {
-    /// It is about nothing of ours.
+    /// The service does not use it.
     NotOurs(NotOurs),
     /// The table failed.
     Failed(TableError),
@@ -110,7 +111,7 @@ impl From<TableError> for Uncounted {
     }
 }
 
-/// Does what an event tells, once.
+/// Applies an event once.
 async fn count(
     table: &Table,
     agency: AgencyId,
@@ -137,14 +138,14 @@ async fn count(
         match transaction.commit().await {
             Ok(()) => return Ok(outcome),
             Err(Cancelled::Condition(Unmet::Repeated, _)) => return Ok(PaymentEventOutcome::Repeated),
-            // Another event, or another request, has changed one of them meanwhile.
+            // Another event or request has changed one of the records in the meantime.
             Err(Cancelled::Condition(Unmet::Changed, _)) => round.again("the customer").await?,
             Err(cancelled) => return Err(TableError::from(cancelled).into()),
         }
     }
 }
 
-/// What an event changes; none where it names a user who is not there.
+/// The records that an event changes; `None` if it names a user who does not exist.
 async fn changed_by(
     table: &Table,
     event: &PaymentEvent,
@@ -171,7 +172,7 @@ async fn changed_by(
         return Ok(Some((changed, PaymentEventOutcome::Superseded)));
     }
     if let Some(id) = customer.user_id {
-        // Read once: what a checkout changes has to fit what it was decided by.
+        // Each user is read once: the change must match the state on which the decision was based.
         let named = changed.users.iter().position(|user| user.was.id == id);
         let user = match named {
             Some(place) => Some(changed.users.swap_remove(place)),
@@ -179,7 +180,7 @@ async fn changed_by(
         };
         match user {
             Some(user) => changed.users.push(user.billed(Some(&customer), now)),
-            // It was deleted, and nobody knows any more whose customer it is.
+            // The user was deleted, so the user of the customer is no longer known.
             None => customer.user_id = None,
         }
     }
@@ -189,8 +190,8 @@ async fn changed_by(
     Ok(Some((changed, outcome)))
 }
 
-/// A checkout says whose customer it is. Each of the two goes by the newest checkout that names it, so they belong together where this is the
-/// newest one of both. Where it is that of one alone, that one has nobody: the other has named somebody else since.
+/// A checkout links a user and a customer. The two are linked only if the same checkout is the newest for both. If it
+/// is the newest for only one of them, that one has no partner: the other one was named by a newer checkout.
 async fn link(
     table: &Table,
     order: &EventOrder,
@@ -205,7 +206,7 @@ async fn link(
         Some(former) => Some(customer_of(table, &former, now).await?).filter(|former| former.user_id == Some(id)),
         None => None,
     };
-    // A user who was linked before users had a place has that of the customer.
+    // A user who was linked before users stored this order has the order of the customer.
     let present = Some(former.as_ref().unwrap_or(customer)).filter(|present| present.user_id == Some(id));
     let of_user = user.was.payment_linked_by.as_ref().or_else(|| present?.linked_by.as_ref());
     let is_newest = |known: Option<&EventOrder>| known.is_none_or(|known| known < order);
@@ -227,13 +228,13 @@ async fn link(
     Ok(())
 }
 
-/// What is known of a customer.
+/// The state of a customer.
 async fn customer_of(table: &Table, id: &ProviderId, now: Timestamp) -> Result<PaymentCustomer, TableError> {
     let known = table.find::<PaymentCustomer>(id.fingerprint()).await?;
     Ok(known.map_or_else(|| PaymentCustomer::new(id.clone()), |known| known.at(now)))
 }
 
-/// A user as it is, not changed yet.
+/// A user, unchanged so far.
 async fn user_of(table: &Table, id: UserId) -> Result<Option<UserChange>, TableError> {
     Ok(table.find::<User>(id).await?.map(|was| UserChange { is: was.clone(), was }))
 }
@@ -243,14 +244,15 @@ async fn plan_of(table: &Table, agency: AgencyId, lookup_keys: &[String]) -> Res
     if lookup_keys.is_empty() {
         return Ok(None);
     }
-    // Those of a list that is not spread.
+    // The list of plans has one partition.
     let rows = keys::list_row(&table.tenant, &BillingPlan::list(agency), 0);
     let plans = table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), Some(PLANS)).await?.records;
     let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
     Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
 }
 
-/// The note that an event has counted, on condition that it has not. DynamoDB removes such a note some time after its end.
+/// The marker that an event was counted, on condition that it does not exist yet. DynamoDB deletes it some time after
+/// it expires.
 fn remember(table: &Table, order: &EventOrder, now: Timestamp) -> Write {
     let mut item = payment_event(&table.tenant, &order.event_id.fingerprint()).attributes();
     item.insert(TTL.to_owned(), number(now.plus_seconds(REMEMBERED).unix_seconds()));
@@ -266,7 +268,7 @@ fn put_customer(table: &Table, customer: PaymentCustomer, now: Timestamp) -> Res
     Ok(Write::put(table.item(customer.customer_id.fingerprint(), &customer.written(now))?).when(unchanged))
 }
 
-/// Forgets the customer of a user who was deleted.
+/// Deletes the customer of a deleted user.
 ///
 /// # Errors
 /// [`TableError`].

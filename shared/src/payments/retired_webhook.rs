@@ -1,4 +1,4 @@
-//! Webhooks at the payment provider whose agencies are deleted: each is removed there, and tried again until it is.
+//! Webhooks at the payment provider whose agencies are deleted. Each one is removed there; a failed removal is retried.
 
 use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,24 @@ use crate::values::secret::Secret;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// The most webhooks removed in one minute, from each partition of the index, and at the same time: one call takes 24 seconds at most.
+/// The most webhooks that are removed in one minute, from each partition of the index, and at the same time: one call
+/// takes 24 seconds at most.
 const LIMIT: i32 = 4;
 const CONCURRENT: usize = 64;
-/// Seconds between two tries: at first this long, then twice as long each time.
+/// Seconds between the first two attempts; the wait then doubles each time.
 const PAUSE: i64 = 60;
-/// Tries, over three days, after which it is left where it is: the key may have been revoked.
+/// The attempts, over three days, after which it is left at the provider: the key may have been revoked.
 const TRIES: u32 = 12;
 
-/// A webhook at the payment provider that is to be removed, with the key that can do it. Both go when it is done.
+/// A webhook that must be removed at the payment provider, with the key for it. Both are deleted after that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetiredWebhook {
     agency_id: AgencyId,
     payment_webhook_id: String,
     payment_api_key: Secret,
-    /// How often it was tried.
+    /// The number of attempts.
     tries: u32,
-    /// When it is tried next.
+    /// When the next attempt is due.
     due_at: Timestamp,
 }
 
@@ -53,7 +54,7 @@ impl Stored for RetiredWebhook {
 impl Single for RetiredWebhook {}
 
 impl Agency {
-    /// Its webhook at the payment provider, which is to be removed there; none where it has none.
+    /// The agency's webhook, to be removed at the payment provider; `None` if it has none.
     pub fn retired_webhook(&self, now: Timestamp) -> Option<RetiredWebhook> {
         let webhook = self.payment_webhook.as_ref()?;
         Some(RetiredWebhook {
@@ -66,10 +67,11 @@ impl Agency {
     }
 }
 
-/// Notes the webhook that the payment provider has made for an agency. Where the agency was deleted meanwhile, it is removed there.
+/// Stores the webhook that the payment provider has created for an agency. If the agency was deleted in the meantime,
+/// the webhook is removed there.
 ///
 /// # Errors
-/// [`TableError::Missing`] where the agency is not there.
+/// [`TableError::Missing`] where there is no such agency.
 pub async fn keep_webhook(
     table: &Table,
     (agency, by): (&Agency, Uuid),
@@ -85,10 +87,10 @@ pub async fn keep_webhook(
     kept.map(drop)
 }
 
-/// Has the events of a webhook find the agency, where it was set up before they were received.
+/// Adds the pointer from a webhook's events to the agency, if the webhook was set up before such pointers existed.
 ///
 /// # Errors
-/// [`TableError::Missing`] where the agency is not there.
+/// [`TableError::Missing`] where there is no such agency.
 pub async fn point_to_webhook(table: &Table, agency: &Agency, by: Uuid) -> Result<(), TableError> {
     if agency.payment_webhook.as_ref().is_none_or(|webhook| webhook.has_pointer) {
         return Ok(());
@@ -101,7 +103,7 @@ pub async fn point_to_webhook(table: &Table, agency: &Agency, by: Uuid) -> Resul
     table.change(agency.id, by, point).await.map(drop)
 }
 
-/// Has a webhook removed at the payment provider, within minutes.
+/// Schedules the removal of a webhook at the payment provider; it happens within minutes.
 ///
 /// # Errors
 /// [`TableError`].
@@ -112,7 +114,7 @@ pub async fn retire(table: &Table, webhook: &RetiredWebhook) -> Result<(), Table
 /// Removes the webhooks that are due.
 ///
 /// # Errors
-/// Where the table does not answer. A provider that does not is asked again later.
+/// An error where the table does not answer. A provider that does not answer is asked again later.
 pub async fn remove_retired_webhooks(cx: &EventContext<'_>) -> Result<()> {
     let due = cx.service.store.due(Due::RetiredWebhook, cx.service.clock.now(), LIMIT).await?;
     let removals: Vec<_> = due.iter().map(|key| remove(cx, key)).collect();
@@ -139,7 +141,7 @@ async fn remove(cx: &EventContext<'_>, key: &Key) -> Result<()> {
         Ok(()) => {}
     }
     match table.remove_single::<RetiredWebhook>(agency).await {
-        // Another tick has removed it too.
+        // A concurrent tick has removed it too.
         Ok(_) | Err(TableError::Missing) => Ok(()),
         Err(error) => Err(error.into()),
     }

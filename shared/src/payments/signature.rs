@@ -1,4 +1,5 @@
-//! The payment provider's signatures: the header `Stripe-Signature` is `t=…,v1=…`, and each `v1` is the HMAC-SHA256 of `t`, a dot and the body.
+//! The payment provider's signatures: the header `Stripe-Signature` is `t=…,v1=…`, and each `v1` is the HMAC-SHA256 of
+//! `t`, a dot and the body.
 
 use ring::hmac::{self, HMAC_SHA256, Key};
 
@@ -8,13 +9,14 @@ use crate::request::signed::SignedMessage;
 /// The header, in lower case.
 pub const HEADER: &str = "stripe-signature";
 
-/// Seconds that the time of a signature may be away from now: an older request may be a replay.
+/// Seconds by which the time of a signature may differ from now: an older request may be a replay.
 const TOLERANCE: u64 = 300;
 
-/// What is signed with where there is no webhook. Nothing that it signs is accepted.
+/// The key that is used if there is no webhook. A signature made with it is never accepted.
 const SUBSTITUTE: &str = "the secret of nobody";
 
-/// Whether the provider has signed `message` for this webhook. Without one it has not, which takes the same work to find out.
+/// Whether the provider has signed `message` for this webhook. Without a webhook the result is false, after the same
+/// work.
 pub fn is_signed(webhook: Option<&StoredPaymentWebhook>, message: &SignedMessage<'_>) -> bool {
     let secret = webhook.map_or(SUBSTITUTE, |webhook| webhook.secret.expose());
     let Header { time, signatures } = Header::read(message.signature.unwrap_or_default());
@@ -23,7 +25,7 @@ pub fn is_signed(webhook: Option<&StoredPaymentWebhook>, message: &SignedMessage
     for part in [time.as_bytes(), b".", message.body] {
         signed.update(part);
     }
-    // Each is compared by its own HMAC, in constant time, so that the body is hashed once however many there are.
+    // Each signature is compared in constant time through an HMAC of its own, so that the body is hashed only once.
     let wanted = hmac::sign(&key, signed.sign().as_ref());
     let matches = |signature: &Vec<u8>| hmac::verify(&key, signature, wanted.as_ref()).is_ok();
     let is_signed = signatures.iter().any(matches);
@@ -34,14 +36,14 @@ pub fn is_signed(webhook: Option<&StoredPaymentWebhook>, message: &SignedMessage
 
 /// The parts of the header.
 struct Header<'a> {
-    /// The first `t`, as it is written: seconds since 1970 began.
+    /// The first `t` as it is written: seconds since 1970.
     time: &'a str,
-    /// Every `v1`. While its owner replaces the secret, the provider signs with both.
+    /// Every `v1`. While the owner replaces the secret, the provider signs with the old and the new one.
     signatures: Vec<Vec<u8>>,
 }
 
 impl<'a> Header<'a> {
-    /// What can be read of `text`; other schemes, such as `v0`, are left out.
+    /// Reads `text`; other schemes, such as `v0`, are ignored.
     fn read(text: &'a str) -> Self {
         let parts = || text.split(',').filter_map(|part| part.trim().split_once('='));
         let of = |wanted: &'static str| parts().filter(move |(name, _)| *name == wanted).map(|(_, value)| value);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::reactions::{ALL, When};
 use crate::table::change::DYNAMODB;
 
-/// The filters of the stream: exactly the changes that have a reaction. Reactions to the same kind of change share a filter, since an event
-/// source may have five at most.
+/// The filters of the stream: they pass exactly the changes that have a reaction. Reactions to the same kind of change
+/// share a filter, since an event source may have at most five.
 pub fn filters() -> Vec<Value> {
     let of = |kinds: &[When]| {
         let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);

@@ -23,9 +23,10 @@ crate::record! {
         input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
         /// How the agency's users sign in. The service stores it and does not read it.
         input user_auth: JsonObject = JsonObject::default(),
-        /// Its webhook at the payment provider, after it was set up.
+        /// Its webhook at the payment provider, once it is set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
-        /// How many set-ups have failed: the provider repeats the first answer to an idempotency key, a failure too, for a day.
+        /// The number of failed set-ups: for a day, the provider repeats its first answer to an idempotency key, even a
+        /// failure.
         hidden failed_setups: Option<u32> = None,
     }
 }
@@ -36,7 +37,7 @@ impl Agency {
         self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty() && !is_masked(key))
     }
 
-    /// By which the events of the payment provider find it, after its webhook was set up.
+    /// The pointer by which events of the payment provider find the agency, once its webhook is set up.
     fn pointer(&self, tenant: &Tenant) -> Vec<Key> {
         let webhook = self.payment_webhook.as_ref().filter(|webhook| webhook.has_pointer);
         webhook.map(|_| payment_webhook(tenant, self.id)).into_iter().collect()
@@ -136,8 +137,8 @@ impl PaymentWebhook {
     }
 }
 
-/// The pointer to an agency that gets the events of the payment provider, which name nothing but the agency. The sort key says the
-/// organisation.
+/// The pointer to an agency that gets events of the payment provider. Their address names only the agency. The sort key
+/// has the organisation.
 pub fn payment_webhook(tenant: &Tenant, agency: AgencyId) -> Key {
     Key::new(payment_webhooks(agency), format_args!("ORG#{}", tenant.org()))
 }
@@ -147,15 +148,15 @@ pub fn payment_webhooks(agency: AgencyId) -> String {
     format!("PAYMENT_WEBHOOK#{agency}")
 }
 
-/// What is stored of an agency's webhook at the payment provider. It is never answered.
+/// The stored part of an agency's webhook at the payment provider. No answer contains it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredPaymentWebhook {
     /// Identifier of the webhook endpoint at the payment provider.
     pub payment_webhook_id: String,
-    /// The secret that the provider signs its events with. The provider answers it only once.
+    /// The secret with which the provider signs its events. The provider returns it only once.
     pub secret: Secret,
-    /// Whether a pointer leads to the agency. A webhook that was stored before its events were received has none, and gets it by the
-    /// next set-up.
+    /// Whether a pointer leads to the agency. A webhook that was stored before the service received its events has
+    /// none; the next set-up adds it.
     #[serde(default)]
     pub has_pointer: bool,
 }

@@ -58,10 +58,10 @@ use crate::values::time::Timestamp;
 /// The most contacts of one request.
 pub const MAX_CONTACTS: usize = 10_000;
 
-/// The most places of a campaign, to which contacts may be added again and again.
+/// The most places of a campaign. Contacts may be added to it many times.
 pub const MAX_PLACES: u32 = 100_000;
 
-/// Contacts at neighbouring places that share a partition: so many that a page of them is in one or two.
+/// Contacts at neighbouring places that share a partition: enough that a page of contacts is in one or two partitions.
 pub const NEIGHBOURS: u32 = 128;
 
 /// Seconds within which a repeated request to run a campaign is a retry.
@@ -107,20 +107,20 @@ crate::choice! {
     }
 }
 
-/// 1 to 10,000 contacts, each once, in the order in which they were first named.
+/// 1 to 10,000 contacts, each once, in the order in which the request first names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContactIds {
     sent: Vec<ContactId>,
 }
 
 impl ContactIds {
-    /// Each contact once, in the order in which they were first named.
+    /// Each contact once, in the order in which the request first names them.
     pub fn distinct(&self) -> Vec<ContactId> {
         let mut seen = HashSet::with_capacity(self.sent.len());
         self.sent.iter().copied().filter(|id| seen.insert(*id)).collect()
     }
 
-    /// An issue at the index of each that is `missing`.
+    /// An issue at the index of each `missing` contact.
     pub(crate) fn unknown(&self, missing: &HashSet<ContactId>) -> Issues {
         let at = Location::body().name("contact_ids");
         let unknown = self.sent.iter().enumerate().filter(|(_, id)| missing.contains(id));
@@ -155,14 +155,14 @@ crate::object! {
     }
 }
 
-/// What became of a campaign's contacts.
+/// The results of a campaign's contacts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Contacts that were sent the message or the call.
     pub sent: u64,
-    /// Given up in the current round.
+    /// Contacts that failed in the current round.
     pub failed: u64,
-    /// Deleted from the campaign, whatever they were.
+    /// Contacts that were deleted from the campaign, in any status.
     pub deleted: u64,
 }
 
@@ -218,22 +218,22 @@ crate::record! {
         updated updated_at: Timestamp,
         /// The place of the next contact to dispatch.
         hidden next_place: u32 = 0,
-        /// The place behind the last contact of the execution that is under way; `None` between two.
+        /// The place after the last contact of the current execution; `None` between two executions.
         hidden until_place: Option<u32> = None,
-        /// When its next execution begins; of one that is under way, when that began.
+        /// When its next execution begins, or when the current one began.
         hidden execution_at: Option<Timestamp> = None,
-        /// Whether what is under way is no execution of its schedule: it sends again what has failed, or what a pause held back.
+        /// True if the current run is not a scheduled execution but a retry or a resume.
         hidden unscheduled: bool = false,
         /// The round: 0, and one more with each retry.
         hidden round: u32 = 0,
-        /// When a function may take a lease on it: at once, or when the current lease expires; `None` where nothing is left to send.
+        /// When a function may take a lease on it: at once, or after the current lease; `None` if nothing is left.
         hidden due_at: Option<Timestamp> = None,
-        /// The version of its message, and of the assistant that its events name: 0, and one more with each change.
+        /// The version of its message, and of the assistant that its events name: 0, and one more after each change.
         hidden text_version: u32 = 0,
-        /// Whether a pointer leads from each of its contacts to its place, so that it is known of a contact whether the campaign has it. One without a
-        /// schedule gets no more contacts, and older ones have no pointers.
+        /// Whether each of its contacts has a pointer to its place, which shows whether the campaign has a given
+        /// contact. A campaign without a schedule gets no more contacts, and an older one has no pointers.
         hidden has_pointers: bool = false,
-        /// Whether its contacts are spread over partitions. Those of an older campaign fill one partition after the other.
+        /// Whether its contacts are spread over partitions; in an older campaign they fill one after the other.
         hidden spreads_contacts: bool = false,
     }
 }
@@ -263,7 +263,7 @@ impl Campaign {
         })
     }
 
-    /// A campaign of nothing but defaults.
+    /// A campaign with default values only.
     fn empty(id: CampaignId, now: Timestamp) -> Result<Self> {
         let nothing = Source::text(Location::body(), []);
         let read = Self::read(&nothing, &mut Issues::new(), &mut Named::default());
@@ -284,35 +284,36 @@ pub(super) fn run_pointer(tenant: &Tenant, run: RunId) -> Key {
 }
 
 impl Campaign {
-    /// The pointer by which a contact's campaign is found.
+    /// The pointer by which the campaign of a contact is found.
     fn run_pointer(&self, tenant: &Tenant) -> Vec<Key> {
         vec![run_pointer(tenant, self.id.run())]
     }
 
-    /// Its partition in the index of what becomes due.
+    /// Its partition in the index of due items.
     fn partition(&self, _: CampaignId) -> Option<String> {
         self.due_at.map(|_| Due::Campaign.partition(self.id.0))
     }
 
-    /// The id of its contact at `place`, counted from 0. It contains the run, the place, and whether the contacts are spread, so the item is found by
-    /// the id alone. The first partition has the first contacts either way.
+    /// The id of its contact at `place`, counted from 0. It contains the run, the place, and whether the contacts are
+    /// spread, so the item is found by the id alone. Spread or not, the first contacts are in the first partition.
     pub fn contact(&self, place: u32) -> CampaignContactId {
         let id = with_ordinal(self.id.0, u64::from(place) + 1);
         let is_spread = self.spreads_contacts && place >= NEIGHBOURS;
         CampaignContactId(if is_spread { with_flag(id) } else { id })
     }
 
-    /// Whether it is sent again and again.
+    /// Whether it has more than one execution.
     pub fn recurs(&self) -> bool {
         self.start_time.is_some() && self.interval.is_some()
     }
 
-    /// Whether all its contacts were dispatched, as far as is stored.
+    /// Whether all its contacts were dispatched, according to the stored campaign.
     pub fn is_dispatched(&self) -> bool {
         self.phase() == CampaignPhase::Dispatched
     }
 
-    /// This campaign with what became of its contacts: of all that it began with, those that are left are queued, or cancelled with it.
+    /// This campaign with the counts of its contacts: all contacts without an outcome are queued, or cancelled with the
+    /// campaign.
     #[must_use]
     pub fn counted(mut self, outcomes: Outcomes) -> Self {
         let Outcomes { sent, failed, deleted } = outcomes;
@@ -323,7 +324,8 @@ impl Campaign {
         self
     }
 
-    /// This campaign as it is answered: completed, if nothing is left to send and nothing ever will be; with the time at which it is sent next.
+    /// This campaign as a caller sees it: completed if nothing is left to send and no execution follows, and with the
+    /// time of its next execution.
     #[must_use]
     pub fn seen(mut self) -> Self {
         let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
@@ -335,8 +337,8 @@ impl Campaign {
     }
 }
 
-/// A run: what the id of a campaign and the ids of its contacts have in common, which is all but the last 32 bits. There the campaign has
-/// its ordinal in the list of campaigns, and a contact has its place in the campaign.
+/// A run: the common part of the ids of a campaign and its contacts, which is all but the last 32 bits. In these bits,
+/// a campaign has its ordinal in the list of campaigns, and a contact has its place in the campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct RunId(Uuid);
 
@@ -371,7 +373,7 @@ impl CampaignContactId {
         RunId::fresh(self.0)
     }
 
-    /// The place in the campaign, counted from 0; `None` where this is the id of a campaign without an ordinal.
+    /// The place in the campaign, counted from 0; `None` if this is the id of a campaign without an ordinal.
     pub fn place(self) -> Option<u32> {
         u32::try_from(low_ordinal(self.0)).ok()?.checked_sub(1)
     }
@@ -410,7 +412,7 @@ crate::object! {
 }
 
 impl CampaignContact {
-    /// Whether it is to be dispatched: it never was, or it has failed in an earlier round.
+    /// Whether it waits for dispatch: it was never dispatched, or failed in an earlier round.
     pub fn is_waiting_in(&self, campaign: &Campaign) -> bool {
         self.is_retried_in(campaign) || (self.status == ContactStatus::Queued && self.conversation_id.is_none())
     }
@@ -424,8 +426,8 @@ impl CampaignContact {
         self.status == ContactStatus::Failed && self.round < campaign.round
     }
 
-    /// This contact as it is answered: with the id of its campaign, whose ordinal the stored contact does not have; as queued, if it has
-    /// failed in an earlier round; and as cancelled, if it was queued when its campaign was cancelled.
+    /// This contact as a caller sees it: with the id of its campaign, whose ordinal the stored contact lacks; as
+    /// queued, if it failed in an earlier round; and as cancelled, if it was queued when its campaign was cancelled.
     #[must_use]
     pub fn seen_in(mut self, campaign: &Campaign) -> Self {
         self.campaign_id = campaign.id;
@@ -482,7 +484,7 @@ pub struct RunMarker {
     pub campaign_id: CampaignId,
     /// How many distinct contacts were queued.
     pub contacts: u64,
-    /// Seconds since 1970 began, after which the same request is a new one.
+    /// When it expires, in seconds since 1970: after that, the same request is a new one.
     pub ttl: i64,
 }
 

@@ -35,7 +35,7 @@ crate::record! {
 }
 
 impl Contact {
-    /// A contact of whom nothing is known.
+    /// A contact with an id and nothing else.
     pub(crate) fn unknown(id: ContactId, org: OrgId, now: Timestamp) -> Self {
         Self {
             id,

@@ -1,4 +1,4 @@
-//! E-mail addresses and telephone numbers: what an organisation has at most one record with.
+//! E-mail addresses and telephone numbers. In an organisation, each belongs to one record at most.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,12 +8,12 @@ use crate::input::{Issues, Location, Parse, Raw, reject, words};
 use crate::table::filters::FilterValue;
 use crate::table::unique::Unique;
 
-/// An e-mail address, as it was written. Two addresses are the same that differ only in case.
+/// An e-mail address as it was written. Two addresses that differ only in upper and lower case are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Email(String);
 
-/// A telephone number as E.164 has it: `+`, the country code and the number, 8 to 15 digits.
+/// A telephone number in the form of E.164: `+`, the country code and the number, 8 to 15 digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PhoneNumber(String);
@@ -22,7 +22,7 @@ pub struct PhoneNumber(String);
 const DIGITS: std::ops::RangeInclusive<usize> = 8..=15;
 
 impl Email {
-    /// The address in `text`, where it is one: something, `@`, something, without a space.
+    /// The address in `text`, if it is one: characters, `@`, characters, without a space.
     pub fn new(text: &str) -> Option<Self> {
         let (local, domain) = text.rsplit_once('@')?;
         let is_one =
@@ -30,14 +30,14 @@ impl Email {
         is_one.then(|| Self(text.to_owned()))
     }
 
-    /// As it was written.
+    /// The address as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl PhoneNumber {
-    /// The number in `text`, where it is one. `+`, spaces, hyphens, dots and brackets may be in it.
+    /// The number in `text`, if it is one. It may contain `+`, spaces, hyphens, dots and brackets.
     pub fn new(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '[' | ']')).collect();
         let digits = digits.strip_prefix('+').unwrap_or(&digits);
@@ -46,7 +46,7 @@ impl PhoneNumber {
         (is_one && DIGITS.contains(&digits.len())).then(|| Self(format!("+{digits}")))
     }
 
-    /// With `+`.
+    /// The number, with its `+`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -81,9 +81,9 @@ crate::record! {
         fixed device_type: Option<String> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         fixed attributes: JsonObject = JsonObject::default(),
-        /// Bytes of all that was said.
+        /// Bytes of all messages together.
         hidden text_bytes: u64 = 0,
-        /// What the caller of start-call gave for the assistant's prompt.
+        /// The variables for the assistant's prompt, from the caller of start-call.
         hidden prompt_dynamic_variables: Option<JsonObject> = None,
     }
 }
@@ -120,7 +120,7 @@ impl Conversation {
         Self { id: ConversationId(with_ordinal(self.id.0, ordinal)), ..self.clone() }
     }
 
-    /// Whether it is open: only then it accepts messages.
+    /// Whether it is open: only an open conversation accepts messages.
     pub fn is_open(&self) -> bool {
         self.status == ConversationStatus::Open
     }
@@ -173,8 +173,8 @@ impl Conversation {
         }
     }
 
-    /// The pointer from a contact and a widget to their conversation, as long as that is open. The request that closes it leaves the pointer to the stream:
-    /// alone, the write of the row costs half of what it costs in a transaction.
+    /// The pointer from a contact and a widget to their open conversation. A request that closes the conversation
+    /// leaves the pointer for the stream to remove: a write of the row alone costs half as much as a transaction.
     fn thread(&self, tenant: &Tenant) -> Vec<Key> {
         let between = self.widget_id.zip(self.contact_id);
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
@@ -223,7 +223,7 @@ crate::object! {
 }
 
 impl NewMessage {
-    /// The message with `ordinal` others before it.
+    /// The message that comes after `ordinal` others.
     pub fn message(&self, id: MessageId, conversation: ConversationId, ordinal: u64, now: Timestamp) -> Message {
         Message {
             id: MessageId(with_ordinal(id.0, ordinal)),

@@ -1,4 +1,4 @@
-//! Deliveries, each of one event to one endpoint.
+//! Deliveries. Each one delivers one event to one endpoint.
 
 pub mod health;
 mod state;
@@ -61,8 +61,8 @@ crate::choice! {
     }
 }
 
-/// The id of an event: that of the record that it is about. So a change that comes again makes no second event, and receivers
-/// know a repeat by it.
+/// The id of an event is the id of the record that the event is about. So a change that is processed again makes no
+/// second event, and receivers recognise a repeat by the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventId(pub Uuid);
 
@@ -81,7 +81,7 @@ impl Serialize for EventId {
 impl<'de> Deserialize<'de> for EventId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // Earlier ones began with `evt_`.
+        // Earlier ids began with `evt_`.
         let id = text.strip_prefix("evt_").unwrap_or(&text).parse().ok();
         id.map(Self).ok_or_else(|| serde::de::Error::custom("no event id"))
     }
@@ -155,7 +155,7 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
-        /// The attempts since it was first sent or redelivered: its place in the backoff.
+        /// The attempts since it was first sent or was redelivered. Their number is its position in the backoff.
         hidden tries: u64 = 0,
         /// The campaign of that contact.
         hidden campaign_id: Option<CampaignId> = None,
@@ -169,25 +169,25 @@ crate::record! {
         hidden contact_id: Option<ContactId> = None,
         /// The last request that redelivered it.
         hidden asked_by: Option<Uuid> = None,
-        /// Who sends it when it becomes due.
+        /// Whether the stream or the tick sends it when it becomes due.
         hidden sent_by: SentBy = SentBy::Stream,
         /// When it becomes due.
         hidden due_at: Option<Timestamp> = None,
-        /// The tries that were begun and of which nothing is known: each may have ended its process.
+        /// The attempts that were begun and whose result is unknown: each may have crashed the process.
         hidden unconfirmed: u32 = 0,
-        /// How often it was made ready once more, since the stream had not sent it.
+        /// How often it was released because the stream had not sent it.
         hidden releases: u32 = 0,
         /// The telephone number that a single message or call is for.
         hidden to: Option<PhoneNumber> = None,
-        /// Where it has ended: when it expires, in seconds since 1970.
+        /// When it expires, in seconds since 1970; only a delivery that has ended expires.
         hidden ttl: Option<i64> = None,
     }
 }
 
-/// What a delivery is about.
+/// The subject of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Nothing: it is a test of a webhook.
+    /// No subject: it is a test of a webhook.
     Test,
     /// A closed conversation.
     Closed(ConversationId),
@@ -198,7 +198,7 @@ pub enum Subject {
 }
 
 impl Delivery {
-    /// What it is about; none where its item lacks what its event is about.
+    /// Its subject; `None` if its item lacks the record that its event is about.
     pub fn subject(&self) -> Option<Subject> {
         match self.event {
             EventKind::WebhookTest => Some(Subject::Test),
@@ -208,14 +208,14 @@ impl Delivery {
         }
     }
 
-    /// Why it has failed; `None` where it has arrived.
+    /// Why it failed; `None` if it arrived.
     pub fn failure(&self) -> Option<String> {
         let answered = || self.status.map(|status| format!("the connector answered {status}"));
         if self.state == DeliveryState::Delivered { None } else { self.error.clone().or_else(answered) }
     }
 }
 
-/// What a new delivery is made from.
+/// The values of a new delivery.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
     /// Identifier of the event: the header `webhook-id` of every attempt.
@@ -243,7 +243,7 @@ pub struct NewDelivery {
 }
 
 impl NewDelivery {
-    /// An event that is about nothing yet.
+    /// An event without a subject.
     const fn of(event: EventKind, event_id: EventId, at: Timestamp) -> Self {
         Self {
             event_id,
@@ -260,7 +260,7 @@ impl NewDelivery {
         }
     }
 
-    /// A test event: its arrival is all that it tells.
+    /// A test event: the only thing it shows is that it arrived.
     pub const fn test(event_id: EventId, at: Timestamp) -> Self {
         Self::of(EventKind::WebhookTest, event_id, at)
     }
@@ -272,7 +272,7 @@ impl NewDelivery {
         Self { conversation_id: Some(conversation.id), ..closed }
     }
 
-    /// The event that the contact with the number `to` is to get a single message or call.
+    /// The event that the contact with the number `to` gets a single message or call.
     pub fn requested(new: &Requested, to: PhoneNumber, at: Timestamp) -> Self {
         let event = if new.message_id.is_some() { EventKind::MessageRequested } else { EventKind::CallRequested };
         let Requested { conversation_id, contact_id, message_id, event_id } = *new;
@@ -280,7 +280,7 @@ impl NewDelivery {
         Self { conversation_id, message_id, contact_id, to: Some(to), ..Self::of(event, event_id, at) }
     }
 
-    /// The event that a contact of a campaign is to get its message, or its call. In a later round it has the `fresh` id.
+    /// The event that a contact of a campaign gets its message or its call. In a later round it has the id `fresh`.
     pub fn of_campaign(
         campaign: &Campaign,
         contact: CampaignContactId,
@@ -341,7 +341,7 @@ impl Delivery {
         .made_ready(now)
     }
 
-    /// Whether it is what `seen` was, or was released since and not tried.
+    /// Whether it is the same as `seen`, or was only released since then.
     pub fn is_still(&self, seen: &Self) -> bool {
         let Self { updated_at, due_at, releases, version, .. } = *self;
         releases >= seen.releases && *self == Self { updated_at, due_at, releases, version, ..seen.clone() }
@@ -352,7 +352,7 @@ impl Delivery {
         self.stage() == DeliveryStage::Parked
     }
 
-    /// Whether the tick is to send it, now or later.
+    /// Whether the tick sends it, now or later.
     pub fn is_held(&self) -> bool {
         matches!(self.stage(), DeliveryStage::Waiting { by: SentBy::Tick, .. })
     }
@@ -362,7 +362,7 @@ impl Delivery {
         self.due_at.is_some_and(|due| due <= now)
     }
 
-    /// Its partition in the index of what becomes due.
+    /// Its partition in the index of due items.
     fn partition(&self, (endpoint, id): (EndpointId, DeliveryId)) -> Option<String> {
         self.due_at?;
         Some(match self.sent_by {

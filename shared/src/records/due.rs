@@ -1,4 +1,4 @@
-//! What becomes due, in the index `Due` of the table.
+//! The index `Due` of the table, which shows the items that become due.
 
 use futures_util::future::try_join_all;
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use crate::table::keys::{Key, due_partition, due_partitions};
 use crate::table::store::Store;
 use crate::values::time::Timestamp;
 
-/// What becomes due, each kind with partitions of its own in the index.
+/// A kind of item that becomes due. Each kind has partitions of its own in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
     /// Deliveries that wait for a retry, and ready ones that were not sent.
     Delivery,
-    /// Endpoints whose circuit is open, or which have deliveries of their own to wait for.
+    /// Endpoints with an open circuit, or with deferred deliveries.
     Endpoint,
     /// Campaigns that are being sent.
     Campaign,
@@ -31,7 +31,7 @@ impl Due {
         }
     }
 
-    /// The partition of the index that `item` belongs in.
+    /// The partition of the index for `item`.
     pub fn partition(self, item: Uuid) -> String {
         due_partition(self.name(), item)
     }
@@ -43,7 +43,7 @@ impl Due {
 }
 
 impl Store {
-    /// The keys of all that is due by `now`, in all organisations: from each partition the earliest `limit`.
+    /// The keys of all items that are due by `now`, in all organisations: the earliest `limit` of each partition.
     ///
     /// # Errors
     /// [`TableError`].

@@ -1,4 +1,4 @@
-//! Forms, which an assistant fills in with a person, field by field.
+//! Forms. An assistant fills them in with a person, field by field.
 
 use crate::records::webhook::Webhook;
 use crate::values::id::{FormId, OrgId, WebhookId};

@@ -1,4 +1,4 @@
-//! Intents: the wishes of a person that an assistant recognises, and their links to assistants.
+//! Intents: wishes of a person that an assistant recognises, and their links to assistants.
 
 use crate::records::assistant::Assistant;
 use crate::table::cascade::Links;

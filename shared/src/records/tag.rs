@@ -45,18 +45,18 @@ crate::choice! {
     }
 }
 
-/// The id of a tagged entity. Text that is no UUID names nothing.
+/// The id of a tagged entity. A text that is no UUID matches no entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EntityId(String);
 
 impl EntityId {
-    /// The id as a UUID, where it is one.
+    /// The id as a UUID, if it is one.
     pub(crate) fn uuid(&self) -> Option<Uuid> {
         self.0.parse().ok()
     }
 
-    /// The id as a part of a key, which has a limit: other text by its hash.
+    /// The id as a part of a key, which has a limited length: another text becomes its hash.
     fn part_of_key(&self) -> String {
         let hash = || crate::hex(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
         self.uuid().map_or_else(hash, |id| id.to_string())
@@ -110,7 +110,8 @@ crate::record! {
 }
 
 impl Link {
-    /// The pointers by which the links of an entity and those of a tag are found. There is one for each two.
+    /// The pointers by which the links of an entity and the links of a tag are found. Each pair of entity and tag has
+    /// one link.
     fn of_both(&self, tenant: &Tenant) -> Vec<Key> {
         let (kind, entity) = (self.entity_type, self.entity_id.part_of_key());
         let of_tag = tag_links(self.tag_id);

@@ -42,7 +42,7 @@ crate::record! {
         own payment_subscription_id: Option<String> = None,
         /// Status of the subscription, in the words of the payment provider.
         own payment_subscription_status: Option<String> = None,
-        /// The place of the newest checkout of the user, also where that customer is another user's.
+        /// Order of the user's newest checkout, even if its customer now belongs to another user.
         hidden payment_linked_by: Option<EventOrder> = None,
         /// True if the payment provider has a means of payment.
         own payment_has_payment_method: bool = false,

@@ -1,4 +1,4 @@
-//! Webhooks: the addresses that an organisation's events are sent to, and the secrets that sign them.
+//! Webhooks: the addresses to which an organisation's events are sent, and the secrets that sign the events.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::values::secret::Secret;
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a replaced secret still signs beside the new one.
+/// Seconds for which a replaced secret still signs together with the new one.
 const ROTATION: i64 = 86_400;
 /// The most secrets that sign at the same time: one header contains all signatures, and one item all secrets.
 const MOST_SECRETS: usize = 10;
@@ -57,7 +57,7 @@ pub struct SigningSecret {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A webhook with its newest secret. A secret is answered only when it is made.
+/// A webhook with its newest secret. Only the answer to the request that creates a secret contains it.
 #[derive(Debug, Serialize)]
 pub struct WebhookWithSecret {
     /// The webhook.
@@ -91,7 +91,7 @@ impl Webhook {
         if self.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
     }
 
-    /// Makes the changes of an update. Setting `enabled` clears the reason for which it was disabled.
+    /// Applies an update. Setting `enabled` clears the reason for which it was disabled.
     pub fn update(&mut self, changes: &<Self as Declared>::Changes, now: Timestamp) {
         self.apply(changes);
         if changes.enabled != Patch::Absent {
@@ -100,7 +100,8 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Gives it a new secret. The replaced one also signs for a day, unless so many rotations follow that a newer one needs its place.
+    /// Gives it a new secret. The replaced one also signs for a day, unless newer secrets push it out of the list
+    /// before that.
     pub fn rotate(&mut self, secret: &Secret, now: Timestamp) {
         if self.secrets.iter().any(|known| known.secret == *secret) {
             return;
@@ -115,7 +116,8 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Disables it for a reason of the service, which `endpoint` gave: nothing is changed where it has another address by now.
+    /// Disables it for a reason that the service found at the address `endpoint`. If it has another address by now,
+    /// nothing changes.
     pub fn disable(&mut self, endpoint: &str, reason: DisabledReason, now: Timestamp) {
         if self.endpoint != endpoint {
             return;

@@ -93,7 +93,7 @@ crate::record! {
 }
 
 impl Widget {
-    /// Whether it has a connector, at another address than it had.
+    /// Whether it has a connector, and its address differs from the one before.
     pub fn has_moved_from(&self, was: &Self) -> bool {
         self.connector_url.is_some() && self.connector_url != was.connector_url
     }
@@ -127,7 +127,7 @@ impl Widget {
         Ok(())
     }
 
-    /// Requires a connector and an assistant, whose id is returned.
+    /// Requires a connector and an assistant; returns the id of the assistant.
     ///
     /// # Errors
     /// [`Error::Conflict`] where it has none.
@@ -143,7 +143,7 @@ impl Widget {
         Self::conflict("no_assistant", "The widget has no assistant")
     }
 
-    /// The answer to a request that needs to sign what is sent to the connector.
+    /// The answer to a request that needs a webhook's secret to sign calls to the connector.
     pub fn has_no_webhook() -> Error {
         Self::conflict("no_webhook", "The widget's assistant has no webhook, whose secret would sign")
     }

@@ -1,4 +1,4 @@
-//! API keys: their form, what is stored of them, and which caller a valid one stands for.
+//! API keys: their form, their stored record, and the caller of a valid key.
 
 mod limits;
 mod storage;
@@ -43,7 +43,7 @@ impl ApiKey {
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The key that is made of `secret`.
+    /// The key with these bytes as its secret.
     pub fn of_secret(secret: [u8; 32]) -> Self {
         Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret)))
     }
@@ -72,7 +72,7 @@ impl std::fmt::Debug for ApiKey {
 }
 
 impl KeyHash {
-    /// The hash that was printed as `text`.
+    /// The hash with the hexadecimal digits `text`.
     pub const fn from_hex(text: String) -> Self {
         Self(text)
     }
@@ -156,7 +156,7 @@ pub struct LimitChanges {
 pub struct IssuedApiKey {
     /// The key. It is not stored.
     pub api_key: Secret,
-    /// What operators see of it.
+    /// The part of its record that operators see.
     #[serde(flatten)]
     pub key: ShownApiKey,
 }
@@ -172,7 +172,7 @@ impl ApiKeyRecord {
     /// The record of a new `key`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it would expire in the past, and where its limits do not fit together.
+    /// [`Error::Invalid`] where it would expire in the past, or where its limits do not fit together.
     pub fn new(
         id: ApiKeyId,
         org_id: OrgId,

@@ -14,9 +14,9 @@ use crate::table::store::Store;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a process trusts a good key without asking again. A revoked key may work for as long.
+/// Seconds for which a process trusts a valid key without another read. A revoked key may work for as long.
 const TRUST_GOOD: i64 = 30;
-/// Seconds for which a bad key is refused without asking again.
+/// Seconds for which an invalid key is refused without another read.
 const TRUST_BAD: i64 = 5;
 /// The keys that a process remembers. The least recently used one is forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -50,10 +50,10 @@ impl KeyCache {
     }
 }
 
-/// The caller of `request`, by the key in its query, or else by its bearer token.
+/// The caller of `request`, by the key in its query, or otherwise by its bearer token.
 ///
 /// # Errors
-/// [`Error::MissingKey`], [`Error::InvalidKey`], or what the table reports.
+/// [`Error::MissingKey`], [`Error::InvalidKey`], or an error of the table.
 pub async fn authenticate(service: &Service, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
     let keys = &service.keys;
     let key = ApiKey::parse(sent_key(request).ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
@@ -61,7 +61,7 @@ pub async fn authenticate(service: &Service, store: &Store, request: &HttpReques
     let record = if let Some(remembered) = keys.get(&hash, now) {
         remembered.record
     } else {
-        // Boxed, so that requests with a known key do not carry the memory of this call.
+        // Boxed, so that requests with a known key use less memory.
         let record = Box::pin(store.api_key(&hash)).await?;
         keys.put(hash, record.clone(), now);
         record
@@ -71,10 +71,10 @@ pub async fn authenticate(service: &Service, store: &Store, request: &HttpReques
     Ok(Caller { tenant: Tenant::of_key(record.org_id), role: record.role, key: record.id, limits })
 }
 
-/// The key that `request` has, good or bad.
+/// The key in `request`, valid or invalid.
 pub fn sent_key(request: &HttpRequest) -> Option<&str> {
     let sent = request.query("api_key").filter(|key| !key.is_empty());
-    // An empty parameter is no key, so that a bearer token beside it counts.
+    // An empty parameter is no key, so that a bearer token next to it counts.
     sent.or_else(|| bearer(request)).filter(|key| !key.is_empty())
 }
 

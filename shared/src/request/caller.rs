@@ -1,19 +1,19 @@
-//! Who calls, as the API key says.
+//! The caller of a request, according to the API key.
 
 use crate::request::api_key::Role;
 use crate::values::id::ApiKeyId;
 use crate::values::limits::Limits;
 use crate::values::tenant::Tenant;
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
     /// The organisation of the key.
     pub tenant: Tenant,
-    /// What the key may do.
+    /// The permissions of the key.
     pub role: Role,
     /// The key.
     pub key: ApiKeyId,
-    /// How much the callers of the key may send.
+    /// How many requests the callers of the key may send.
     pub limits: Limits,
 }

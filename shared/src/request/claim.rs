@@ -1,4 +1,4 @@
-//! Claims: which request uses an idempotency key, and its answer.
+//! Claims: the request that uses an idempotency key, and its answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,10 @@ use crate::table::{Fingerprint, Table, TableError};
 use crate::values::bytes::Bytes;
 use crate::values::time::Timestamp;
 
-/// Seconds after which a key may be used for another request.
+/// Seconds after which another request may use the key.
 pub const KEPT: i64 = 24 * 60 * 60;
-/// Seconds for which the markers of a keyed request are kept: as long as it may be executed again, and until that execution has ended.
+/// Seconds for which the markers of a keyed request are kept: as long as the request may be executed again, and until
+/// that execution has ended.
 pub const MARKED: i64 = KEPT + 60 * 60;
 
 /// The claim of an idempotency key: its request, the execution that owns it, and the answer.
@@ -25,20 +26,20 @@ pub struct Claim {
     pub nonce: Bytes,
     /// The execution that owns the claim: random bytes of its own.
     pub holder: Bytes,
-    /// When the first execution began. It is the time of every further one too.
+    /// When the first execution began. Every further execution has the same time.
     pub started_at: Timestamp,
     /// When the lease of the holder expires.
     pub lease_until: Timestamp,
     /// The answer, encrypted; `None` until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Bytes>,
-    /// Seconds since 1970 began, after which the key may be used anew.
+    /// When it expires, in seconds since 1970: after that, another request may use the key.
     pub ttl: i64,
 }
 
 crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::hex(&key)), "IDEMPOTENCY");
 
-/// Puts `claim` at `key` if there is none, or only an expired one. Otherwise returns the existing claim.
+/// Puts `claim` at `key` if there is no claim, or only an expired one. Otherwise returns the existing claim.
 ///
 /// # Errors
 /// [`TableError`].
@@ -50,7 +51,7 @@ pub async fn take(table: &Table, key: Fingerprint, claim: &Claim, now: Timestamp
     }
 }
 
-/// Replaces the claim of `holder` by `claim`. Returns false where `holder` no longer owns it.
+/// Replaces the claim of `holder` with `claim`. Returns false if `holder` no longer owns it.
 ///
 /// # Errors
 /// [`TableError`].
@@ -58,7 +59,7 @@ pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &By
     let still = Condition::of("holder = :holder", [(":holder", AttributeValue::B(holder.expose().into()))]);
     match table.store.put_if(&table.item(key, claim)?, &still).await {
         Ok(()) => Ok(true),
-        // Where the answer of an attempt was lost, the existing claim may be this one.
+        // If the answer to an attempt was lost, the existing claim may be this one.
         Err(Cancelled::Condition((), stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
         Err(cancelled) => Err(cancelled.into()),
     }

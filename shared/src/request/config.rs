@@ -17,23 +17,25 @@ pub struct Config {
     pub table_name: String,
     /// `FILES_BUCKET`: the bucket of the files of data sources.
     pub files_bucket: String,
-    /// `FAILED_RECORDS_BUCKET`: the bucket of what the functions on the table's stream gave up.
+    /// `FAILED_RECORDS_BUCKET`: the bucket of the batches that the functions on the table's stream gave up.
     pub failed_records_bucket: String,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
     pub sends_per_second: u32,
-    /// `KEY_REQUESTS_PER_SECOND`, `KEY_BURST`: the limits of a key that has none of its own.
+    /// `KEY_REQUESTS_PER_SECOND`, `KEY_BURST`: the limits of a key without limits of its own.
     pub key_limits: Limits,
-    /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, none may.
+    /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, no page may.
     pub cors_allow_origin: Option<String>,
-    /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the gateway's event tells it.
+    /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the
+    /// gateway's event has it.
     pub api_base_url: Option<String>,
-    /// `SSL_CERT_FILE`: a file with the certificates of private authorities, as PEM, which vouch for receivers of events as the public ones do.
+    /// `SSL_CERT_FILE`: a file with the certificates of private authorities, as PEM. Receivers of events may use them
+    /// as well as the public ones.
     pub ssl_cert_file: Option<PathBuf>,
     /// `TABLE_ATTEMPT_SECONDS`: the time limit of an attempt to reach the table. If it is not set, [`TABLE_ATTEMPT`].
     pub table_attempt: Duration,
-    /// The key that the page of the API begins with. Only `cargo local` sets it; no variable of the environment does.
+    /// The key that is filled in on the page of the API. Only `cargo local` sets it; no environment variable does.
     pub demo_key: Option<String>,
 }
 
@@ -67,13 +69,14 @@ fn level_of(name: &str) -> LevelFilter {
 pub struct Unset(&'static str);
 
 impl Config {
-    /// Reads the rate limit of a widget, per second. It is at least one, or campaigns would never end.
+    /// The rate limit of a widget, per second. It is at least one; otherwise campaigns would never end.
     pub fn rate(&self) -> u32 {
         self.sends_per_second.max(1)
     }
 
-    /// The headers with which pages of another origin may read an answer, its own headers included: `Retry-After` and those of the limits are
-    /// hidden from them otherwise. With a proxy integration the function, and not the gateway, adds them.
+    /// The headers that allow pages of another origin to read an answer with its headers: otherwise `Retry-After` and
+    /// the headers of the limits are hidden from them. With a proxy integration, the function adds these headers,
+    /// because the gateway adds none.
     pub fn cors_headers(&self) -> impl Iterator<Item = (&'static str, String)> {
         let headers = |origin: &String| {
             [("access-control-allow-origin", origin.clone()), ("access-control-expose-headers", "*".to_owned())]

@@ -1,4 +1,4 @@
-//! What a handler may touch: the caller's organisation, its table, the clock, ids, and the service of the process.
+//! The resources of a handler: the caller's organisation, its table, the clock, ids, and the service of the process.
 
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ use crate::values::tenant::Tenant;
 use crate::values::time::Clock;
 use crate::values::time::Timestamp;
 
-/// The service: what lives as long as the process.
+/// The service: everything that lives as long as the process.
 #[derive(Debug)]
 pub struct Service {
     /// The configuration.
@@ -31,7 +31,7 @@ pub struct Service {
     pub store: Store,
     /// The bucket of the files.
     pub bucket: Bucket,
-    /// What the functions on the table's stream gave up.
+    /// The batches that the functions on the table's stream gave up.
     pub failed_records: KeptObjects,
     /// The time.
     pub clock: Clock,
@@ -39,14 +39,14 @@ pub struct Service {
     pub ids: Ids,
     /// The keys that were seen recently.
     pub keys: KeyCache,
-    /// What this process has of the limits of keys.
+    /// This process's share of the limits of keys.
     pub limiter: Limiter,
-    /// The network that events are sent to.
+    /// The network to which events are sent.
     pub network: Network,
 }
 
 impl Service {
-    /// The same service in another process, which remembers nothing yet.
+    /// The same service in another process, with empty caches.
     #[must_use]
     pub fn in_another_process(&self) -> Self {
         Self {
@@ -63,14 +63,14 @@ impl Service {
     }
 }
 
-/// The context: what lives as long as a request.
+/// The context: everything that lives as long as a request.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The caller's organisation.
     pub tenant: Tenant,
     /// The table of the caller's organisation.
     pub table: Table,
-    /// Where the API answers, up to and without `/api/v1`.
+    /// The address of the API, without `/api/v1`.
     pub base_url: String,
     /// The service of this process.
     pub service: &'a Service,
@@ -84,7 +84,8 @@ impl<'a> Context<'a> {
         Self { tenant, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
     }
 
-    /// The context of a request with an idempotency key, which may be executed again: with the same time and the same ids.
+    /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
+    /// ids.
     #[must_use]
     pub(crate) fn repeatable(self, started_at: Timestamp, seed: Seed) -> Self {
         Self { clock: Clock::at(started_at), ids: Ids::Seeded(seed), ..self }
@@ -102,7 +103,8 @@ impl Context<'_> {
         self.ids.fresh(self.now()).into()
     }
 
-    /// A new id that no other execution of the request has: for staged items, which another execution must not overwrite.
+    /// A new id that no other execution of the request has: for staged items, which another execution must not
+    /// overwrite.
     pub fn new_attempt<Id: From<Uuid>>(&self) -> Id {
         self.service.ids.fresh(self.now()).into()
     }
@@ -115,12 +117,12 @@ impl Context<'_> {
         Ok(self.ids.secret()?)
     }
 
-    /// The origin of a write: the id under which its marker is found, where the request may be executed more than once. `Some(id)` with
-    /// an idempotency key, `None` without.
+    /// The origin of a write: the id under which its marker is found, if the request may be executed more than once.
+    /// `Some(id)` with an idempotency key, `None` without.
     ///
-    /// A write that must not be done twice, such as an append to a list, puts a marker under this id in the same transaction, on
-    /// condition that there is none. If there is one, an earlier execution of the same request has done the write. Markers are
-    /// needed for [`MARKED`] seconds.
+    /// A write that must happen only once, such as an append to a list, puts a marker under this id in the same
+    /// transaction, on condition that there is none. If there is one, an earlier execution of the same request has made
+    /// the write. Markers are needed for [`MARKED`] seconds.
     pub fn origin(&self, id: Uuid) -> Option<Uuid> {
         matches!(self.ids, Ids::Seeded(_)).then_some(id)
     }
@@ -136,8 +138,8 @@ impl Context<'_> {
         new.begun(id.into(), self.tenant.org(), Uuid::nil(), self.now())
     }
 
-    /// How a repeat of this request is recognised: by the idempotency key, for as long as it is kept; without a key by `fingerprint`, for
-    /// `seconds`.
+    /// How a repeat of this request is recognised: by the idempotency key, for as long as the key is kept; without a
+    /// key by `fingerprint`, for `seconds`.
     pub fn recognised_by(&self, fingerprint: Fingerprint, seconds: i64) -> Recognition {
         match &self.ids {
             Ids::Seeded(seed) => {
@@ -164,10 +166,10 @@ impl Context<'_> {
 /// How a repeat of a request is recognised.
 #[derive(Debug, Clone, Copy)]
 pub struct Recognition {
-    /// The same for all requests that count as one.
+    /// The value that all requests which count as one have in common.
     pub fingerprint: Fingerprint,
-    /// For how many seconds they do.
+    /// For how many seconds they count as one.
     pub seconds: i64,
-    /// Whether an idempotency key says that they are one, and not what they ask for.
+    /// Whether they are recognised by an idempotency key, and not by their content.
     pub keyed: bool,
 }

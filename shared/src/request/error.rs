@@ -1,6 +1,7 @@
 //! Every failure of a request, as one enum with one match for the status.
 //!
-//! A variant has what a caller may know. What only an operator may know is a *cause*, which is logged and never sent.
+//! A variant has the information that a caller may see. Information for operators only is a *cause*, which is logged
+//! and never sent.
 
 use serde::Serialize;
 
@@ -15,7 +16,7 @@ use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
 use crate::values::limits::Limits;
 
-/// The result of a handler and of what it calls.
+/// The result of a handler and of the functions that it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a request failed.
@@ -24,19 +25,19 @@ pub enum Error {
     /// No key, or an empty one.
     #[error("no API key")]
     MissingKey,
-    /// A malformed, unknown, expired or revoked key. The caller is not told which.
+    /// A malformed, unknown, expired or revoked key. The answer does not say which.
     #[error("invalid API key")]
     InvalidKey,
-    /// The signature is missing, wrong or too old, or nobody could have made one. The sender is not told which.
+    /// The signature is missing, wrong or too old, or there is no secret to check it. The answer does not say which.
     #[error("invalid signature")]
     InvalidSignature(&'static str),
-    /// The key is valid, but may not do this.
+    /// The key is valid, but lacks the permission.
     #[error("forbidden")]
     Forbidden(Location, &'static str),
     /// No such route, or no such record in the caller's organisation.
     #[error("not found")]
     NotFound(Location),
-    /// The path has no such method; only a POST is one.
+    /// The path does not support this method; only POST is supported.
     #[error("method not allowed")]
     MethodNotAllowed,
     /// The state of a record forbids it.
@@ -68,7 +69,7 @@ pub enum Error {
         key: ApiKeyId,
         /// Its limits.
         limits: Limits,
-        /// The seconds after which it is worth trying again.
+        /// The seconds after which a retry may succeed.
         seconds: i64,
     },
     /// The database did not answer in time, or throttled, after all retries.
@@ -77,7 +78,7 @@ pub enum Error {
     /// The payment provider failed or refused.
     #[error("payment provider: {0}")]
     PaymentProvider(String),
-    /// A defect of ours.
+    /// A defect of the service.
     #[error("internal: {0}")]
     Internal(String),
 }
@@ -171,7 +172,7 @@ impl Error {
         Self::invalid(Location::body().name(name).issue("not_found", "Not found"))
     }
 
-    /// The request names another organisation than that of the key.
+    /// The request names another organisation than the one of the key.
     pub fn other_organisation(at: Location) -> Self {
         Self::Forbidden(at, "The API key belongs to another organisation")
     }
@@ -218,7 +219,7 @@ impl From<NoRandomBytes> for Error {
     }
 }
 
-/// Turns a missing record into 404 or 422, depending on where the caller named it.
+/// Turns a missing record into 404 or 422, depending on the place where the request names it.
 pub trait OnMissing<T> {
     /// 404 at the path parameter `name`.
     ///
@@ -226,7 +227,7 @@ pub trait OnMissing<T> {
     /// [`Error::NotFound`] where the record is missing, and the other errors of the table.
     fn on_missing(self, name: &'static str) -> Result<T>;
 
-    /// 404 at the path parameter `name`, and 404 at another one where that names the missing record.
+    /// 404 at the path parameter `name`, and 404 at another parameter if that one names the missing record.
     ///
     /// # Errors
     /// [`Error::NotFound`] where a record is missing, and the other errors of the table.
@@ -272,7 +273,7 @@ fn in_path(error: TableError, name: &'static str) -> Error {
 
 /// A failure that may be one of the table.
 pub trait Missing {
-    /// The answer: what `table` makes of a failure of the table.
+    /// The error itself, or the result of `table` for an error of the table.
     fn or(self, table: impl FnOnce(TableError) -> Error) -> Error;
 }
 
@@ -282,7 +283,7 @@ impl Missing for TableError {
     }
 }
 
-/// What decides about a change may refuse it with an answer of its own.
+/// The function that decides about a change may refuse it with an error of its own.
 impl<E: Into<Error>> Missing for NotChanged<E> {
     fn or(self, table: impl FnOnce(TableError) -> Error) -> Error {
         match self {

@@ -1,4 +1,4 @@
-//! What every event goes through: the context of a function without a caller, and the result of a batch of changes.
+//! The context of a function without a caller, and the result of a batch of changes.
 
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
@@ -19,10 +19,10 @@ impl EventContext<'_> {
     }
 }
 
-/// Whether a batch was handled as a whole.
+/// The result of a batch: handled completely, or the change at which it failed.
 pub type Handled = Result<(), Unhandled>;
 
-/// The change at which a batch failed. The stream repeats this change and all after it.
+/// The change at which a batch failed. The stream repeats this change and all later ones.
 #[derive(Debug)]
 pub struct Unhandled {
     /// Its place in the batch.

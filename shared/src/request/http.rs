@@ -1,7 +1,7 @@
 //! Reads both event formats of API Gateway as one request, and writes the response that both accept.
 //!
-//! `lambda_http` reads the events. Its next step, to an `http::Request`, is not used: it panics on a path that is no valid URI, and API
-//! Gateway passes on decoded paths.
+//! `lambda_http` reads the events. Its conversion to an `http::Request` is not used: it panics on a path that is no
+//! valid URI, and API Gateway passes decoded paths.
 
 use lambda_http::http::HeaderMap;
 use lambda_http::request::LambdaRequest;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::table::meter::Cost;
 
-/// What an operation sees of an HTTP request.
+/// The parts of an HTTP request that an operation may read.
 #[derive(Default)]
 pub struct HttpRequest {
     /// Upper case.
@@ -24,9 +24,9 @@ pub struct HttpRequest {
     pub idempotency_key: Option<String>,
     /// The `If-None-Match` header.
     pub if_none_match: Option<String>,
-    /// All headers, for what reads more of them than an operation does.
+    /// All headers, for code that needs more of them than an operation does.
     pub headers: HeaderMap,
-    /// As sent; `None` where there was none.
+    /// The body as sent; `None` if there was none.
     pub body: Option<Vec<u8>>,
     /// API Gateway's id of the request, which it also puts into its answer.
     pub request_id: String,
@@ -46,12 +46,12 @@ pub struct HttpResponse {
     pub body: String,
     /// Always false: the body is text.
     pub is_base64_encoded: bool,
-    /// What the answer took of the database; not sent.
+    /// What the answer cost in the database; it is not sent.
     #[serde(skip)]
     pub cost: Cost,
 }
 
-// Query and header hold the key, and the body may hold others.
+// The query and a header contain the key, and the body may contain other secrets.
 impl std::fmt::Debug for HttpRequest {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { method, path, request_id, .. } = self;
@@ -110,7 +110,7 @@ impl HttpRequest {
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
             }
-            // The other formats are switched off by feature; the enum cannot say so.
+            // The other formats are switched off by feature; the enum cannot express that.
             _ => Self { request_id: fallback_id.to_owned(), ..Self::default() },
         }
     }
@@ -130,7 +130,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// A value that is not text is malformed, not absent.
+/// A value that is no text counts as malformed rather than absent.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
@@ -140,18 +140,18 @@ fn bytes(is_base64: bool, text: String) -> Vec<u8> {
     if !is_base64 {
         return text.into_bytes();
     }
-    // The gateway never sends invalid base64. Passed on unchanged, it fails as JSON, with a location.
+    // The gateway never sends invalid base64. If it did, the text would fail as JSON, with a location.
     base64::engine::general_purpose::STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes())
 }
 
-/// The address of the API: the domain with what the gateway's path has before that of the API.
+/// The address of the API: the domain, and the part of the gateway's path before the API's own path.
 fn base_url(domain: Option<&str>, full_path: Option<&str>, resource: &str) -> String {
     let prefix = full_path.map(|path| split(path, resource).0).unwrap_or_default();
     format!("https://{}{prefix}", domain.unwrap_or("localhost"))
 }
 
-/// Divides `path` into the stage or the base path of a custom domain, and the path of the API, which has as many segments as the
-/// gateway's `resource`.
+/// Divides `path` into the stage or the base path of a custom domain, and the path of the API, which has as many
+/// segments as the gateway's `resource`.
 fn split<'a>(path: &'a str, resource: &str) -> (&'a str, &'a str) {
     let segments = resource.trim_end_matches('/').matches('/').count();
     let slashes = path.strip_suffix('/').unwrap_or(path).rmatch_indices('/');

@@ -1,13 +1,13 @@
 //! `Idempotency-Key`: a repeated request gets the first answer again, and has no second effect.
 //!
-//! Before its handler runs, such a request *claims* its key with an item. Afterwards the item keeps the answer. A later request with the
-//! same key gets that answer. If there is no answer yet, it is told that the first request is still running. If the lease of the first
-//! request has expired, it takes the claim over and executes the request again. This is the same execution: the claim keeps what its
-//! time and its ids are derived from, so the same items are written. A handler marks what it must not write twice with
-//! [`Context::origin`].
+//! Before its handler runs, such a request *claims* its key with an item. Afterwards the item keeps the answer. A later
+//! request with the same key gets that answer. If there is no answer yet, the later request fails because the first one
+//! is still running. If the lease of the first request has expired, the later request takes the claim over and executes
+//! the request again. This is the same execution: the claim keeps the values from which its time and its ids are
+//! derived, so the same items are written. A handler marks a write that must happen only once with [`Context::origin`].
 //!
-//! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is encrypted with a
-//! key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
+//! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is
+//! encrypted with a key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -34,17 +34,17 @@ const LEASE: i64 = 30;
 const SEALED_LIMIT: usize = 380 * 1024;
 /// The most characters of a key.
 const LENGTH: usize = 255;
-/// What a key looks like.
+/// The pattern of a key.
 pub const PATTERN: &str = "^[!-~]{1,255}$";
 
 /// The value of the header: 1 to 255 visible characters. `Debug` does not show it.
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The key that `text` is.
+    /// Parses `text` as a key.
     ///
     /// # Errors
-    /// The issue with a value that is no valid key.
+    /// The issue with an invalid value.
     pub fn parse(text: &str) -> Result<Self, Issue> {
         if (1..=LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(Self(text.to_owned()));
@@ -58,7 +58,8 @@ impl IdempotencyKey {
         bytes32(digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref())
     }
 
-    /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is useless without the key.
+    /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is
+    /// useless without the key.
     fn derive(&self, cx: &Context<'_>, salt: &Bytes, purpose: &str) -> [u8; 32] {
         let org = cx.tenant.org().0;
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, salt.expose()));
@@ -81,9 +82,11 @@ impl std::fmt::Debug for IdempotencyKey {
 pub type Work =
     Box<dyn for<'a> FnOnce(&'a Context<'a>) -> Pin<Box<dyn Future<Output = Result<Success>> + Send + 'a>> + Send>;
 
-/// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same request.
+/// SHA-256 of the request: method, path, query and body as they were sent. Two requests with the same hash are the same
+/// request.
 pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
-    // Parameters come in no fixed order; those with one name keep theirs. It does not matter how the API key is sent.
+    // Parameters have no fixed order; parameters with the same name keep theirs. The way in which the API key is sent
+    // makes no difference.
     let mut query: Vec<_> = request.query.iter().filter(|(name, _)| name != "api_key").collect();
     query.sort_by_key(|(name, _)| name);
     let path = request.path.strip_suffix('/').unwrap_or(&request.path);
@@ -120,21 +123,23 @@ pub async fn once(
         Ok(answer) => answer.with(success),
         Err(error) => error.into(),
     };
-    // A failure of ours is not kept: the lease ends, and a repeat executes the request at once. The same is true of an answer that is too
-    // large for an item. Only the refusal of thousands of unknown contacts by run-campaign is as large, and it has no effect.
+    // A failure of the service is not kept: the lease ends, and a repeat executes the request at once. The same is true
+    // of an answer that is too large for an item. Only the refusal of thousands of unknown contacts by run-campaign is
+    // so large, and it has no effect.
     let ours = answer.status >= 500;
     let sealed = if ours { None } else { seal(&answer, &key.derive(&again, &claim.holder, "answer")) };
     let lease_until = if sealed.is_some() { claim.lease_until } else { clock.now() };
     let holder = claim.holder.clone();
     let settled = claim::replace(&again.table, key.hash(), &Claim { lease_until, sealed, ..claim }, &holder).await;
-    // The work is done and its caller waits, so this is only logged: a repeat makes the same answer after the lease has expired.
+    // The work is done and its caller waits, so this failure is only logged: after the lease has expired, a repeat
+    // makes the same answer.
     if let Err(error) = settled {
         tracing::warn!(error = chain(&error), "the answer to an idempotency key was not kept");
     }
     Ok(answer)
 }
 
-/// What was found under a key.
+/// The state of a key.
 enum Claimed {
     /// The request has been answered.
     Done(Response),
@@ -143,7 +148,7 @@ enum Claimed {
 }
 
 async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint) -> Result<Claimed> {
-    // The time of the machine, not that of the execution: processes compare leases.
+    // The time of the machine, because processes compare leases; the time of the execution may be older.
     let now = cx.service.clock.now();
     let (hash, fingerprint) = (key.hash(), Bytes::from(fingerprint));
     let random = Bytes::from(cx.service.ids.secret()?);
@@ -158,7 +163,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     };
     let found = match claim::take(&cx.table, hash, &first, now).await? {
         None => return Ok(Claimed::Mine(first)),
-        // The answer of an attempt was lost, and the retry found the claim that this attempt had made.
+        // The answer to an attempt was lost, and the retry found the claim that this attempt had made.
         Some(found) if found.holder == random => return Ok(Claimed::Mine(found)),
         Some(found) => found,
     };
@@ -173,7 +178,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     }
     let dead = found.holder.clone();
     let mine = Claim { holder: random, lease_until: now.plus_seconds(LEASE), ..found };
-    // Several may find an expired lease. One of them takes the claim over.
+    // Several requests may find an expired lease. Only one of them takes the claim over.
     if claim::replace(&cx.table, hash, &mine, &dead).await? {
         Ok(Claimed::Mine(mine))
     } else {
@@ -181,7 +186,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     }
 }
 
-/// The result of `future`. A panic becomes an internal error, so that the claim is settled nevertheless.
+/// The result of `future`. A panic becomes an internal error, so that the claim is settled even then.
 pub async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let outcome = AssertUnwindSafe(future).catch_unwind().await;
     outcome.unwrap_or_else(|panic| {

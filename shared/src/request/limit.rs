@@ -1,6 +1,7 @@
 //! The rate limit of a key: a token bucket in the table, which the processes of all functions share by leases.
 //!
-//! A process that sees few requests of a key decides alone ([`share`]), and costs nothing. `docs/adr/0026-limits-per-key.md` has the bound.
+//! A process that sees few requests of a key decides alone ([`share`]), at no cost. `docs/adr/0026-limits-per-key.md`
+//! has the bound.
 
 pub mod headers;
 pub mod share;
@@ -19,10 +20,11 @@ use crate::table::tokens::{Taken, Withdrawal};
 use crate::values::id::ApiKeyId;
 use crate::values::time::Timestamp;
 
-/// The keys whose shares a process remembers. The least recently used one is forgotten first, and begins anew.
+/// The keys whose shares a process remembers. The least recently used one is forgotten first, and then starts from
+/// zero.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
-/// What this process has of the limits of keys.
+/// The shares that this process has of the limits of keys.
 #[derive(Debug)]
 pub struct Limiter(Mutex<LruCache<ApiKeyId, Share>>);
 
@@ -33,7 +35,8 @@ impl Default for Limiter {
 }
 
 impl Limiter {
-    /// Lets a request of `caller` at `now` pass. Where the bucket cannot be asked it passes as well, and a metric counts the line in the log.
+    /// Admits or refuses a request of `caller` at `now`. If the bucket does not answer, the request is admitted, and a
+    /// metric counts the line in the log.
     ///
     /// # Errors
     /// [`Error::RateLimited`].
@@ -42,7 +45,7 @@ impl Limiter {
         match self.of(caller, |share| share.decide(nanos)) {
             Decision::Admitted => Ok(()),
             Decision::Refused { until } => Err(refusal(caller, until - nanos)),
-            // Boxed, so that requests that need no lease do not carry its memory.
+            // Boxed, so that requests without a lease use less memory.
             Decision::Ask(tokens) => Box::pin(self.lease(store, caller, tokens, nanos)).await,
         }
     }
@@ -73,7 +76,7 @@ impl Limiter {
         }
     }
 
-    /// The share of the caller's key. With other limits than before it begins anew.
+    /// The share of the caller's key. It starts from zero when the limits have changed.
     fn of<T>(&self, caller: &Caller, then: impl FnOnce(&mut Share) -> T) -> T {
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let share = shares.get_or_insert_mut(caller.key, || Share::new(caller.limits));
@@ -84,7 +87,7 @@ impl Limiter {
     }
 }
 
-/// The refusal of a request that may come again after `wait`.
+/// The refusal of a request that may be sent again after `wait`.
 fn refusal(caller: &Caller, wait: i64) -> Error {
     let seconds = ((wait + SECOND - 1) / SECOND).max(1);
     Error::RateLimited { key: caller.key, limits: caller.limits, seconds }

@@ -1,7 +1,7 @@
 //! The pipeline of every request, and the trait that an operation implements.
 //!
-//! Only three steps are generic: reading the input, the handler, and printing the reply. [`Handler`] hides the type behind one function
-//! pointer, so that everything else is compiled once, and not once per operation.
+//! Only three steps are generic: reading the input, the handler, and printing the reply. [`Handler`] hides the type
+//! behind one function pointer, so that everything else is compiled only once for all operations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,10 +33,10 @@ pub trait Operation: Sized + 'static {
     type Query: Input;
     /// The body; `()` where it takes none.
     type Body: Input;
-    /// What it answers.
+    /// The reply.
     type Reply: Reply;
 
-    /// The handler. The caller is known and may do this, and the input is valid.
+    /// The handler. The caller is known and has the permission, and the input is valid.
     fn handle(cx: &Context<'_>, request: Request<Self>) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
@@ -59,7 +59,7 @@ pub struct Handler {
     way: Way,
 }
 
-/// How a request gets to its handler.
+/// How a request reaches its handler.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     /// With a key: its input is read, then the handler runs.
@@ -75,7 +75,7 @@ type Prepare = fn(&Sources<'_>) -> Result<Work>;
 struct Sources<'a> {
     path: Source<'a>,
     query: Source<'a>,
-    /// What is wrong with the headers.
+    /// The issue with the headers, if there is one.
     header: Option<Issue>,
     body: Option<&'a [u8]>,
 }
@@ -91,13 +91,13 @@ pub struct Description {
     pub body: Option<(Value, bool)>,
     /// The whole answer.
     pub reply: Value,
-    /// The header with the signature, in lower case, where requests are signed and have no key.
+    /// The header with the signature, in lower case, if requests have a signature instead of a key.
     pub signature: Option<&'static str>,
 }
 
 impl Description {
-    /// The schemas of `O`, from the declarations that the pipeline uses. They are separate from [`Handler`], so that no deployed binary
-    /// links what only tests and documents need.
+    /// The schemas of `O`, from the declarations that the pipeline uses. They are separate from [`Handler`], so that no
+    /// deployed binary links code that only tests and documents need.
     pub fn of<O: Operation>() -> Self {
         Self {
             path: O::Path::schema(),
@@ -108,7 +108,7 @@ impl Description {
         }
     }
 
-    /// The same of an operation whose requests are signed.
+    /// The same for an operation whose requests are signed.
     pub fn of_signed<O: SignedOperation>() -> Self {
         let (path, query) = (O::Path::schema(), <()>::schema());
         let (body, reply) = (Some((O::body(), true)), envelope_schema::<O::Reply>());
@@ -126,7 +126,7 @@ impl Handler {
         Self { route, way: Way::Keyed(prepare) }
     }
 
-    /// The same of an operation whose requests are signed.
+    /// The same for an operation whose requests are signed.
     pub const fn signed<O: SignedOperation>(route: &'static Route) -> Self {
         let receive: Receive = |route, service, store, request| Box::pin(receive::<O>(route, service, store, request));
         Self { route, way: Way::Signed(receive) }
@@ -135,7 +135,7 @@ impl Handler {
     /// Answers `request` and logs one line about it. It never fails.
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter) = (Instant::now(), Meter::default());
-        // A panic is a defect, but the caller gets a body in the usual form nevertheless.
+        // A panic is a defect, but the caller still gets a body in the usual form.
         let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Response::from);
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
@@ -155,7 +155,7 @@ impl Handler {
                 )
             };
         }
-        // An alarm counts the lines of answered failures, so they are written whatever the log level is.
+        // An alarm counts these lines, so they are written at every log level.
         if status >= 500 {
             line!(error);
         } else {
@@ -164,8 +164,8 @@ impl Handler {
         response
     }
 
-    /// The failure of a request for a page whose answer is `body`: it names the largest size that works. The page of that size is made as
-    /// well, since it begins with another record.
+    /// The failure of a request for a page whose answer `body` is too large: it states the largest page size that
+    /// works. The page of that size is made as well, since it begins with another record.
     async fn too_large(prepare: Prepare, cx: &Context<'_>, sources: Sources<'_>, body: &str) -> Result<Error> {
         let mut size = page::fitting(body);
         loop {
@@ -209,7 +209,7 @@ impl Handler {
         }
         let decoded = parameters(self.route, request)?;
         require_size(self.route, request)?;
-        // The other methods need no idempotency key: they are idempotent.
+        // Requests with other methods need no idempotency key: they are idempotent.
         let key = request.idempotency_key.as_deref().filter(|_| self.route.method == "POST");
         let (key, header) = match key.map(IdempotencyKey::parse).transpose() {
             Ok(key) => (key, None),
@@ -235,7 +235,7 @@ impl Handler {
                 }
                 Ok(answer.with(success))
             }
-            // Boxed, so that a request without an idempotency key does not carry its memory.
+            // Boxed, so that a request without an idempotency key uses less memory.
             Some(key) => Box::pin(idempotency::once(cx, &key, idempotency::fingerprint(request), success, work)).await,
         }
     }
@@ -244,7 +244,7 @@ impl Handler {
 /// The path's parameters, decoded.
 ///
 /// # Errors
-/// [`Error::NotFound`] where the request is not one of `route`.
+/// [`Error::NotFound`] where the request does not belong to `route`.
 pub(super) fn parameters<'a>(
     route: &'static Route,
     request: &'a HttpRequest,
@@ -260,12 +260,12 @@ pub(super) fn require_size(route: &Route, request: &HttpRequest) -> Result<()> {
     if size > route.body_limit { Err(Error::TooLarge(route.body_limit)) } else { Ok(()) }
 }
 
-/// Where the API answers, up to and without `/api/v1`.
+/// The address of the API, without `/api/v1`.
 pub(super) fn base_url(service: &Service, request: &HttpRequest) -> String {
     service.config.api_base_url.clone().unwrap_or_else(|| request.base_url.clone())
 }
 
-/// `answer` as the gateway gets it.
+/// `answer` in the form that the gateway expects.
 pub(crate) fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
     let mut headers =
         BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
@@ -274,8 +274,8 @@ pub(crate) fn response(service: &Service, answer: Response, request_id: &str, co
     HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
 }
 
-/// Reads path, query and body, and reports all issues in one answer, those of the headers before those of the body. A body that is not JSON
-/// is reported alone.
+/// Reads path, query and body, and reports all issues in one answer; issues of the headers come before issues of the
+/// body. A body that is not JSON is reported alone.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     let body = if O::Body::EXPECTED { Source::body(sources.body) } else { Ok(Source::text(Location::body(), [])) };
     let body = match body {

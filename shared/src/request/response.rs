@@ -9,9 +9,9 @@ use crate::request::limit::headers;
 use crate::table::page::Page;
 use crate::values::limits::Limits;
 
-/// What a handler answers: the data, and a fixed message.
+/// The reply of a handler: the data, and a fixed message.
 pub trait Reply: Send {
-    /// What `data` is.
+    /// The type of `data`.
     type Data: Serialize + Schema;
 
     /// The fixed message.
@@ -20,7 +20,7 @@ pub trait Reply: Send {
     /// The data.
     fn data(&self) -> &Self::Data;
 
-    /// The status, where it is not always that of the route.
+    /// The status, if it may differ from the one of the route.
     fn status(&self) -> Option<u16> {
         None
     }
@@ -107,9 +107,9 @@ impl<T: Serialize + Schema + Send> Reply for Upserted<T> {
 /// One of two replies with the same kind of data.
 #[derive(Debug)]
 pub enum Either<A, B> {
-    /// The one.
+    /// The first kind.
     First(A),
-    /// The other.
+    /// The second kind.
     Second(B),
 }
 
@@ -137,7 +137,7 @@ pub struct Response {
     pub status: u16,
     /// JSON.
     pub body: String,
-    /// The headers beside those that every answer has.
+    /// The headers in addition to the ones that every answer has.
     pub headers: Vec<(&'static str, String)>,
     /// Why it failed, for the log.
     pub cause: Option<String>,
@@ -149,7 +149,8 @@ impl Response {
         Self { status, body, headers: Vec::new(), cause: None }
     }
 
-    /// The same with what the limits of the key are, where it is a success. A failure says it only where the limits are its cause.
+    /// The same with the headers of the key's limits, if it is a success. A failure has them only if the limits are its
+    /// cause.
     #[must_use]
     pub fn limited(mut self, limits: Limits) -> Self {
         if self.status < 300 {
@@ -166,9 +167,9 @@ impl From<Error> for Response {
     }
 }
 
-/// What a handler answers, as JSON.
+/// The reply of a handler, as JSON.
 pub struct Success {
-    /// The status, where it is not that of the route.
+    /// The status, if it differs from the one of the route.
     pub status: Option<u16>,
     /// The envelope.
     pub body: String,
@@ -178,12 +179,12 @@ impl Success {
     /// The success of `reply`.
     ///
     /// # Errors
-    /// As of [`envelope`].
+    /// The same as for [`envelope`].
     pub fn of<R: Reply>(reply: &R) -> Result<Self> {
         Ok(Self { status: reply.status(), body: envelope(reply)? })
     }
 
-    /// The answer, with the status of the route where the reply has none of its own.
+    /// The answer, with the status of the route if the reply has none of its own.
     pub fn with(self, status: u16) -> Response {
         Response::new(self.status.unwrap_or(status), self.body)
     }

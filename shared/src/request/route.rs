@@ -1,13 +1,13 @@
-//! What a route says of its operation, and which paths are its own.
+//! The declaration of a route: its operation, and the paths that it matches.
 
-/// What a key must be allowed to do before the operation runs.
+/// The permission that an operation requires of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Any valid key.
     Read,
     /// A key whose role is `full`; a read-only one gets 403.
     Write,
-    /// No key: the signature of the request says who has sent it.
+    /// No key: the signature of the request proves its sender.
     Signed,
     /// No key.
     Public,
@@ -16,7 +16,7 @@ pub enum Access {
 /// One operation's place in the API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The record that it is about: the package under `functions/`.
+    /// The record of the operation: the package under `functions/`.
     pub record: &'static str,
     /// Kebab-case name: binary, file, recorded event. The other spellings derive from it.
     pub name: &'static str,
@@ -24,17 +24,17 @@ pub struct Route {
     pub method: &'static str,
     /// Path as the specification prints it, parameters in braces.
     pub path: &'static str,
-    /// What the key must be allowed to do.
+    /// The permission that the key needs.
     pub access: Access,
     /// Status of a success.
     pub success: u16,
-    /// The largest request body, in bytes. A larger one is 413.
+    /// The largest request body, in bytes. A larger one gets 413.
     pub body_limit: usize,
 }
 
 impl Route {
-    /// The path's parameters as `path` fills them, still percent-encoded, or `None` where `path` is not this route's.
-    /// One trailing slash more or less makes no difference.
+    /// The path's parameters with their values in `path`, still percent-encoded; `None` if `path` does not match this
+    /// route. One trailing slash more or less makes no difference.
     pub fn match_path<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
         let mut given = segments(path);
         let mut parameters = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests that have no key: their signature says who has sent them. Nothing of such a request is read before its signature is right.
+//! Requests without a key: their signature proves the sender. The body is read only after the signature was checked.
 
 use std::pin::Pin;
 
@@ -15,13 +15,13 @@ use crate::table::{Table, TableError};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// An operation that the server of somebody else calls, which signs what it sends.
+/// An operation that another company's server calls; the server signs its requests.
 pub trait SignedOperation: Sized + 'static {
     /// The path's parameters.
     type Path: Input;
-    /// Who may have sent the request.
+    /// The possible sender of a request.
     type Sender: Send + Sync;
-    /// What it answers.
+    /// The reply.
     type Reply: Reply;
 
     /// The header with the signature, in lower case.
@@ -30,27 +30,28 @@ pub trait SignedOperation: Sized + 'static {
     /// The JSON schema of the body.
     fn body() -> Value;
 
-    /// Who may have sent a request with this path, which is none where it cannot be read. To find nobody takes the same calls.
+    /// The possible sender of a request with this path; `None` if the path is invalid. An unknown sender takes the same
+    /// calls.
     fn sender(
         store: &Store,
         path: Option<Self::Path>,
     ) -> impl Future<Output = Result<Option<(Tenant, Self::Sender)>, TableError>> + Send;
 
-    /// Whether `sender` has signed the message. Without a sender nobody has, and it takes the same work.
+    /// Whether `sender` has signed the message. Without a sender the result is false, after the same work.
     fn is_signed(sender: Option<&Self::Sender>, message: &SignedMessage<'_>) -> bool;
 
     /// The handler. The sender is proven; the body is not read yet.
     fn handle(cx: &Context<'_>, sender: Self::Sender, body: &[u8]) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
-/// What was sent, and when it came.
+/// A message, its signature, and its time of arrival.
 #[derive(Clone, Copy)]
 pub struct SignedMessage<'a> {
-    /// The header with the signature, where it is text.
+    /// The header with the signature, if it is text.
     pub signature: Option<&'a str>,
     /// The body, byte by byte.
     pub body: &'a [u8],
-    /// When it came.
+    /// The time of arrival.
     pub now: Timestamp,
 }
 
@@ -72,7 +73,7 @@ pub(super) async fn receive<O: SignedOperation>(
     let parameters = parameters(route, request)?;
     require_size(route, request)?;
     let path = Source::text(Location::path(), parameters.iter().map(|(name, value)| (*name, value.as_ref())));
-    // A path that names nothing is answered as one that names nobody.
+    // An unknown id gets the same answer as an unknown agency.
     let path = O::Path::read(&path, &mut Issues::new());
     let (signature, body) = (request.header(O::SIGNATURE), request.body.as_deref().unwrap_or_default());
     let sender = O::sender(&store, path).await?;

@@ -1,4 +1,4 @@
-//! Documents: functions that answer anybody with the same text. They touch nothing.
+//! Documents: functions that answer every caller with the same text. They use no table and no bucket.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -12,10 +12,10 @@ use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::route::Route;
 use crate::table::meter::Cost;
 
-/// How long a copy of a document may be used without a question.
+/// How long a copy of a document may be used without revalidation.
 const KEPT: &str = "public, max-age=300";
 
-/// The texts that a process keeps: an API has few addresses. The least recently used one is forgotten first.
+/// The texts that a process keeps: an API has few addresses. The least recently used one is dropped first.
 const TEXTS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 /// Headers by their names, in lower case.
@@ -29,7 +29,7 @@ pub trait Document {
     /// Its text, for an API at `base_url`.
     fn text(config: &Config, base_url: &str) -> String;
 
-    /// The headers of that text, beside those of every document.
+    /// The headers of that text, in addition to the ones of every document.
     fn headers(_text: &str) -> Headers {
         Headers::new()
     }
@@ -45,7 +45,7 @@ pub struct Published {
     headers: fn(&str) -> Headers,
 }
 
-/// What a process answers with: each text is made once for an address, because it is half a megabyte or more.
+/// The texts of a process. Each text is made once per address, because it is half a megabyte or more.
 #[derive(Debug)]
 pub struct Library {
     config: Config,
@@ -82,12 +82,12 @@ impl Published {
 }
 
 impl Library {
-    /// One that is empty yet.
+    /// An empty library.
     pub fn new(config: Config) -> Self {
         Self { config, texts: Mutex::new(LruCache::new(TEXTS)) }
     }
 
-    /// Answers `request` with `document`: 304 where the caller has the same text already.
+    /// Answers `request` with `document`: 304 if the caller has the same text already.
     pub fn answer(&self, document: &Published, request: &HttpRequest) -> HttpResponse {
         let base_url = self.config.api_base_url.as_deref().unwrap_or(&request.base_url);
         let edition = self.edition(document, base_url);
@@ -111,7 +111,7 @@ impl Library {
     }
 }
 
-/// Whether an `If-None-Match` header names `etag`. What compresses an answer makes its tag a weak one.
+/// Whether an `If-None-Match` header names `etag`. A proxy that compresses an answer makes its tag a weak one.
 fn names(tags: &str, etag: &str) -> bool {
     tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }

@@ -1,7 +1,7 @@
 //! The HTTP client of the SDK: hyper over rustls, HTTP/1.1 only, with the root certificates that it is given.
 //!
-//! The SDK's own client has HTTP/2, which DynamoDB does not speak, and parses its roots from PEM. Both cost time at every start, and HTTP/2
-//! makes every zip larger. `docs/adr/0013-http-client.md` has the figures.
+//! The SDK's own client also supports HTTP/2, which DynamoDB does not offer, and parses its root certificates from PEM.
+//! Both cost time at every start, and HTTP/2 makes every zip larger. `docs/adr/0013-http-client.md` has the figures.
 
 use std::error::Error;
 
@@ -20,7 +20,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a machine has.
+/// The root certificates of AWS, as DER. Reading these five takes a hundredth of the time of the hundreds that a
+/// machine has.
 const AMAZON_ROOTS: [&[u8]; 5] = [
     include_bytes!("roots/amazon-root-ca-1.der"),
     include_bytes!("roots/amazon-root-ca-2.der"),
@@ -32,20 +33,20 @@ const AMAZON_ROOTS: [&[u8]; 5] = [
 /// The root certificates of AWS.
 ///
 /// # Errors
-/// Where one of them is no certificate. A test excludes this.
+/// An error where one of them is no certificate. A test excludes this.
 pub fn amazon_roots() -> Result<RootCertStore, rustls::Error> {
     let mut roots = RootCertStore::empty();
     AMAZON_ROOTS.into_iter().try_for_each(|root| roots.add(CertificateDer::from(root)))?;
     Ok(roots)
 }
 
-/// A client for the SDK that uses `connector`. Its only time limit is that of the SDK for a whole attempt; the settings for connecting and
-/// reading are ignored.
+/// A client for the SDK that uses `connector`. Its only time limit is the SDK's limit for a whole attempt; the settings
+/// for connecting and reading are ignored.
 pub fn client(connector: SharedHttpConnector) -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// Sends requests to servers that `roots` vouch for, and to `http:` addresses. Clones share the connections.
+/// Sends requests to servers that `roots` trust, and to `http:` addresses. Clones share the connections.
 pub fn connector(roots: RootCertStore) -> SharedHttpConnector {
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let mut tcp = TcpConnector::new();
@@ -67,7 +68,8 @@ impl HttpConnector for Connector {
             Ok(request) => request,
             Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
         };
-        // The SDK closes a connection after a failure of the server. This tells it which connection it was.
+        // The SDK closes a connection after a failure of the server. This line gives the SDK the connection of the
+        // request.
         if let Some(wanted) = request.extensions().get::<CaptureSmithyConnection>().cloned() {
             let used = capture_connection(&mut request);
             wanted.set_connection_retriever(move || {
@@ -86,7 +88,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// The kind of a failure, by which the SDK decides whether to retry.
+/// The kind of a failure. The SDK decides by it whether to retry.
 fn failure(error: ClientError) -> ConnectorError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     let (mut broken, mut incomplete, mut ours) = (error.is_connect(), false, false);

@@ -42,7 +42,7 @@ pub type Fatal = lambda_runtime::Error;
 /// Serves `handler` until Lambda ends the process.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run(handler: Handler) -> Result<(), Fatal> {
     serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
@@ -53,7 +53,7 @@ pub fn run(handler: Handler) -> Result<(), Fatal> {
 /// Serves the tools of `server` until Lambda ends the process.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_server(server: Server) -> Result<(), Fatal> {
     serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<LambdaRequest>| {
         let request = HttpRequest::from_event(event.payload, &event.context.request_id);
@@ -61,10 +61,10 @@ pub fn run_server(server: Server) -> Result<(), Fatal> {
     })
 }
 
-/// Serves `document` until Lambda ends the process. It has no client of anything.
+/// Serves `document` until Lambda ends the process. It needs no client.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_document(document: Published) -> Result<(), Fatal> {
     let library = async { Ok(Library::new(Config::from_env()?)) };
     serve(library, &async move |library: &Library, event: LambdaEvent<LambdaRequest>| {
@@ -76,7 +76,7 @@ pub fn run_document(document: Published) -> Result<(), Fatal> {
 /// Serves `task` until Lambda ends the process.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_task(task: Task) -> Result<(), Fatal> {
     serve(service(Network::public()), &async move |service: &Service, event: LambdaEvent<Box<RawValue>>| {
         let answer = task.invoke(service, event.payload.get().as_bytes()).await;
@@ -86,18 +86,18 @@ pub fn run_task(task: Task) -> Result<(), Fatal> {
     })
 }
 
-/// Serves `consumer` until Lambda ends the process: batches of the stream, and the ticks of its schedule where it has one.
+/// Serves `consumer` until Lambda ends the process: batches of the stream, and the ticks of its schedule if it has one.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_consumer(consumer: Consumer) -> Result<(), Fatal> {
     run_consumer_in(Network::public(), consumer)
 }
 
-/// The same, where events are sent through `network`: a benchmark has its receivers on its own machine.
+/// The same, with events sent through `network`: a benchmark has its receivers on its own machine.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_consumer_in(network: Network, consumer: Consumer) -> Result<(), Fatal> {
     serve(service(network), &async move |service: &Service, event: LambdaEvent<BatchOrTick>| {
         let cx = EventContext { service };
@@ -111,14 +111,14 @@ pub fn run_consumer_in(network: Network, consumer: Consumer) -> Result<(), Fatal
 /// Serves `scheduled` until Lambda ends the process.
 ///
 /// # Errors
-/// Why it cannot start.
+/// The reason why it cannot start.
 pub fn run_scheduled(scheduled: Scheduled) -> Result<(), Fatal> {
     serve(service(Network::public()), &async move |service: &Service, _: LambdaEvent<IgnoredAny>| {
         scheduled.tick(&EventContext { service }).await.map_err(Fatal::from)
     })
 }
 
-/// Sets everything up and calls `handle` with the state of this process, which `start` makes, for each event.
+/// Sets everything up, makes the state of this process with `start`, and calls `handle` with it for each event.
 fn serve<S, E, R, X>(
     start: impl Future<Output = Result<S, Fatal>>,
     handle: &impl AsyncFn(&S, LambdaEvent<E>) -> Result<R, X>,
@@ -138,8 +138,8 @@ where
     })
 }
 
-/// Logs lines of JSON or text to standard output. The runtime's own subscriber does the same, but brings a filter language that is not used
-/// here, with a regular expression engine, into every binary.
+/// Logs lines of JSON or text to standard output. The runtime's own subscriber does the same, but adds an unused filter
+/// language, with a regular expression engine, to every binary.
 fn log() {
     let Logging { level, json } = Logging::from_env();
     if json {
@@ -164,8 +164,8 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     let connector = http_client::connector(http_client::amazon_roots()?);
     let sdk = sdk_config(http_client::client(connector.clone()), config.table_attempt).await;
     let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone());
-    // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. Where this fails, the first
-    // request opens it and reports its own failure.
+    // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. If this
+    // fails, the first request opens the connection and reports its own failure.
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
@@ -187,8 +187,8 @@ async fn service(network: Network) -> Result<Service, Fatal> {
 /// The time limit of an attempt to reach a bucket: the largest object that a function sends has some megabytes.
 const BUCKET_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// The SDK, with region, credentials and endpoint as every AWS tool finds them. Its time limits are shorter than those of the functions: `attempt` for
-/// one attempt, and three times as long for all of them together.
+/// The SDK, with region, credentials and endpoint from the usual AWS settings. Its time limits are shorter than those
+/// of the functions: `attempt` for one attempt, and three times as long for all attempts together.
 pub async fn sdk_config(http_client: SharedHttpClient, attempt: Duration) -> SdkConfig {
     // The time limit of an attempt includes connecting.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(3 * attempt).build();

@@ -1,4 +1,4 @@
-//! Functions without a route: tasks of an operator, who needs no API key but the permission to invoke them.
+//! Functions without a route: tasks of an operator, who invokes them with an IAM permission instead of an API key.
 
 use std::pin::Pin;
 
@@ -15,7 +15,7 @@ pub trait OperatorTask: Sized + 'static {
     const NAME: &'static str;
     /// Its input.
     type Input: Input;
-    /// What it answers.
+    /// Its output.
     type Output: Serialize + Schema + Send;
 
     /// The handler.

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
 
-/// A function that runs every minute. Two invocations may overlap, and one may die in the middle; each effect must happen once nevertheless.
+/// A function that runs every minute. Two invocations may overlap, and one may crash in the middle; each effect must
+/// still happen once.
 pub trait ScheduledTask: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
@@ -34,7 +35,7 @@ impl Scheduled {
     /// Runs the handler of the tick.
     ///
     /// # Errors
-    /// The failure of the handler. What is still due will be due in the next minute too.
+    /// The failure of the handler. Work that is still due stays due in the next minute.
     pub async fn tick(&self, cx: &EventContext<'_>) -> Result<()> {
         log(self.name, (self.tick)(cx).await)
     }

@@ -1,4 +1,5 @@
-//! Functions on the table's stream: a change as they see it, and the answer that says which change a batch failed at.
+//! Functions on the table's stream: the changes that they receive, and their answer, which names the change at which a
+//! batch failed.
 
 use std::pin::Pin;
 
@@ -10,24 +11,25 @@ use crate::request::event::Handled;
 use crate::request::event::Unhandled;
 use crate::table::change::Change;
 
-/// A function that handles changes of the table. A change may come more than once, so handling it again must change nothing.
+/// A function that handles changes of the table. A change may come more than once, and handling it again must change
+/// nothing.
 pub trait StreamConsumer: 'static {
     /// Kebab-case name: package, binary, folder.
     const NAME: &'static str;
-    /// Seconds for which an invocation tries again while the database is unavailable, before it uses up one of the attempts of the event source. They end
-    /// well before the timeout of the function.
+    /// Seconds for which an invocation retries while the database is unavailable, before it uses up one of the attempts
+    /// of the event source. They end well before the timeout of the function.
     const PATIENCE: i64 = 0;
 
     /// The handler. The changes are in the order of the stream.
     fn handle(cx: &EventContext<'_>, batch: &[Change]) -> impl Future<Output = Handled> + Send;
 
-    /// The handler of the tick, where the template gives it a schedule too.
+    /// The handler of the tick, if the template gives the function a schedule too.
     fn tick(_: &EventContext<'_>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// Seconds until an invocation tries again, at first and later.
+/// Seconds before the first retry of an invocation, and before later ones.
 const FIRST_PAUSE: i64 = 1;
 const LONGEST_PAUSE: i64 = 30;
 
@@ -86,8 +88,9 @@ impl Consumer {
         }
     }
 
-    /// Handles a batch and says what to repeat. An answer that asks for a repeat uses up one of a few attempts, which are for changes that cannot be
-    /// handled: while the database is unavailable, the invocation itself tries again.
+    /// Handles a batch and returns the change to repeat, if any. An answer that asks for a repeat uses up one of a few
+    /// attempts, which are meant for changes that cannot be handled: while the database is unavailable, the invocation
+    /// itself retries.
     pub async fn handle(&self, cx: &EventContext<'_>, event: &StreamEvent) -> BatchOutcome {
         let clock = &cx.service.clock;
         let (until, mut pause, mut handled) = (clock.now().plus_seconds(self.patience), FIRST_PAUSE, 0);

@@ -1,4 +1,4 @@
-//! A call of the database while it is under way: its share of the connections, and its place in the meter.
+//! A running call of the database: its share of the connections, and its record in the meter.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::table::meter::{Meter, Unit};
 
-/// The most calls at the same time, each with a connection of its own. At a few milliseconds each that is more than the processor of a
-/// function can do, and a small part of its 1,024 descriptors.
+/// The most calls at the same time, each with a connection of its own. At a few milliseconds per call, this is more
+/// than the processor of a function can handle, and a small part of its 1,024 descriptors.
 const AT_ONCE: usize = 64;
 
 /// The bound on the calls of this process. Clones share it.
 ///
-/// The SDK's time limits begin when a call has its share: what waits for others of its own process has not failed.
+/// The SDK's time limits begin when a call has its share: a call that waits for others of its own process must not time
+/// out.
 #[derive(Debug, Clone)]
 pub(super) struct Calls(Arc<Semaphore>);
 
-/// A call that is under way.
+/// A running call.
 pub(super) struct UnderWay<'a> {
     meter: &'a Meter,
     depth: u32,
@@ -32,7 +33,7 @@ impl Default for Calls {
 impl Calls {
     /// Waits for a share, and counts the beginning of the call.
     pub(super) async fn begin<'a>(&'a self, meter: &'a Meter) -> UnderWay<'a> {
-        // It is never closed.
+        // The semaphore is never closed.
         let share = self.0.acquire().await.ok();
         UnderWay { meter, depth: meter.begin(), _share: share }
     }

@@ -1,8 +1,8 @@
-//! Cascades: what belongs to a record that was removed goes too, in steps of bounded size.
+//! Cascades: when a record was removed, its belongings are removed too, in steps of bounded size.
 //!
-//! A record [owns](Owner) lists of its own, rows that link it to other records, or partitions. Each [`Step`] removes some of it. To remove
-//! the same again makes no difference, so a cascade that died goes on where it stopped. The table's stream runs them: see
-//! [`reactions`](crate::reactions).
+//! A record [owns](Owner) lists of its own, rows that link it to other records, or partitions. Each [`Step`] removes
+//! some of them. A repeated step makes no difference, so a cascade that crashed continues where it stopped. The table's
+//! stream runs the cascades: see [`reactions`](crate::reactions).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,28 +24,28 @@ use crate::values::id::{Id, ordinal};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// The most items that one step looks at: what others have changed meanwhile waits behind it.
+/// The most items of one step: the stream's other changes wait for it.
 pub(crate) const AT_ONCE: usize = 250;
 
-/// Removes some of what belongs to the record with this id. Says whether nothing is left of it.
+/// Removes some belongings of the record with this id. Returns whether none is left.
 pub type Step = for<'a> fn(&'a Table, Uuid, Timestamp) -> BoxFuture<'a, Result<bool, TableError>>;
 
 /// A record to which others belong.
 pub trait Owner: Listed {
-    /// What removes them, in this order.
+    /// The steps that remove its belongings, in this order.
     const STEPS: &'static [Step];
 }
 
-/// A record that belongs to others: it goes with each of them.
+/// A record that belongs to others: it is removed together with any of them.
 pub trait Owned: Listed {
-    /// The records that it belongs to.
+    /// The records to which it belongs.
     fn owners(&self, tenant: &Tenant) -> Vec<Reference>;
 }
 
-/// A row that links an `O` to another record. The pointers to such rows share a partition. The sort key of a pointer is that to which the row's
-/// list belongs, unless the list is the organisation's.
+/// A row that links an `O` to another record. The pointers to such rows share a partition. The sort key of a pointer is
+/// the parent of the row's list, unless the list belongs to the organisation.
 pub trait Links<O>: Listed {
-    /// The partition, behind the organisation.
+    /// The partition, without the organisation before it.
     fn partition(owner: Uuid) -> String;
 
     /// The pointer to the row in the list of another record, which links it to `owner`.
@@ -56,17 +56,17 @@ pub trait Links<O>: Listed {
 
 /// A record with items in partitions of its own.
 pub trait Partitions: Listed {
-    /// The partitions, in the order in which they go.
+    /// The partitions, in the order of their removal.
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String>;
 }
 
-/// The pointers that lead to the row in an item. The functions that take one are compiled once, and not for each kind of row.
+/// The pointers to the row in an item. Functions that take this argument are compiled once for all kinds of rows.
 type PointersOf = fn(&Tenant, Item) -> Result<Vec<Key>, TableError>;
 
 /// The key of the row with this id, and its list, by the sort key of its pointer.
 type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
 
-/// The step that removes the rows of the owner's own list of `R`, with what leads to them, and then the list.
+/// The step that removes the rows of the owner's own list of `R`, with their pointers, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let list = R::list(owner.into());
     Box::pin(async move { remove_first(table, first_of(table, list, R::SPREADS, pointers_of::<R>).await?).await })
@@ -102,19 +102,20 @@ pub fn items<O: Partitions>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFutu
     })
 }
 
-/// The rest of a cascade: what belongs to a removed record, and is not removed yet. Each change of it makes the stream run another step.
+/// The rest of a cascade: belongings of a removed record that still exist. Each change of this item makes the stream
+/// run another step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Removal {
     /// The name of the removed record's kind.
     pub removed: String,
     /// Its id.
     pub id: Uuid,
-    /// How often the cascade was continued: of two that continue the same step, one goes on.
+    /// The number of steps so far: if two processes continue the same step, only one succeeds.
     pub step: u64,
 }
 
 impl Removal {
-    /// The name by which the stream tells it from other items.
+    /// The record name by which the stream recognises it.
     pub const NAME: &'static str = "Removal";
 }
 
@@ -129,7 +130,7 @@ impl Stored for Removal {
 
 impl Single for Removal {}
 
-/// The first rows of a list, as they were read.
+/// The first rows of a list.
 pub(crate) struct FirstRows {
     list: String,
     items: Vec<Item>,
@@ -138,13 +139,13 @@ pub(crate) struct FirstRows {
 }
 
 impl FirstRows {
-    /// The records in them, without those that cannot be read.
+    /// The records in them, without unreadable ones.
     pub(crate) fn records<R: Listed>(&self) -> Vec<R> {
         readable(self.items.iter().cloned())
     }
 }
 
-/// A row to remove, with what leads to it.
+/// A row to remove, with its pointers.
 struct LinkedRow {
     id: Uuid,
     key: Key,
@@ -153,7 +154,7 @@ struct LinkedRow {
 }
 
 impl Table {
-    /// Removes the row that links `owner`, an `O`, to another record, and returns what it was.
+    /// Removes the row that links `owner`, an `O`, to another record, and returns it as it was.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
@@ -162,7 +163,7 @@ impl Table {
     }
 }
 
-/// Begins the cascade of the record `id` of the kind `removed`; what is left after a first step is left to a [`Removal`].
+/// Begins the cascade of the record `id` of the kind `removed`; a [`Removal`] continues it after the first step.
 ///
 /// # Errors
 /// [`TableError`]: the next call continues.
@@ -170,12 +171,12 @@ pub async fn begin(table: &Table, removed: &str, steps: &[Step], id: Uuid, now: 
     if run_steps(table, steps, id, now).await? { Ok(()) } else { leave(table, removed, id).await }
 }
 
-/// Leaves the cascade of the record `id` of the kind `removed` to the stream.
+/// Leaves the whole cascade of the record `id` of the kind `removed` to the stream.
 ///
 /// # Errors
 /// [`TableError`].
 pub async fn leave(table: &Table, removed: &str, id: Uuid) -> Result<(), TableError> {
-    // Where another one is under way, this one takes its place.
+    // If another cascade of the record is under way, this one replaces it.
     let next = Update::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
     table.store.update(&table.key::<Removal>(id), &next.add("step", number(1)), None).await?;
     Ok(())
@@ -198,7 +199,7 @@ pub async fn resume(
     } else {
         table.store.update(&key, &Update::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
     };
-    // Or another one has continued it.
+    // Or another process has continued it.
     was_done(written).map(drop)
 }
 
@@ -211,7 +212,7 @@ async fn run_steps(table: &Table, steps: &[Step], id: Uuid, now: Timestamp) -> R
     Ok(true)
 }
 
-/// Those of these records that are not there.
+/// Returns the records of `records` that do not exist.
 ///
 /// # Errors
 /// [`TableError`].
@@ -224,7 +225,7 @@ pub async fn not_there(table: &Table, records: Vec<Reference>) -> Result<Vec<Ref
     Ok(owners.into_values().filter(|owner| !there(owner)).collect())
 }
 
-/// The first rows of a list, as many as one step looks at.
+/// The first rows of a list, as many as one step handles.
 ///
 /// # Errors
 /// [`TableError`].
@@ -232,7 +233,8 @@ pub(crate) async fn first_rows<R: Listed>(table: &Table, of: R::Of) -> Result<Fi
     first_of(table, R::list(of), R::SPREADS, pointers_of::<R>).await
 }
 
-/// The first rows of a list. The shards are read whatever its head says: a row may be written after the head was removed.
+/// The first rows of a list. The shards are read even without a head: a row may be written after the head was
+/// removed.
 async fn first_of(
     table: &Table,
     list: String,
@@ -244,7 +246,7 @@ async fn first_of(
         if more {
             break;
         }
-        // Where there is no room left one is asked for, to know whether there are more.
+        // If there is no room left, one more row is read, to know whether there are more.
         let (found, further) = table.store.some_of(&shard, None, (AT_ONCE - items.len()).max(1)).await?;
         let fits = AT_ONCE - items.len();
         more |= further || found.len() > fits;
@@ -253,14 +255,15 @@ async fn first_of(
     Ok(FirstRows { list, items, more, pointers_of })
 }
 
-/// Removes these rows with what leads to them, and the list with the last of them. Says whether nothing is left.
+/// Removes these rows with their pointers; if they are the last ones, the list too. Returns whether nothing is
+/// left.
 ///
 /// # Errors
 /// [`TableError`].
 pub(crate) async fn remove_first(table: &Table, rows: FirstRows) -> Result<bool, TableError> {
     let FirstRows { list, items, more, pointers_of } = rows;
     let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
-    // A row that cannot be read goes too.
+    // An unreadable row is removed too.
     keys.extend(items.into_iter().flat_map(|item| pointers_of(&table.tenant, item).unwrap_or_default()));
     table.store.delete_all(&keys).await?;
     if more {
@@ -270,7 +273,7 @@ pub(crate) async fn remove_first(table: &Table, rows: FirstRows) -> Result<bool,
     Ok(remove_items(table, &head.pk).await? && remove_items(table, &holes.pk).await?)
 }
 
-/// Removes items of a partition. Says whether none is left.
+/// Removes items of a partition. Returns whether none is left.
 async fn remove_items(table: &Table, partition: &str) -> Result<bool, TableError> {
     let (items, more) = table.store.some_of(partition, Some("pk, sk"), AT_ONCE).await?;
     table.store.delete_all(&items.iter().filter_map(key_of).collect::<Vec<_>>()).await?;
@@ -299,25 +302,25 @@ async fn remove_links(
     let (mut rows, mut all) = (Vec::new(), true);
     for row in targets {
         match found.get(&row.key).filter(|item| has_id(item, Some(row.id))) {
-            // A row that cannot be read goes with the one pointer that is known.
+            // An unreadable row is removed with the one pointer that is known.
             Some(item) => rows.push(LinkedRow {
                 pointers: pointers_of(&table.tenant, item.clone()).unwrap_or_else(|_| row.pointers.clone()),
                 ..row
             }),
-            // Another one has removed the row just now. A pointer that it left goes by itself.
+            // Another process has removed the row just now. A pointer that it left behind is removed alone.
             None => all &= remove_pointers(table, row).await?,
         }
     }
     // Neighbours share the items that count their holes.
     rows.sort_by(|a, b| (&a.key.pk, &a.key.sk).cmp(&(&b.key.pk, &b.key.sk)));
     for transaction in removals(table, &rows) {
-        // Where another one has removed one of them, what is left is for the next step.
+        // If another process has removed one of the rows, the next step handles the rest.
         all &= was_done(transaction.commit().await)?;
     }
     Ok(all && !more)
 }
 
-/// Removes the pointers to a row that is gone; false where one leads to another row by now.
+/// Removes the pointers to a row that is gone; false if one of them leads to another row by now.
 async fn remove_pointers(table: &Table, row: LinkedRow) -> Result<bool, TableError> {
     let its_own = Condition::of("attribute_not_exists(pk) OR id = :id", [(":id", text(row.id))]);
     let removal = |key| Write::delete(key).when(its_own.clone());
@@ -325,7 +328,7 @@ async fn remove_pointers(table: &Table, row: LinkedRow) -> Result<bool, TableErr
     was_done(table.store.transact(&removals).await)
 }
 
-/// The transactions that remove these rows, with what leads to them, as many as fit into each.
+/// The transactions that remove these rows with their pointers, as many as fit into each.
 fn removals<'a>(table: &'a Table, rows: &[LinkedRow]) -> Vec<Transaction<'a>> {
     let mut transactions = Vec::new();
     let (mut transaction, mut holes) = (Transaction::new(table), BTreeMap::<String, BTreeSet<u64>>::new());
@@ -355,7 +358,7 @@ impl Transaction<'_> {
     }
 }
 
-/// How many items count these holes.
+/// The number of items that count these holes.
 fn counters(holes: &BTreeMap<String, BTreeSet<u64>>) -> usize {
     let of = |ordinals: &BTreeSet<u64>, size: u64| {
         ordinals.iter().map(|ordinal| ordinal / size).collect::<BTreeSet<_>>().len()

@@ -18,7 +18,7 @@ pub struct Change {
     user_identity: Option<UserIdentity>,
 }
 
-/// Who made a change, where that was DynamoDB itself.
+/// The author of a change, if it was DynamoDB itself.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct UserIdentity {
@@ -56,7 +56,7 @@ impl Change {
         self.event_name == "INSERT"
     }
 
-    /// Its place in the stream, which tells it from all others.
+    /// Its sequence number in the stream, which no other change has.
     pub fn sequence_number(&self) -> &str {
         &self.dynamodb.sequence_number
     }
@@ -115,6 +115,6 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 
 fn read<R: DeserializeOwned>(image: Option<&Item>) -> Result<Option<R>, TableError> {
     let record = image.cloned().map(serde_dynamo::from_item).transpose();
-    // The error itself would quote what the item holds, and it is logged.
+    // The error itself would quote the content of the item, and it is logged.
     record.map_err(|_| TableError::Broken(format!("an image is no {}", std::any::type_name::<R>())))
 }

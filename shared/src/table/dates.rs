@@ -7,17 +7,17 @@ use crate::input::{Issues, Source, member};
 use crate::table::item::{Item, number};
 use crate::values::time::{DateOrTime, Timestamp};
 
-/// The times at which the wanted rows were made.
+/// The range of creation times of the wanted rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dates {
-    /// The first of them.
+    /// The first time of the range.
     pub from: Option<Timestamp>,
-    /// The time behind the last of them.
+    /// The time after the range.
     pub to: Option<Timestamp>,
 }
 
 impl Dates {
-    /// Reads the dates from a query. None after an issue.
+    /// Reads the dates from a query; `None` after an issue.
     pub fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let from = source.optional::<Option<DateOrTime>>("date_from", issues, || None);
         let to = source.optional::<Option<DateOrTime>>("date_to", issues, || None);
@@ -40,17 +40,17 @@ impl Dates {
         ]
     }
 
-    /// Whether they are those of all rows.
+    /// Whether the range includes all times.
     pub const fn are_open(&self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
-    /// Whether `time` is among them.
+    /// Whether `time` is in the range.
     pub fn contain(&self, time: Timestamp) -> bool {
         self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to)
     }
 
-    /// Whether they may contain a time of `span`.
+    /// Whether the range may contain a time of `span`.
     pub(super) fn meet(&self, span: Span) -> bool {
         self.from.is_none_or(|from| from <= span.last) && self.to.is_none_or(|to| span.first < to)
     }
@@ -64,18 +64,18 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Of one time.
+    /// The span of one time.
     pub(super) const fn of(time: Timestamp) -> Self {
         Self { first: time, last: time }
     }
 
-    /// Of the times of both.
+    /// The span that contains both.
     pub(super) fn around(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
         Some(Self { first: a.first.min(b.first), last: a.last.max(b.last) })
     }
 
-    /// The span in the attributes `first` and `last` of an item, in milliseconds since 1970 began.
+    /// The span in the attributes `first` and `last` of an item, in milliseconds since 1970.
     pub(super) fn read(item: &Item, first: &str, last: &str) -> Option<Self> {
         let time = |name: &str| item.get(name)?.as_n().ok()?.parse().ok().map(Timestamp::from_unix_millis);
         Some(Self { first: time(first)?, last: time(last)? })

@@ -1,17 +1,17 @@
-//! Why a call of the table, or one of its writes, did nothing.
+//! The reasons why a call of the table, or one of its writes, failed.
 
 use std::convert::Infallible;
 
 use crate::table::item::Item;
 use crate::values::cause::chain;
 
-/// Why the table did not do as it was told.
+/// Why the table did not execute a call.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The record that the call is about is not there.
+    /// The record of the call does not exist.
     #[error("no such record")]
     Missing,
-    /// A field of the record names another one that is not there.
+    /// A field of the record names another record that does not exist.
     #[error("{0} names no record")]
     Unknown(&'static str),
     /// Another record has the value of this field, which is unique.
@@ -25,26 +25,26 @@ pub enum TableError {
     /// The database did not answer in time, throttled, or its answer was lost, after all retries.
     #[error("{0}")]
     Unavailable(String),
-    /// A defect of ours: the database refused the request, or an item cannot be read.
+    /// A defect of the service: the database refused the request, or an item cannot be read.
     #[error("{0}")]
     Broken(String),
 }
 
-/// Why a write did nothing, as far as the answer to its last attempt tells. `M` says what it means that a condition did not hold.
+/// Why a write did nothing, according to the answer to its last attempt. `M` is the meaning of a failed condition.
 #[derive(Debug)]
 pub enum Cancelled<M = ()> {
-    /// A condition did not hold: what that means, and the item as it was, where there was one.
+    /// A condition failed: its meaning, and the item as it was, if there was one.
     Condition(M, Option<Item>),
-    /// It met another write of the same item, or was throttled: it may succeed a moment later.
+    /// It conflicted with another write of the same item, or was throttled: a later attempt may succeed.
     Conflict(String),
     /// Anything else.
     Failed(TableError),
 }
 
-/// Why a row was not changed, or not removed.
+/// Why a row was neither changed nor removed.
 #[derive(Debug)]
 pub enum NotChanged<E> {
-    /// What decides refuses.
+    /// The function that decides about the change refused it.
     Refused(E),
     /// The table failed.
     Failed(TableError),
@@ -65,7 +65,7 @@ impl From<NotChanged<Infallible>> for TableError {
     }
 }
 
-/// Whether a write was done. It was not where its condition did not hold.
+/// Whether a write was done; false if its condition failed.
 ///
 /// # Errors
 /// [`TableError`] where it failed for another reason.

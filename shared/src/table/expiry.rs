@@ -1,10 +1,12 @@
-//! Rows of lists that DynamoDB has removed, because their TTL had passed.
+//! Handles rows of lists that DynamoDB has removed by their TTL.
 //!
-//! DynamoDB does not change the list, but the stream has a record of each removal. The reaction to it turns the ordinal into a hole. After years a list
-//! would have only more holes. So sections at its beginning that have no rows are cut off: the head says how many ordinals they have together. Their items
-//! are deleted when the next block loses its last row: by then no reader uses a head that it read before the cut.
+//! DynamoDB leaves the list unchanged, but the stream has a record of each removal. The reaction to it turns the
+//! ordinal into a hole. Over years, a list would collect holes only. So sections without rows at the beginning of the
+//! list are cut off: the head has the number of their ordinals. Their items are deleted when the next block loses its
+//! last row: by then no reader uses a head that it read before the cut.
 //!
-//! The stream may tell of a row again, at any time. An ordinal that is a hole or cut off stays what it is, and a list that is deleted is left alone.
+//! The stream may report a row again, at any time. An ordinal that is a hole or cut off stays so, and a deleted list
+//! stays deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,7 +25,7 @@ const AT_ONCE: usize = 100;
 /// Turns `expired` ordinals, whose rows DynamoDB has removed, into holes of `list`.
 ///
 /// # Errors
-/// [`TableError`]: some may be holes already. To try it again does no harm.
+/// [`TableError`]: some may be holes already. A repeat does no harm.
 pub async fn expire(table: &Table, list: &str, mut expired: BTreeSet<u64>) -> Result<(), TableError> {
     let head = list_head(&table.tenant, list);
     let Some(ordinals) = table.store.get(&head).await?.map(|head| Ordinals::of(Some(&head))) else { return Ok(()) };
@@ -33,14 +35,15 @@ pub async fn expire(table: &Table, list: &str, mut expired: BTreeSet<u64>) -> Re
     if table.store.get(&head).await?.is_none() {
         let counters =
             |block| [list_block(&table.tenant, list, block), list_section(&table.tenant, list, block / SECTION)];
-        // Two keys may be the same, which a batch must not have.
+        // Two keys may be equal, which a batch does not allow.
         let counters: HashSet<Key> = blocks.into_iter().flat_map(counters).collect();
         return table.store.delete_all(&counters.into_iter().collect::<Vec<_>>()).await;
     }
     if is_emptied { cut(table, list).await } else { Ok(()) }
 }
 
-/// Turns these ordinals into holes, except those that are holes already. Returns whether a block has lost its last row.
+/// Turns these ordinals into holes, except ones that are holes already. Returns whether a block has lost its last
+/// row.
 async fn make_holes_once(
     table: &Table,
     list: &str,
@@ -64,13 +67,13 @@ async fn make_holes_once(
             }
             continue;
         }
-        // Another process does the same.
+        // Another process makes the same holes.
         round.again("the holes").await?;
         holes = holes_beside(table, list, &left).await?;
     }
 }
 
-/// The holes of the blocks in which these ordinals lie.
+/// The holes of the blocks that contain these ordinals.
 async fn holes_beside(
     table: &Table,
     list: &str,
@@ -83,7 +86,7 @@ async fn holes_beside(
     Ok(blocks.into_iter().filter_map(holes).collect())
 }
 
-/// Removes the items of sections that are cut off, and cuts off those that have no rows any more.
+/// Deletes the items of sections that are cut off, and cuts off sections that have no rows any more.
 async fn cut(table: &Table, list: &str) -> Result<(), TableError> {
     let head = list_head(&table.tenant, list);
     let items = table.store.query(&head.pk, &head.sk, None).await?;
@@ -93,13 +96,13 @@ async fn cut(table: &Table, list: &str) -> Result<(), TableError> {
     if cut == index.ordinals.cut {
         return Ok(());
     }
-    // The list may be gone, or another process may have cut off as much.
+    // The list may be deleted, or another process may have cut off as much.
     let less = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :cut)");
     let less = Condition::new(less, values([(":cut", number(cut))]));
     was_done(table.store.update(&head, &Update::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
 }
 
-/// The keys of the sections in `items` that are cut off, with those of their blocks.
+/// The keys of the sections in `items` that are cut off, and the keys of their blocks.
 fn cut_off(table: &Table, list: &str, ordinals: Ordinals, items: &[Item]) -> Vec<Key> {
     let of_section = |section: u64| {
         let blocks = (section * SECTION..(section + 1) * SECTION).map(|block| list_block(&table.tenant, list, block));

@@ -1,20 +1,21 @@
-//! Filters of lists: which rows have the same value in a field, so that those alone are listed, with a total.
+//! Filters of lists: sets of rows that have the same value in a field, so that only such rows are listed, with a total.
 //!
-//! The rows with one value are a *set* of ordinals, and so are the rows that match several filters at once: a record with the terms
-//! `status=closed` and `assistant_id=A` stands in the sets `status=closed`, `assistant_id=A`, and both together. Where a value is *sparse*, few
-//! rows have it, and its set stands alone: each set with it would be one more to write for each row, and what two sets have in common is
-//! soon found where one of them is small. An ordinal is a bit. A
-//! *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
-//! ordinals of 32 blocks, so that a page is found by the counts, then by the bits of the few blocks that it lies in. Behind the first million
-//! ordinals, a *volume* counts those of 32 sections, and only the sections are read that a page may lie in.
+//! The rows with one value are a *set* of ordinals, and so are the rows that match several filters at once: a record
+//! with the terms `status=closed` and `assistant_id=A` is in the sets `status=closed`, `assistant_id=A`, and both
+//! together. If a value is *sparse*, few rows have it, and its set is never combined: each combination would be one
+//! more set to write for each row, and the common ordinals of two sets are quickly found if one of them is small. An
+//! ordinal is a bit. A *block* of 1024 ordinals is an item of sixteen numbers of 64 bits each. A *section* counts the
+//! ordinals of 32 blocks, so that a page is found by the counts, and then by the bits of the few blocks that it
+//! touches. After the first million ordinals, a *volume* counts the ordinals of 32 sections, and only the sections that
+//! a page may touch are read.
 //!
-//! A list that can be asked for the rows of some days has a set of all its rows too, and each block of its sets a span: see
+//! A list that can be filtered by dates has a set of all its rows too, and each block of its sets has a span: see
 //! [`dates`](crate::table::dates).
 //!
-//! A request writes its row and no set: all requests of an organisation would meet there. The sets follow the table's stream
-//! ([`Table::follow`](crate::table::part::Table::follow)), many changes at once, a moment later. So a total may be a moment old; a page never has a row that does not match.
-//! A change says only which rows to read. A row is put into the sets of the terms that it has now. So a change that is handled late or twice does
-//! no harm.
+//! A request writes its row and no set: otherwise all requests of an organisation would conflict there. The sets are
+//! updated from the table's stream ([`Table::follow`](crate::table::part::Table::follow)), many changes at once, a
+//! moment later. So a total may be a moment old, but a page contains matching rows only. A change says only which rows
+//! to read: a row is put into the sets of its current terms. So a change that is handled late or twice does no harm.
 
 mod block;
 mod dates;
@@ -27,7 +28,7 @@ use crate::values::id::Id;
 
 pub use follow::{Move, follow};
 
-/// A field with a value: what a list is filtered by, or what a row has.
+/// A field with a value, of a filter or of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
     field: &'static str,
@@ -36,12 +37,12 @@ pub struct Term {
     sparse: bool,
 }
 
-/// A value that lists can be filtered by.
+/// A value by which lists can be filtered.
 pub trait FilterValue {
-    /// What the query has.
+    /// The type of the value in the query.
     type Asked: Parse + Schema + FilterValue;
 
-    /// The value in words; none where there is no value.
+    /// The value as text; `None` if there is no value.
     fn text(&self) -> Option<String>;
 }
 
@@ -62,18 +63,18 @@ impl<T: Id> FilterValue for Option<T> {
 }
 
 impl Term {
-    /// The term of a row whose `field` has this value; none where it has no value.
+    /// The term of a row whose `field` has this value; `None` if it has no value.
     pub fn of<T: FilterValue>(field: &'static str, value: &T) -> Option<Self> {
         value.text().map(|value| Self { field, value, sparse: false })
     }
 
-    /// The term that a query asks for, if it asks for one. None after an issue.
+    /// The term that a query asks for, if any; `None` after an issue.
     pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Self>> {
         let asked = source.optional::<Option<T::Asked>>(field, issues, || None)?;
         Some(asked.iter().filter_map(|asked| Self::of(field, asked)).collect())
     }
 
-    /// This term, of a value that few rows have.
+    /// This term, with a value that few rows have.
     #[must_use]
     pub fn sparse(self) -> Self {
         Self { sparse: true, ..self }
@@ -84,7 +85,7 @@ impl Term {
         self.field
     }
 
-    /// The value, in words.
+    /// The value, as text.
     pub(super) fn value(&self) -> &str {
         &self.value
     }
@@ -101,8 +102,8 @@ fn set(list: &str, terms: &[&Term]) -> String {
     format!("{list}#{}", terms.join("&"))
 }
 
-/// All sets that a row with these terms stands in: one for each choice of at least one of those that are not sparse, one for each that is,
-/// and where it is `dated`, that of all rows.
+/// All sets that contain a row with these terms: one for each combination of terms that are not sparse, one for each
+/// sparse term, and if it is `dated`, the set of all rows.
 fn sets(list: &str, terms: &[Term], dated: bool) -> Vec<String> {
     let (sparse, others): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(|term| term.sparse);
     let chosen = |mask: u32| {

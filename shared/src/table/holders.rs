@@ -1,7 +1,7 @@
-//! The items that lead from a unique value to the row that holds it.
+//! The pointers from unique values to the rows that hold them.
 //!
-//! An item is written, moved and removed in the transaction that writes its row, on condition that no other row has the value. So two writers cannot
-//! both succeed.
+//! A pointer is written, moved and removed in the transaction that writes its row, on condition that no other row has
+//! the value. So two writers cannot both succeed.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::table::transaction::{Transaction, Write};
 use crate::values::id::ordinal;
 use crate::values::tenant::Tenant;
 
-/// The item that leads to the row of `list` with this value. The value itself does not stand in the key: it may be long.
+/// The pointer to the row of `list` with this value. The key has a hash of the value, which may be long.
 fn holder(tenant: &Tenant, list: &str, term: &Term) -> Key {
     let hash = ring::digest::digest(&ring::digest::SHA256, term.value().as_bytes());
     let value = crate::hex(hash.as_ref());
@@ -29,7 +29,7 @@ fn holder(tenant: &Tenant, list: &str, term: &Term) -> Key {
 const FREE: &str = "attribute_not_exists(pk) OR id = :id";
 
 impl<M> Transaction<'_, M> {
-    /// Has the row hold the unique values that it has now and did not have before, and let go of the others.
+    /// Gives the row the unique values that it has newly got, and releases the values that it has lost.
     pub(super) fn hold<R: Listed>(&mut self, id: R::Id, was: Option<&R>, is: Option<&R>) {
         let (list, uuid) = (R::list_of(id), R::proof(id).unwrap_or_default());
         let of = |row: Option<&R>| row.map(R::unique).unwrap_or_default();
@@ -47,7 +47,7 @@ impl<M> Transaction<'_, M> {
 }
 
 impl Table {
-    /// The rows of a list that have these unique values, with the place of each value in `terms`.
+    /// The rows of a list that have these unique values, with the position of each value in `terms`.
     ///
     /// # Errors
     /// [`TableError`].

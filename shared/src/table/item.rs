@@ -1,4 +1,4 @@
-//! Items: what a record becomes in the table, and back.
+//! Items: the form of a record in the table.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::table::error::{TableError, broken};
 use crate::table::keys::{Key, PK, SK};
 
-/// An item as the SDK has it.
+/// An item in the type of the SDK.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// The key under which `serde_json` hands over a raw value; see [`to_item`].
+/// The key under which `serde_json` passes a raw value; see [`to_item`].
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// `value` as the text of an attribute.
@@ -28,7 +28,7 @@ pub fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// No value, which an attribute may have.
+/// The null value of an attribute.
 pub const fn null() -> AttributeValue {
     AttributeValue::Null(true)
 }
@@ -41,7 +41,7 @@ pub fn values<const N: usize>(values: [(&'static str, AttributeValue); N]) -> It
 /// `record` as an item at `key`, with free-form JSON as text.
 ///
 /// # Errors
-/// [`TableError::Broken`] where the record cannot be an item, which none of ours is.
+/// [`TableError::Broken`] where the record cannot be an item. Every record of the service can.
 pub fn to_item(key: &Key, record: &impl Serialize) -> Result<Item, TableError> {
     let mut item: Item = serde_dynamo::to_item(record).map_err(broken)?;
     item.values_mut().for_each(flatten);
@@ -49,7 +49,7 @@ pub fn to_item(key: &Key, record: &impl Serialize) -> Result<Item, TableError> {
     Ok(item)
 }
 
-/// Makes text of free-form JSON.
+/// Turns free-form JSON into text.
 fn flatten(value: &mut AttributeValue) {
     if let AttributeValue::M(map) = value
         && let Some(text) = map.remove(RAW_VALUE)
@@ -58,7 +58,7 @@ fn flatten(value: &mut AttributeValue) {
     }
 }
 
-/// Adds an attribute in place of what is answered, if anything is; nothing where the value is null, since a key of an index cannot be null.
+/// Adds an attribute that answers do not contain. A null value adds nothing, since a key of an index cannot be null.
 ///
 /// # Errors
 /// [`TableError::Broken`] where the value cannot be an attribute.
@@ -80,19 +80,19 @@ pub(crate) fn attribute(value: &impl Serialize) -> Result<AttributeValue, TableE
     Ok(value)
 }
 
-/// The record that an item leads to, or that a marker says was made.
+/// The id of the record to which a pointer leads, or which a marker names.
 ///
 /// # Errors
-/// [`TableError::Broken`] where it names none.
+/// [`TableError::Broken`] where the item names none.
 pub(crate) fn made_id(item: &Item) -> Result<Uuid, TableError> {
     let id = item.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
     id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
 }
 
-/// The record that `item` holds.
+/// The record in `item`.
 ///
 /// # Errors
-/// [`TableError::Broken`] where it does not.
+/// [`TableError::Broken`] where the item is another record.
 pub fn from_item<R: DeserializeOwned>(item: Item) -> Result<R, TableError> {
     serde_dynamo::from_item(item).map_err(broken)
 }
@@ -102,13 +102,13 @@ pub fn key_of(item: &Item) -> Option<Key> {
     Some(Key { pk: item.get(PK)?.as_s().ok()?.clone(), sk: item.get(SK)?.as_s().ok()?.clone() })
 }
 
-/// Whether `item` has this id, where one is asked for.
+/// Whether `item` has this id, if one is given.
 pub(crate) fn has_id(item: &Item, id: Option<Uuid>) -> bool {
     id.is_none_or(|id| item.get("id") == Some(&text(id)))
 }
 
-/// The records that `items` hold. One that cannot be read is left out and logged: it must not take its whole page along. An alarm
-/// counts these lines.
+/// The records in `items`. An unreadable one is left out and logged, so that the rest of the page is still answered. An
+/// alarm counts these lines.
 pub(crate) fn readable<R: DeserializeOwned>(items: impl IntoIterator<Item = Item>) -> Vec<R> {
     let read = |item: Item| {
         let key = key_of(&item);

@@ -21,39 +21,41 @@ use crate::values::tenant::Tenant;
 pub const PK: &str = "pk";
 /// Name of the sort key's attribute.
 pub const SK: &str = "sk";
-/// Name of the attribute that says when DynamoDB removes an item, in seconds since 1970 began.
+/// Name of the attribute with the time at which DynamoDB removes an item, in seconds since 1970.
 pub const TTL: &str = "ttl";
 
-/// Name of the attribute that says which record a row of a list holds.
+/// Name of the attribute with the record name of a row.
 pub const RECORD: &str = "record";
 
 /// Sort key of a list's head.
 pub const LIST_HEAD: &str = "HEAD";
 
-/// The index of what becomes due, over all organisations: its items have the attributes `due_pk` and `due_at`, and no others do.
+/// The index of due items, over all organisations: only its items have the attributes `due_pk` and `due_at`.
 pub const DUE_INDEX: &str = "Due";
-/// Partitions of each kind of what becomes due, so that no single one takes all writes: a delivery is two writes of the index, one when it
-/// becomes due and one when it has arrived, and a partition takes a thousand units a second. 5,000 deliveries a second take ten.
+/// Partitions of each kind of due items, so that no single one takes all writes: a delivery makes two writes to the
+/// index, one when it becomes due and one when it has arrived, and a partition takes a thousand units per second. 5,000
+/// deliveries per second need ten partitions.
 pub const DUE_SHARDS: u32 = 16;
 
-/// SHA-256 of what makes two requests the same: to run a campaign, or under an idempotency key.
+/// SHA-256 of the values that make two requests the same: to run a campaign, or under an idempotency key.
 pub type Fingerprint = [u8; 32];
 
-/// The token bucket of a key with these limits. It begins with a word of its own: every function may write such an item, and for some
-/// it is the only thing that they may write. Other limits are another bucket, which begins full.
+/// The token bucket of a key with these limits. Its partition key has a prefix of its own: every function may write
+/// such an item, and some functions may write nothing else. Other limits have another bucket, which starts full.
 pub fn rate(key: ApiKeyId, limits: Limits) -> Key {
     Key::new(format!("{RATE}{key}"), format_args!("{}/{}", limits.requests_per_second, limits.burst))
 }
 
-/// What the partition key of every token bucket of a key begins with.
+/// The prefix of the partition key of every token bucket.
 pub const RATE: &str = "RATE#";
 
-/// Says what `origin` has made: an event its delivery, a keyed request its record. It keeps either from making a second one.
+/// The marker of the item that `origin` has made: the delivery of an event, or the record of a keyed request. It
+/// prevents a second one.
 pub fn made_by(tenant: &Tenant, origin: Uuid) -> Key {
     Key::of(tenant, format_args!("MADE_BY#{origin}"), "MADE_BY")
 }
 
-/// A list's head, with the counts of its holes behind it, section by section.
+/// A list's head. The counts of its holes follow it, section by section.
 pub fn list_head(tenant: &Tenant, list: &str) -> Key {
     Key::of(tenant, format_args!("LIST#{list}"), LIST_HEAD)
 }
@@ -68,7 +70,8 @@ pub fn list_block(tenant: &Tenant, list: &str, block: u64) -> Key {
     Key::of(tenant, format_args!("LIST#{list}#HOLES"), format_args!("{block:08}"))
 }
 
-/// A row of a list. The rows with ordinals from [`SPREAD`] on lie in several partitions, so many neighbours in each that a page lies in one or two.
+/// A row of a list. The rows with ordinals from [`SPREAD`] on are in several partitions, with enough neighbours in each
+/// that a page is in one or two of them.
 pub fn list_row(tenant: &Tenant, list: &str, ordinal: u64) -> Key {
     Key { pk: rows(tenant, list, shard(ordinal)), sk: format!("{ordinal:010}") }
 }
@@ -78,7 +81,7 @@ pub fn list_rows(tenant: &Tenant, list: &str) -> String {
     rows(tenant, list, None)
 }
 
-/// The partitions of those that are.
+/// The partitions of spread rows.
 pub fn list_shards(tenant: &Tenant, list: &str) -> impl Iterator<Item = String> {
     (0..SHARDS).map(move |shard| rows(tenant, list, Some(shard)))
 }
@@ -95,18 +98,18 @@ fn rows(tenant: &Tenant, list: &str, shard: Option<u64>) -> String {
     Key::of(tenant, format_args!("LIST#{list}{ROWS}{shard}"), "").pk
 }
 
-/// In which of the partitions a row is; `None` where it is not spread.
+/// The shard of a row; `None` if it is not spread.
 const fn shard(ordinal: u64) -> Option<u64> {
     if ordinal < SPREAD { None } else { Some(ordinal / NEIGHBOURS % SHARDS) }
 }
 
-/// Over how many partitions rows are spread: each takes a thousand write units a second.
+/// The number of partitions over which rows are spread: each takes a thousand write units per second.
 pub const SHARDS: u64 = 8;
-/// How many rows with neighbouring ordinals are in the same partition. A list to which a thousand rows are appended in a second goes through all
-/// partitions in that second.
+/// The number of rows with neighbouring ordinals in the same partition. A list to which a thousand rows per second are
+/// appended uses all partitions within that second.
 pub const NEIGHBOURS: u64 = 128;
 
-/// What follows the name of a list in the partition key of its rows, and before the number of the partition where they are spread.
+/// The part of a partition key between the name of a list and, if its rows are spread, the number of the partition.
 pub const ROWS: &str = "#ROWS";
 
 /// The organisation, the list and the ordinal of the row whose key this is.
@@ -117,18 +120,19 @@ pub fn row_of(key: &Key) -> Option<(Tenant, &str, u64)> {
     (*key == list_row(&tenant, list, ordinal)).then_some((tenant, list, ordinal))
 }
 
-/// What the sort key of a section begins with, before its number.
+/// The prefix of a section's sort key, before its number.
 pub const SECTION_KEY: &str = "SECTION#";
 
-/// What the sort key of a volume begins with, before its number.
+/// The prefix of a volume's sort key, before its number.
 pub const VOLUME_KEY: &str = "VOLUME#";
 
-/// How many ordinals of each block match a filter, section by section: of the first sections of a list, which no volume counts.
+/// The number of ordinals of each block that match a filter, by section; for the first sections of a list, which have
+/// no volume.
 pub fn filter_section(tenant: &Tenant, filter: &str, section: u64) -> Key {
     Key::of(tenant, format_args!("SET#{filter}"), format_args!("{SECTION_KEY}{section:08}"))
 }
 
-/// How many ordinals of each section match a filter, volume by volume, in the partition of the first sections.
+/// The number of ordinals of each section that match a filter, by volume, in the partition of the first sections.
 pub fn filter_volume(tenant: &Tenant, filter: &str, volume: u64) -> Key {
     Key::of(tenant, format_args!("SET#{filter}"), format_args!("{VOLUME_KEY}{volume:08}"))
 }
@@ -138,18 +142,18 @@ pub fn filter_section_of_volume(tenant: &Tenant, filter: &str, section: u64) -> 
     Key::of(tenant, format_args!("SET#{filter}#SECTIONS"), format_args!("{SECTION_KEY}{section:08}"))
 }
 
-/// Which ordinals of a block match a filter.
+/// The ordinals of a block that match a filter.
 pub fn filter_block(tenant: &Tenant, filter: &str, block: u64) -> Key {
     Key::of(tenant, format_args!("SET#{filter}#BLOCKS"), format_args!("{block:08}"))
 }
 
-/// A partition of the index of what becomes due: one of the shards of `kind`. The last bits of an id are its ordinal, so what is made
-/// together stands in all of them.
+/// A partition of the index of due items: one of the shards of `kind`. The last bits of an id are its ordinal, so items
+/// that are created together use all of them.
 pub fn due_partition(kind: &str, item: Uuid) -> String {
     format!("{kind}#{}", item.as_u128() % u128::from(DUE_SHARDS))
 }
 
-/// All partitions of `kind` in the index of what becomes due.
+/// All partitions of `kind` in the index of due items.
 pub fn due_partitions(kind: &str) -> impl Iterator<Item = String> {
     (0..DUE_SHARDS).map(move |shard| format!("{kind}#{shard}"))
 }

@@ -1,27 +1,32 @@
-//! Lists with exact totals, of which any page is found in two or three round trips, as long as the counts of their holes are read in one query.
+//! Lists with exact totals. Any page is found in two or three round trips, as long as one query can read all counts of
+//! holes.
 //!
-//! A row's sort key is its *ordinal*: 0, 1, 2 and so on in the order of creation, never given twice. A page that begins with the k-th
-//! row would be a query from ordinal k on, if nothing were ever removed. What was removed leaves *holes*, and they are counted:
+//! A row's sort key is its *ordinal*: 0, 1, 2 and so on in the order of creation, never used twice. Without removals,
+//! the page that begins with the k-th row would be a query from ordinal k on. Removed rows leave *holes*, and these are
+//! counted:
 //!
 //! - a *block* of 1024 ordinals has an item with the set of its holes, made by its first one;
 //! - a *section* of 32 blocks has an item with the number of holes of each, next to the list's head;
-//! - the *head* says which ordinal comes next.
+//! - the *head* has the next ordinal.
 //!
-//! The total is the next ordinal less all holes. One query reads the head and all sections; the counts lead to the block in which the
-//! k-th row lies, and its set to the very ordinal. A million rows with a tenth removed are 31 sections of 9 KB together, and a block.
+//! The total is the next ordinal minus all holes. One query reads the head and all sections; the counts lead to the
+//! block of the k-th row, and its set leads to the exact ordinal. A million rows with a tenth removed are 31 sections
+//! of 9 KB together, and a block.
 //!
-//! To append moves the head on, then writes the row ([`reservation`](crate::table::reservation)). An ordinal whose row is not there yet counts
-//! as a hole until it is. To remove takes the row away, puts its ordinal into the block's set and
-//! adds to the section's count ([`rows`](crate::table::rows)), in one transaction. Appends and removals never touch the same item.
+//! An append first increases the head's ordinal and then writes the row ([`reservation`](crate::table::reservation)).
+//! An ordinal counts as a hole until its row is written. A removal deletes the row, puts its ordinal into the block's
+//! set and adds to the section's count ([`rows`](crate::table::rows)), in one transaction. Appends and removals never
+//! touch the same item.
 //!
 //! The last bits of a listed record's id are its ordinal, so that its row is found by its id alone.
 //!
-//! The rows of a list share a partition, which takes a thousand write units a second. Where a list [may be spread](Listed::SPREADS) and gets long, its
-//! ordinals go on at `SPREAD`, and the rows from there on lie in eight partitions. The head says which ordinal came last before that. So a short list
-//! costs what it did, a long one takes eight times as much in a second, and an id tells where its row is.
+//! The rows of a list share a partition, which takes a thousand write units per second. If a list [may be
+//! spread](Listed::SPREADS) and gets long, its ordinals continue at `SPREAD`, and the rows from there on are in eight
+//! partitions. The head has the last ordinal before that. So a short list costs the same as before, a long one takes
+//! eight times as many writes per second, and an id shows where its row is.
 //!
-//! Where rows expire (`table::expiry`), the sections at the beginning come to have nothing but holes. The head then says how many ordinals are
-//! cut off, and the items of these sections and blocks go.
+//! If rows expire (`table::expiry`), the sections at the beginning end up with holes only. The head then has the number
+//! of ordinals that are cut off, and the items of these sections and blocks are deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -43,15 +48,16 @@ use crate::values::id::{SPREAD, ordinal};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) ordinals: Ordinals,
-    /// Holes of each block that has any and is not cut off, and ordinals that have no row yet.
+    /// Holes of each block with holes, except blocks that are cut off; an ordinal without a row so far counts as a
+    /// hole.
     pub(super) holes: BTreeMap<u64, u64>,
-    /// Where rows may be missing.
+    /// The tokens of ordinals whose rows may be missing.
     tokens: Vec<Token>,
-    /// The ordinals that have no row yet, or never will.
+    /// The ordinals that have no row yet, or never get one.
     missing: BTreeSet<u64>,
 }
 
-/// Where a row is, as far as the index knows.
+/// The place of a row, as far as the index shows it.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     /// At this ordinal.
@@ -61,9 +67,9 @@ enum Place {
 }
 
 impl Index {
-    /// The same, where these ordinals have no row.
+    /// The same index, if these ordinals have no row.
     fn without(mut self, mut missing: BTreeSet<u64>) -> Self {
-        // What is cut off is not counted at all.
+        // Ordinals that are cut off are not counted at all.
         missing.retain(|ordinal| self.ordinals.place(*ordinal) >= self.ordinals.cut);
         for ordinal in &missing {
             *self.holes.entry(ordinal / BLOCK).or_default() += 1;
@@ -71,7 +77,7 @@ impl Index {
         Self { missing, ..self }
     }
 
-    /// The same, where these ordinals have rows after all.
+    /// The same index, if these ordinals have rows after all.
     fn with(mut self, there: &BTreeSet<u64>) -> Self {
         for ordinal in self.missing.intersection(there) {
             self.holes.entry(ordinal / BLOCK).and_modify(|holes| *holes -= 1);
@@ -80,11 +86,12 @@ impl Index {
     }
 
     fn total(&self) -> u64 {
-        // The head is read a moment before the counts: what came and went in between is in these and not in that.
+        // The head is read a moment before the counts: a row that was appended and removed in between is in the counts
+        // only.
         (self.ordinals.count() - self.ordinals.cut).saturating_sub(self.holes.values().sum())
     }
 
-    /// Where the row is that has `rank` rows before it; `None` behind the last.
+    /// The place of the row that has `rank` rows before it; `None` after the last row.
     fn locate(&self, rank: u64) -> Option<Place> {
         if rank >= self.total() {
             return None;
@@ -105,7 +112,7 @@ impl Index {
         Some(Place::Ordinal(self.ordinals.nth(rank + before)))
     }
 
-    /// How many ordinals can be cut off: those of the first sections, as far as they have nothing but holes.
+    /// The number of ordinals that can be cut off: the ones of the first sections that have holes only.
     pub(super) fn emptied(&self) -> u64 {
         let mut cut = self.ordinals.cut;
         loop {
@@ -120,7 +127,7 @@ impl Index {
         }
     }
 
-    /// An ordinal with no row before it.
+    /// An ordinal at or before the first row.
     fn begin(&self) -> u64 {
         match self.locate(0) {
             Some(Place::Ordinal(first)) => first,
@@ -130,19 +137,21 @@ impl Index {
     }
 }
 
-/// The ordinal of the `rank`-th row of `block`; `None` where it has fewer, because rows were removed since the index was read.
+/// The ordinal of the `rank`-th row of `block`; `None` if it has fewer rows, because rows were removed since the index
+/// was read.
 fn nth_row(block: u64, holes: &BTreeSet<u64>, rank: u64) -> Option<u64> {
     let within = (0..BLOCK).filter(|offset| !holes.contains(offset)).nth(usize::try_from(rank).ok()?)?;
     Some(first_ordinal(block) + within)
 }
 
-/// The counts of blocks in the items of sections, or of sections in those of volumes, by how their sort keys begin. Other items are left out.
+/// The counts of blocks in section items, or of sections in volume items, by the beginning of their sort keys. Other
+/// items are left out.
 pub(crate) fn counts_of(items: &[Item], key: &str) -> BTreeMap<u64, u64> {
     numbers_of(items, key, 'b')
 }
 
-/// What the items of sections say of blocks, in the attributes that begin with `prefix`: `b0` of the section 2 is of the block 64. Likewise what the items of
-/// volumes say of sections.
+/// The numbers that section items have for blocks, in the attributes that begin with `prefix`: `b0` of section 2
+/// belongs to block 64. The same for the numbers that volume items have for sections.
 pub(crate) fn numbers_of<T: FromStr>(items: &[Item], key: &str, prefix: char) -> BTreeMap<u64, T> {
     let mut numbers = BTreeMap::new();
     for item in items {
@@ -180,7 +189,7 @@ pub(crate) fn holes_of(block: &Item) -> BTreeSet<u64> {
 }
 
 impl Table {
-    /// How many rows have ever been appended.
+    /// The number of rows that were ever appended.
     ///
     /// # Errors
     /// [`TableError`].
@@ -192,7 +201,7 @@ impl Table {
         Ok(Ordinals::of(self.store.get(&list_head(&self.tenant, list)).await?.as_ref()))
     }
 
-    /// The last rows of a list: those with the last `count` ordinals.
+    /// The last rows of a list: the ones with the last `count` ordinals.
     ///
     /// # Errors
     /// [`TableError`].
@@ -203,12 +212,12 @@ impl Table {
         self.rows(&list, ordinals, first, usize::MAX).await
     }
 
-    /// A page of `R`'s list: of the rows that match the filters of the query, where it has any.
+    /// A page of `R`'s list: of the rows that match the query's filters, if it has any.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn list<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
-        // In boxes: a list without filters need not make room for them.
+        // Boxed, so that a list without filters uses less memory.
         if !query.unique.is_empty() {
             return Box::pin(self.with_unique(of, query)).await;
         }
@@ -226,7 +235,7 @@ impl Table {
         let list = &R::list(of);
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
         let (index, mut rows) = if offset == 0 {
-            // The first page begins at the first row, wherever that is.
+            // The first page begins at the first row, at whatever ordinal that is.
             let (index, rows) =
                 futures_util::try_join!(self.index(list), self.rows(list, Ordinals::default(), 0, size))?;
             let index = self.resolved(list, index, ordinals_of(&rows)).await?;
@@ -243,19 +252,19 @@ impl Table {
             (index, rows)
         };
         let index = index.with(&ordinals_of(&rows));
-        // What was appended since the index was read is not in its total, and so not on its last page either.
+        // A row that was appended since the index was read is not in its total, so the last page leaves it out too.
         rows.truncate(usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX));
         Ok(query.of(rows, index.total()))
     }
 
-    // What does not depend on the record is in a box: without one, each function with a list compiles it again.
+    // Code that is the same for all records is boxed: otherwise each function with a list would compile it again.
 
     fn index<'a>(&'a self, list: &str) -> BoxFuture<'a, Result<Index, TableError>> {
         let head = list_head(&self.tenant, list);
         Box::pin(async move { Ok(index_of(&self.store.query(&head.pk, &head.sk, None).await?)) })
     }
 
-    /// The index, after a look at the rows that may be missing, of which these are `there`.
+    /// The index after a check of the rows that may be missing; the rows of `there` exist.
     fn resolved<'a>(
         &'a self,
         list: &'a str,
@@ -272,7 +281,7 @@ impl Table {
         })
     }
 
-    /// The ordinal of the row that so many rows stand before, where there is one.
+    /// The ordinal of the row that has so many rows before it, if there is one.
     fn located<'a>(&'a self, list: &'a str, before: u64) -> BoxFuture<'a, Result<(Index, Option<u64>), TableError>> {
         Box::pin(async move {
             let index = self.index(list).await?;
@@ -310,7 +319,7 @@ impl Table {
             Found { records: rows, read } = self.store.query_records(&row.pk, (&row.sk, None), Some(limit)).await?;
             first = SPREAD;
         }
-        // At first only where they all are if none was removed.
+        // At first only the range that has all of them if none was removed.
         let mut end = first.saturating_add(u64::try_from(limit - read).unwrap_or(u64::MAX)).min(ordinals.next);
         while first < end && read < limit {
             let (partitions, [from, to]) = list_rows_between(&self.tenant, list, first..end);

@@ -1,13 +1,13 @@
-//! Counts what one request costs: calls of the database, the longest chain of them, and capacity units.
+//! Counts the cost of one request: calls of the database, the longest chain of them, and capacity units.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a request cost.
+/// The cost of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Cost {
     /// Calls, without the retries of the SDK.
     pub calls: u32,
-    /// The longest chain of calls in which each began after the one before had ended.
+    /// The longest chain of calls in which each call began after the previous one had ended.
     pub depth: u32,
     /// Read capacity units.
     pub read_units: f64,
@@ -19,7 +19,7 @@ pub struct Cost {
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Mutex<Cost>>);
 
-/// Which of the two kinds of unit a call consumes.
+/// The kind of unit that a call consumes.
 #[derive(Debug, Clone, Copy)]
 pub enum Unit {
     /// Get, query, batch get.

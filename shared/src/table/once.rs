@@ -1,5 +1,5 @@
-//! Rows of which there is one for the same thing, such as a link between two records. The pointer to such a row names the thing, and is put
-//! only where there is none yet.
+//! Rows that may exist only once, such as a link between two records. The pointer to such a row has a key made of its
+//! values, and is put only if there is none yet.
 
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, TableError};
@@ -13,11 +13,11 @@ use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::values::id::ordinal;
 
 impl Table {
-    /// Inserts what `make` makes of an id, unless there is a row with the same last pointer: then that row is returned. The parent, the records that
-    /// the row names, and those of `also` must be there.
+    /// Inserts the row that `make` makes of an id. If a row with the same last pointer exists, that row is returned
+    /// instead. The parent, the records that the row names, and the records of `also` must exist.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not.
+    /// [`TableError::Missing`] where the parent does not exist, [`TableError::Unknown`] where a named record does not.
     pub async fn insert_once<R: Listed>(
         &self,
         new: NewRow<R::Of>,
@@ -34,7 +34,7 @@ impl Table {
         let required = Required::all(R::parent(&self.tenant, of), named);
         let mut round = self.store.backoff();
         loop {
-            // Not `try_join!`: the cost of a request must not depend on what is there.
+            // Not `try_join!`: the cost of a request must not depend on which records exist.
             let (there, known) = futures_util::join!(self.require(&required), self.pointed::<R>(of, &pointer));
             there?;
             if let Some(known) = known? {
@@ -57,21 +57,21 @@ impl Table {
                 Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                     return Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))));
                 }
-                // Another request was faster, and its row is the one.
+                // Another request was faster; its row is the result.
                 Err(Cancelled::Condition(..)) => round.again("the row").await?,
                 Err(cancelled) => return Err(cancelled.into()),
             }
         }
     }
 
-    /// The row that a pointer leads to, if there is one.
+    /// The row to which a pointer leads, if there is one.
     async fn pointed<R: Listed>(&self, of: R::Of, pointer: &Key) -> Result<Option<R>, TableError> {
         let Some(item) = self.store.get(pointer).await? else { return Ok(None) };
         let id = made_id(&item)?;
         self.find(R::id_at(of, id, ordinal(id))).await
     }
 
-    /// Removes the row that a pointer leads to, and returns what it was.
+    /// Removes the row to which a pointer leads, and returns it as it was.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
@@ -81,17 +81,18 @@ impl Table {
         self.remove(R::id_at(of, id, ordinal(id))).await
     }
 
-    /// The records that a page of `R` leads to, in the order of their rows. One that is no longer there is left out.
+    /// The records to which a page of `R` leads, in the order of their rows. A deleted one is left out.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where the parent is not there.
+    /// [`TableError::Missing`] where the parent does not exist.
     pub async fn list_named<R: Listed, T: Listed<Id: Ord>>(
         &self,
         of: R::Of,
         query: &PageQuery,
         name: impl Fn(&R) -> T::Id + Sync,
     ) -> Result<Page<T>, TableError> {
-        // Both are read, also without the parent: the cost of a request must not tell whether it exists.
+        // The page is read even if the parent is missing: the cost of a request must not show whether the parent
+        // exists.
         let (parent, page) = futures_util::join!(self.require_parent::<R>(of), self.page::<R>(of, query));
         let Page { items: rows, total, .. } = parent.and(page)?;
         let names: Vec<T::Id> = rows.iter().map(name).collect();

@@ -1,4 +1,4 @@
-//! Pages of lists: the query that asks for one, the object that answers.
+//! Pages of lists: the query for a page, and the object in the answer.
 
 use std::marker::PhantomData;
 
@@ -22,16 +22,16 @@ crate::input! {
     }
 }
 
-/// Which page of a list, filtered by which terms.
+/// The query for a page of a list, with its filters.
 #[derive(Debug)]
 pub struct ListQuery<R> {
     /// Number of the page, from 1.
     pub page: PageQuery,
     /// The filters that the rows match.
     pub terms: Vec<Term>,
-    /// The unique values that the one row has.
+    /// The unique values of the wanted row.
     pub unique: Vec<Term>,
-    /// When the rows were made.
+    /// The range of creation times of the rows.
     pub dates: Dates,
     record: PhantomData<fn() -> R>,
 }
@@ -75,7 +75,7 @@ pub struct Page<R> {
     pub page: u64,
     /// Records on a page.
     pub size: u64,
-    /// How many pages there are; 0 where there is no record.
+    /// The number of pages; 0 if there is no record.
     pub pages: u64,
     /// The page before; `None` on the first.
     pub previous_page: Option<u64>,
@@ -117,21 +117,23 @@ impl PageQuery {
 
 /// The most bytes of a page.
 const MOST: usize = 5 * 1024 * 1024;
-/// The most bytes of it as a text in the function's response: Lambda passes on 6,291,556, of which the rest of the response takes some.
+/// The most bytes of a page as a string in the function's response: Lambda accepts 6,291,556, and the rest of the
+/// response takes some.
 const MOST_PASSED_ON: usize = 6_291_556 - 16 * 1024;
 
 /// Whether `answer` is small enough to be sent.
 pub(crate) fn fits(answer: &str) -> bool {
-    // Nearly all are far smaller, even where every character needed an escape.
+    // Nearly all pages are far smaller, even if every character needed an escape.
     answer.len() <= MOST / 2 || (answer.len() <= MOST && escaped(answer) <= MOST_PASSED_ON)
 }
 
-/// The bytes of `json` as a text in JSON.
+/// The length of `json` as a string in JSON, in bytes.
 fn escaped(json: &str) -> usize {
     json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
-/// How many records at the beginning of the page in `answer` fit; at least one, since every record does.
+/// The number of records at the beginning of the page in `answer` that fit; at least one, since every record fits
+/// alone.
 pub(crate) fn fitting(answer: &str) -> u64 {
     #[derive(Deserialize)]
     struct PageAnswer<'a> {
@@ -155,7 +157,7 @@ pub(crate) fn fitting(answer: &str) -> u64 {
     });
     let items = items.unwrap_or_default();
     let sizes = items.iter().map(|item| (item.get().len() + 1, escaped(item.get()) + 1));
-    // What is around the records stays.
+    // The bytes around the records stay.
     let all = sizes.clone().fold((0, 0), |all, size| (all.0 + size.0, all.1 + size.1));
     let mut page = (answer.len().saturating_sub(all.0), escaped(answer).saturating_sub(all.1));
     let fit = sizes.take_while(|size| {
@@ -166,7 +168,7 @@ pub(crate) fn fitting(answer: &str) -> u64 {
 }
 
 impl<R> Page<R> {
-    /// This page with each record replaced by what `of` makes of it.
+    /// This page with each record replaced by the result of `of`.
     pub fn map<S>(self, of: impl FnMut(R) -> S) -> Page<S> {
         let Self { items, total, page, size, pages, previous_page, next_page } = self;
         Page { items: items.into_iter().map(of).collect(), total, page, size, pages, previous_page, next_page }

@@ -11,7 +11,7 @@ use crate::table::store::Store;
 use crate::table::stored::{Single, Stored, is_proven};
 use crate::values::tenant::Tenant;
 
-/// One organisation's part of the table: there is no way to name another's.
+/// One organisation's part of the table: it cannot address the part of another organisation.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub(crate) store: Store,
@@ -32,7 +32,7 @@ impl Table {
         self.find(id).await?.ok_or(TableError::Missing)
     }
 
-    /// The record `id`, where there is one.
+    /// The record `id`, if there is one.
     ///
     /// # Errors
     /// [`TableError`].
@@ -40,7 +40,7 @@ impl Table {
         self.find_item::<R>(id).await?.map(from_item).transpose()
     }
 
-    /// The records of `ids`, in no order; those that are not there are left out.
+    /// The records of `ids`, in no order; missing ones are left out.
     ///
     /// # Errors
     /// [`TableError`].
@@ -55,7 +55,7 @@ impl Table {
         Ok(readable(self.store.get_all(&keys).await?.into_iter().filter(proven)))
     }
 
-    /// Puts a record that stands alone, whatever was there before.
+    /// Puts a record outside any list; replaces an existing one.
     ///
     /// # Errors
     /// [`TableError`].
@@ -63,7 +63,7 @@ impl Table {
         self.store.put(self.item(id, record)?).await
     }
 
-    /// Removes a record that stands alone, and returns what it was, in one conditional write.
+    /// Removes a record outside any list, and returns it as it was, in one conditional write.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
@@ -83,7 +83,7 @@ impl Table {
     /// `record` as an item.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it cannot be one.
+    /// [`TableError::Broken`] where the record cannot be one.
     pub(crate) fn item<R: Stored>(&self, id: R::Id, record: &R) -> Result<Item, TableError> {
         let mut item = to_item(&self.key::<R>(id), record)?;
         record.hide(&mut item)?;

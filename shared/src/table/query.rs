@@ -14,12 +14,13 @@ use crate::table::retry::failure;
 use crate::table::store::{Store, units};
 use crate::table::wire::{QueryOutput, Record, Rows};
 
-/// What a query of records has found.
+/// The result of a query of records.
 #[derive(Debug)]
 pub struct Found<R> {
     /// The records of the items that this version can deserialize.
     pub records: Vec<R>,
-    /// How many items the query returned: one that cannot be deserialized counts, so that no other row takes its place on a page.
+    /// The number of items that the query returned: an unreadable one counts too, so that no other row takes its place
+    /// on a page.
     pub read: usize,
 }
 
@@ -34,7 +35,7 @@ impl Store {
         from: &'a str,
         limit: Option<usize>,
     ) -> BoxFuture<'a, Result<Vec<Item>, TableError>> {
-        // A future without a box is compiled again in each function that waits for it.
+        // Boxed: otherwise each function that waits for the future would compile it again.
         Box::pin(self.items(pk, from, limit))
     }
 
@@ -74,8 +75,8 @@ impl Store {
         Ok(result.map_err(|error| failure(&error))?.items.unwrap_or_default().pop())
     }
 
-    /// The first items of a partition, at most `limit` and 1 MB, and whether there are more; of each only the attributes of `projection`,
-    /// where there is one.
+    /// The first items of a partition, at most `limit` and 1 MB, and whether there are more. With a `projection`, each
+    /// item has only its attributes.
     ///
     /// # Errors
     /// [`TableError`].
@@ -85,7 +86,7 @@ impl Store {
         projection: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<Item>, bool), TableError> {
-        // Nothing stands before it in a partition.
+        // Every sort key of a partition comes after this one.
         let call = self.range(pk, "!", None, Some(limit)).set_projection_expression(projection.map(str::to_owned));
         let under_way = self.calls.begin(&self.meter).await;
         let result = call.send().await;
@@ -95,7 +96,7 @@ impl Store {
         Ok((output.items.unwrap_or_default(), output.last_evaluated_key.is_some()))
     }
 
-    /// The records in the items of a partition from one sort key on, or to another one, in order, at most `limit`.
+    /// The records in the items of a partition from one sort key on, or up to another one, in order, at most `limit`.
     ///
     /// # Errors
     /// [`TableError`].
@@ -124,7 +125,7 @@ impl Store {
         }
     }
 
-    /// The body of the answer to `call`. In a box, as [`Store::query`] is.
+    /// The body of the answer to `call`. Boxed, for the same reason as in [`Store::query`].
     fn body(&self, call: QueryFluentBuilder) -> BoxFuture<'_, (UnderWay<'_>, Result<String, TableError>)> {
         Box::pin(async move {
             let rows = Rows::default();
@@ -136,12 +137,12 @@ impl Store {
         })
     }
 
-    /// The call that reads a partition from the sort key `from` on, or from behind `start`.
+    /// The call that reads a partition from the sort key `from` on, or after `start`.
     fn range(&self, pk: &str, from: &str, start: Option<Item>, limit: Option<usize>) -> QueryFluentBuilder {
         self.between(pk, (from, None), start, limit)
     }
 
-    /// The same, to the sort key `to` at most.
+    /// The same, up to the sort key `to`.
     fn between(
         &self,
         pk: &str,
@@ -158,8 +159,8 @@ impl Store {
         call.set_exclusive_start_key(start).return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// The keys of a secondary index's items whose sort key is not beyond `until`, the lowest first, at most `limit`. An index is
-    /// brought up to date a moment after its table.
+    /// The keys of a secondary index's items whose sort key is at most `until`, the lowest first, at most `limit`. An
+    /// index is updated a moment after its table.
     ///
     /// # Errors
     /// [`TableError`].

@@ -1,4 +1,4 @@
-//! What a process remembers of the table, so that it need not ask again.
+//! The memory of a process about the table, which saves repeated calls.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use crate::table::keys::Key;
 
-/// How many lists a process remembers. It is bounded: whose list it is may be any id that a caller makes up.
+/// The number of lists that a process remembers. It is bounded because callers can make up any parent id.
 const LISTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// How many settled tokens of a list it remembers.
+/// The number of settled tokens of a list that it remembers.
 const TOKENS: usize = 200;
-/// How many records a process remembers to exist.
+/// The number of records that a process remembers to exist.
 const RECORDS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The memory of a process. Clones share it.
@@ -22,9 +22,9 @@ pub(crate) struct Recent(Arc<Mutex<Entries>>);
 
 #[derive(Debug)]
 struct Entries {
-    /// By the partition key of its list's head: the names of tokens that are settled.
+    /// The names of settled tokens, by the partition key of their list's head.
     settled: LruCache<String, BTreeSet<String>>,
-    /// Records that existed a while ago, each with the id that was asked for.
+    /// Records that existed a while ago, each with the id that was required.
     existing: LruCache<(Key, Option<Uuid>), ()>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Remembers tokens of a list that say nothing any more: each of their ordinals has its row, or is a hole.
+    /// Remembers tokens of a list that are settled: each of their ordinals has its row, or is a hole.
     pub(super) fn settle(&self, head: &Key, tokens: impl IntoIterator<Item = String>) {
         let mut entries = self.entries();
         let settled = entries.settled.get_or_insert_mut(head.pk.clone(), BTreeSet::new);
@@ -57,12 +57,12 @@ impl Recent {
         }
     }
 
-    /// Remembers that there is a record at `key`, with this id where one is asked for.
+    /// Remembers that a record exists at `key`, with this id if one is required.
     pub(super) fn exists(&self, key: &Key, id: Option<Uuid>) {
         self.entries().existing.put((key.clone(), id), ());
     }
 
-    /// Whether there was such a record a while ago.
+    /// Whether such a record existed a while ago.
     pub(super) fn existed(&self, key: &Key, id: Option<Uuid>) -> bool {
         self.entries().existing.get(&(key.clone(), id)).is_some()
     }

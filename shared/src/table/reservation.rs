@@ -1,19 +1,22 @@
 //! Reservations: ordinals at the end of a list, taken before their rows are written.
 //!
-//! To append, a process first moves the head on by a plain update, which DynamoDB never refuses because of other plain updates, however
-//! many processes append. Then it writes the row. It may die in between. So the update also leaves a *token* on the head, which names
-//! the ordinals. The same process removes it with its next reservation.
+//! For an append, a process first increases the head's ordinal by a plain update, which DynamoDB never refuses because
+//! of other plain updates, however many processes append. Then it writes the row. It may crash in between. So the
+//! update also leaves a *token* on the head, which names the ordinals. The same process removes the token with its next
+//! reservation.
 //!
-//! A token is no sign that a row is missing: it only says where one may be missing. A reader that finds a token looks whether the
-//! rows are there ([`list`](crate::table::list)), so totals and pages are exact at every moment, also after a process has died. A process
-//! remembers tokens whose rows it has seen: it need not look again, and its next reservation removes them.
+//! A token does not mean that a row is missing: it only says where one may be missing. A reader that finds a token
+//! checks whether the rows exist ([`list`](crate::table::list)), so totals and pages are exact at every moment, even
+//! after a process has crashed. A process remembers tokens whose rows it has seen: it skips the check for them, and its
+//! next reservation removes them.
 //!
-//! Where the database says that nothing was written, the ordinals are given back at once. Where an answer was lost, the process looks; a row
-//! that is not there may yet come, so the token stays. Ten minutes after the reservation no row comes any more. Then whoever appends turns
-//! the ordinals into holes, and removes the token (`tidy`).
+//! If the database reports that nothing was written, the ordinals are returned at once. If an answer was lost, the
+//! process checks the rows; a missing row may still be written, so the token stays. Ten minutes after the reservation
+//! no row can be written any more. Then the next process that appends turns the ordinals into holes, and removes the
+//! token (`tidy`).
 //!
-//! Each execution of a request has reservations of its own, also where it repeats another one: what was made before is found by its marker
-//! ([`Transaction::made_by`]).
+//! Each execution of a request has reservations of its own, even if it repeats another one: the rows of an earlier
+//! execution are found by their marker ([`Transaction::made_by`]).
 
 mod tidy;
 mod token;
@@ -38,18 +41,19 @@ pub use tidy::remove_tokens;
 pub(super) use tidy::{make_holes, missing};
 pub(crate) use token::Token;
 
-/// For how long after its reservation a row is written: somewhat longer than a group of a campaign's contacts waits for its turn. The
-/// attempts at it take some seconds more.
+/// The time after its reservation within which a row is written: somewhat longer than a group of a campaign's contacts
+/// waits for its turn. The attempts at the write take some seconds more.
 const WRITABLE: Duration = Duration::from_mins(1);
-/// For how long an ordinal is given back. Later its token is left to expire: what is sent may arrive five minutes from then.
+/// The time after its reservation within which an ordinal is returned. After that its token is left to expire: a sent
+/// call may arrive up to five minutes later.
 const GIVEN_BACK: Duration = Duration::from_mins(2);
 /// The most tokens that one reservation removes, so that its expression stays within 4 KB.
 const REMOVED_AT_ONCE: usize = 100;
 
-/// The length from which on the rows of a list are spread: a list that never has as many can be read with fewer calls.
+/// The length from which on the rows of a list are spread: a shorter list can be read with fewer calls.
 pub const LONG: u64 = 1024;
 
-/// Ordinals that one process has reserved. It writes their rows, or gives the ordinals back.
+/// Ordinals that one process has reserved. It writes their rows, or returns the ordinals.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
@@ -59,7 +63,7 @@ pub struct Reservation {
     /// The other tokens on the head, in the order of their ordinals.
     others: Vec<Token>,
     begun: Instant,
-    /// Whether the list has become so long that its next rows are to be spread.
+    /// Whether the list is long enough now that its next rows must be spread.
     is_to_be_spread: bool,
 }
 
@@ -69,17 +73,17 @@ impl Reservation {
         self.token.ordinals()
     }
 
-    /// The first of them.
+    /// The first reserved ordinal.
     pub const fn first(&self) -> u64 {
         self.token.first
     }
 }
 
 impl<M> Transaction<'_, M> {
-    /// Commits what writes the reserved rows, and all that it is to do besides. Where nothing was written, the ordinals are given back.
+    /// Commits the transaction that writes the reserved rows. If nothing was written, the ordinals are returned.
     ///
     /// # Errors
-    /// As of [`Transaction::commit`].
+    /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_reserved(
         self,
         reserved: impl IntoIterator<Item = Reservation> + Send,
@@ -98,7 +102,7 @@ impl<M> Transaction<'_, M> {
                 }
             }));
         let (written, _) = futures_util::join!(self.commit_noting(&lost), tidy);
-        // Where an answer was lost, it may be done, or may yet be.
+        // If an answer was lost, the transaction may have been committed, or may still be.
         if written.is_ok() || (lost.happened() && are_written(table, &reserved).await) {
             for Reservation { head, token, .. } in &reserved {
                 table.store.recent.settle(head, [token.name.clone()]);
@@ -122,7 +126,7 @@ impl Table {
         let (head, name) = (list_head(&self.tenant, &list), Token::name(count));
         let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
         let reserving = Update::new().copy(&name, NEXT, number(0)).add(NEXT, number(count)).remove_all(&removed);
-        // The token is there where an attempt's answer was lost.
+        // The token exists if the answer to an earlier attempt was lost.
         let absent = Condition::new(format!("attribute_not_exists(#{name})"), Item::new());
         let head_is = match self.store.update(&head, &reserving, Some(&absent)).await {
             Ok(item) => {
@@ -138,8 +142,8 @@ impl Table {
         Ok(Reservation { head, list, token, others, begun, is_to_be_spread })
     }
 
-    /// Gives ordinals back for which no row was written: to the list, or where others came behind, as holes. A failure is only logged: the token
-    /// stays then, and readers look.
+    /// Returns ordinals without a row: the list gets them back, or if other ordinals follow, they become holes. A
+    /// failure is only logged: the token stays then, and readers check it.
     pub async fn give_back(&self, reserved: impl IntoIterator<Item = Reservation> + Send) {
         let reserved: Vec<Reservation> = reserved.into_iter().collect();
         for given in join_all(reserved.iter().map(|reservation| give_one_back(self, reservation))).await {
@@ -150,7 +154,8 @@ impl Table {
     }
 }
 
-/// Has the rows of a list from now on lie in several partitions. Nothing depends on it, so a failure is only logged: the next append tries it again.
+/// Spreads the new rows of a list over several partitions from now on. Nothing depends on it, so a failure is only
+/// logged: the next append attempts it again.
 async fn spread(table: &Table, head: &Key) {
     let spreading = Update::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
     let is_shorter = Condition::new(format!("{NEXT} < :spread"), values([(":spread", number(SPREAD))]));
@@ -159,7 +164,7 @@ async fn spread(table: &Table, head: &Key) {
     }
 }
 
-/// Whether the rows of these reservations are seen to be there. One transaction writes all of them.
+/// Whether the rows of these reservations were found. One transaction writes all of them.
 async fn are_written(table: &Table, reserved: &[Reservation]) -> bool {
     let Some(Reservation { list, token, .. }) = reserved.first() else { return false };
     let missing = missing(table, list, std::slice::from_ref(token), &BTreeSet::new(), |_| false).await;
@@ -178,7 +183,8 @@ async fn give_one_back(table: &Table, reservation: &Reservation) -> Result<(), T
     match table.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
         Err(Cancelled::Condition((), stands))
             if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
-        // The list is gone. Or an attempt without an answer has moved the head back, or may yet do it: there must be no holes then.
+        // The list is deleted. Or an attempt without an answer has reset the head, or may still do so: the ordinals
+        // must not become holes then.
         Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),
         Err(cancelled) => return Err(cancelled.into()),
     }

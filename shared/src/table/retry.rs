@@ -1,4 +1,4 @@
-//! Which failures of a call are worth another attempt, and how long to wait before it.
+//! Decides which failures of a call are retried, and how long to wait before the next attempt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +12,17 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use crate::table::error::TableError;
 use crate::values::cause::chain;
 
-/// How long a request tries again what others do at the same moment. It stays well below the 29 seconds that API Gateway waits.
+/// How long a request retries after conflicts with others. It stays well below the 29 seconds that API Gateway waits.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait between two attempts, at first and later.
+/// The limit of the wait between two attempts: the first one, and the largest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(160));
 
-/// A transaction is at work on the item of a single write. The SDK does not try again by itself.
+/// Whether the write of a single item met a transaction on that item. The SDK does not retry this by itself.
 pub(super) fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
     error.code() == Some("TransactionConflictException")
 }
 
-/// What a failed call means for the request.
+/// The result of a failed call for the request.
 pub(super) fn failure<E, R>(error: &SdkError<E, R>) -> TableError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -48,8 +48,9 @@ where
     }
 }
 
-/// Waits between attempts, longer each time, and never as long as another caller that began at the same moment. After a second they become
-/// shorter again: whoever has waited long goes before whoever comes now.
+/// Waits between attempts: each wait is a random part of a growing limit, so that two callers that began together
+/// wait differently. After a second the limit shrinks again, so that a caller that has waited long goes before a new
+/// one.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     most: Duration,
@@ -68,7 +69,7 @@ impl Backoff {
         self.begun.elapsed() >= self.patience
     }
 
-    /// Waits; false where no time is left for another attempt.
+    /// Waits; returns false if no time is left for another attempt.
     pub(crate) async fn wait(&mut self) -> bool {
         let age = self.begun.elapsed();
         let wait = self.most.div_f64(age.as_secs_f64().max(1.0)).mul_f64(fastrand::f64());
@@ -90,7 +91,7 @@ impl Backoff {
     }
 }
 
-/// Notes whether an attempt of a call ended without an answer, so that it may have done its work unseen, or may yet do it.
+/// Records whether an attempt of a call ended without an answer: it may have been executed, or may still be.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LostAnswer(Arc<Noted>);
 
@@ -101,17 +102,18 @@ struct Noted {
 }
 
 impl LostAnswer {
-    /// Whether an answer was lost, of any call that this was given to.
+    /// Whether an answer of any call with this recorder was lost.
     pub(crate) fn happened(&self) -> bool {
         self.0.happened.load(Ordering::Relaxed)
     }
 
-    /// Whether the last answer told that a transaction is still in progress: of an attempt whose answer was lost.
+    /// Whether the last answer reported that a transaction is still in progress: one of an attempt whose answer was
+    /// lost.
     pub(super) fn is_in_progress(&self) -> bool {
         self.0.in_progress.load(Ordering::Relaxed)
     }
 
-    /// What a delete comes to that has found nothing: where an answer was lost, nobody can tell who removed it.
+    /// The error of a delete that found nothing: if an answer was lost, it is unknown who removed the item.
     pub(crate) fn missing(&self) -> TableError {
         if self.happened() {
             TableError::Unavailable("the answer to a delete was lost".into())
@@ -136,7 +138,8 @@ impl Intercept for LostAnswer {
         let refused = failed.and_then(|error| error.as_operation_error());
         let refused = refused.and_then(|error| error.downcast_ref::<TransactWriteItemsError>());
         let in_progress = refused.is_some_and(|error| error.code() == Some("TransactionInProgressException"));
-        // An operation error is an answer: the database said that it did nothing. Everything else leaves it open.
+        // An operation error is an answer: the database reported that it did nothing. After any other error the result
+        // is unknown.
         let answered = failed.is_none_or(|error| {
             error.as_operation_error().is_some()
                 && context.response().is_some_and(|response| !response.status().is_server_error())

@@ -1,4 +1,4 @@
-//! Rows of lists: inserted, changed and removed together with their list and the items that lead to them.
+//! Rows of lists: inserted, changed and removed together with their list and their pointers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -23,29 +23,29 @@ use crate::values::time::Timestamp;
 /// The most rows that one call inserts, each with two pointers or unique values.
 pub const INSERT_LIMIT: usize = TRANSACTION_LIMIT / 3;
 
-/// Where a new row goes, and what it is made of.
+/// The place of a new row, and the values for its creation.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRow<Of> {
-    /// Whose list.
+    /// The list.
     pub of: Of,
     /// A fresh id; its last bits become the row's ordinal.
     pub id: Uuid,
-    /// Where the request may be repeated: what its repeat finds the row by.
+    /// If the request may be repeated: the mark by which its repeat finds the row.
     pub origin: Option<Uuid>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// A record that has to exist.
+/// A record that must exist.
 pub(super) struct Required {
     key: Key,
     proof: Option<Uuid>,
-    /// The field that names it; none where the path does.
+    /// The field that names it; `None` if the path names it.
     field: Option<&'static str>,
 }
 
 impl Required {
-    /// The parent first, then what the fields name.
+    /// The parent first, then the records that the fields name.
     pub(super) fn all(parent: Option<Reference>, fields: Vec<Reference>) -> Vec<Self> {
         let parent = parent.map(|Reference { key, proof, .. }| Self { key, proof, field: None });
         let named = |Reference { field, key, proof, .. }| Self { key, proof, field: Some(field) };
@@ -54,12 +54,12 @@ impl Required {
 }
 
 impl Table {
-    /// Inserts what `make` makes of an id, on condition that its parent and all records that it names are there. A repeat of `origin`
-    /// inserts nothing, and gets the row as it was made.
+    /// Inserts the row that `make` makes of an id, on condition that its parent and all records that it names exist. A
+    /// repeat of `origin` inserts nothing, and gets the row as it was created.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where the parent is not there, [`TableError::Unknown`] where a named record is not, [`TableError::Taken`]
-    /// where another row has a unique value.
+    /// [`TableError::Missing`] where the parent does not exist, [`TableError::Unknown`] where a named record does not,
+    /// [`TableError::Taken`] where another row has a unique value.
     pub async fn insert<R: Listed>(
         &self,
         new: NewRow<R::Of>,
@@ -78,7 +78,7 @@ impl Table {
             }
             reserved
         } else {
-            // A request that names what is not there is to leave nothing behind.
+            // A request that names a missing record must leave nothing behind.
             self.require(&required).await?;
             self.reserve::<R>(of, 1).await?
         };
@@ -96,7 +96,8 @@ impl Table {
         }
     }
 
-    /// Inserts at most [`INSERT_LIMIT`] rows at once, which name records that are there: what `make` makes of each id.
+    /// Inserts at most [`INSERT_LIMIT`] rows at once, which `make` makes of one id each. The records that they name
+    /// must exist.
     ///
     /// # Errors
     /// [`TableError::Taken`] where another row has a unique value.
@@ -119,8 +120,8 @@ impl Table {
         Ok(rows)
     }
 
-    /// Requires records, by one strongly consistent read. A condition in a transaction would make every two appends that name the same
-    /// record conflict.
+    /// Requires records, by one strongly consistent read. A condition in the transaction would make any two appends
+    /// that name the same record conflict.
     pub(super) async fn require(&self, required: &[Required]) -> Result<(), TableError> {
         if required.is_empty() {
             return Ok(());
@@ -136,19 +137,19 @@ impl Table {
         Ok(())
     }
 
-    /// Requires the record that the rows of this list belong to.
+    /// Requires the parent of the rows of this list.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where it is not there.
+    /// [`TableError::Missing`] where it does not exist.
     pub async fn require_parent<R: Listed>(&self, of: R::Of) -> Result<(), TableError> {
         self.require(&Required::all(R::parent(&self.tenant, of), Vec::new())).await
     }
 
-    /// Changes the row `id` by `change`, again where others change it at the same moment, on condition that the records that it newly
-    /// names are there. Of one request `by` the change is made once; a repeat gets the row as it is.
+    /// Changes the row `id` by `change`, on condition that the records that it newly names exist; retries if others
+    /// change it at the same time. A request `by` makes its change once; a repeat gets the row as it is.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is no such row, [`TableError::Unknown`] where a named record is not there,
+    /// [`TableError::Missing`] where there is no such row, [`TableError::Unknown`] where a named record does not exist,
     /// [`TableError::Taken`] where another row has a unique value.
     pub async fn change<R: Listed>(
         &self,
@@ -166,7 +167,7 @@ impl Table {
     /// The same, unless `change` refuses.
     ///
     /// # Errors
-    /// As of [`Table::change`], and what `change` refused.
+    /// The errors of [`Table::change`], and the error of `change`.
     pub async fn try_change<R: Listed, E>(
         &self,
         id: R::Id,
@@ -176,10 +177,10 @@ impl Table {
         self.try_change_with(id, by, change, |_, _| None).await
     }
 
-    /// The same, together with the write that follows from what the row was and what it is.
+    /// The same, together with the write that follows from the row before and after the change.
     ///
     /// # Errors
-    /// As of [`Table::try_change`].
+    /// The same as for [`Table::try_change`].
     pub async fn try_change_with<R: Listed, E>(
         &self,
         id: R::Id,
@@ -191,7 +192,7 @@ impl Table {
         self.change_read(row, id, Some(by), change, with).await
     }
 
-    /// The same of the row `id` that was read. Where no request makes the change, it is made again whenever it is asked for.
+    /// The same for the row `id`, which was read already. Without a request `by`, every call makes the change.
     pub(crate) async fn change_read<R: Listed, E>(
         &self,
         mut was: R,
@@ -207,7 +208,7 @@ impl Table {
             }
             let mut is = was.clone();
             change(&mut is).map_err(NotChanged::Refused)?;
-            // Two ids may end in the same ordinal, and so lead to the same key: the whole id tells whether it is the same record.
+            // Two ids may end in the same ordinal, and so have the same key: only the whole id identifies the record.
             let (known, mut named) = (was.references(&self.tenant), is.references(&self.tenant));
             named.retain(|new| !known.iter().any(|old| (&old.key, old.proof) == (&new.key, new.proof)));
             self.require(&Required::all(None, named)).await?;
@@ -226,7 +227,8 @@ impl Table {
         }
     }
 
-    /// Replaces the row `id`, unless it has changed since it `was` read. Returns it as it is then; none where it has changed.
+    /// Replaces the row `id`, unless it has changed since it was read as `was`. Returns the new row; `None` if it has
+    /// changed.
     ///
     /// # Errors
     /// [`TableError`].
@@ -236,8 +238,8 @@ impl Table {
         Ok(was_done(transaction.commit().await)?.then_some(is))
     }
 
-    /// Removes the row `id` with all that goes with it, and returns what it was. It is read first: what cannot be answered is not
-    /// removed.
+    /// Removes the row `id` with its pointers, and returns it as it was. The row is read first: an unreadable row
+    /// cannot be answered and stays.
     ///
     /// # Errors
     /// [`TableError::Missing`] where there is none.
@@ -248,8 +250,8 @@ impl Table {
     /// The same, unless `check` refuses.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where nobody can tell who has removed it, and what
-    /// `check` refused.
+    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where it is unknown who has removed it,
+    /// and the error of `check`.
     pub async fn remove_if<R: Listed, E>(
         &self,
         id: R::Id,
@@ -279,10 +281,10 @@ impl Table {
 }
 
 impl<M> Transaction<'_, M> {
-    /// Puts the row `id`, whose ordinal was reserved, with what leads to it.
+    /// Puts the row `id`, whose ordinal was reserved, with its pointers.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it cannot be an item.
+    /// [`TableError::Broken`] where the row cannot be an item.
     pub fn insert<R: Listed>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
         self.write(Write::put(self.table().item(id, row)?));
         for pointer in row.pointers(self.tenant()) {
@@ -292,10 +294,11 @@ impl<M> Transaction<'_, M> {
         Ok(())
     }
 
-    /// Replaces the row `id`, on condition that it has not changed since it `was` read, and what leads to it. Returns the row as it is then.
+    /// Replaces the row `id`, if it still has the version of `was`, and then its pointers. Returns the row as it is
+    /// after that.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it cannot be an item.
+    /// [`TableError::Broken`] where the row cannot be an item.
     pub(crate) fn replace<R: Listed>(
         &mut self,
         id: R::Id,
@@ -313,7 +316,7 @@ impl<M> Transaction<'_, M> {
         Ok(is)
     }
 
-    /// Puts an item that leads to the row `id`.
+    /// Puts a pointer to the row `id`.
     pub(crate) fn point(&mut self, pointer: &Key, id: Uuid) {
         let mut item = pointer.attributes();
         item.insert("id".to_owned(), text(id));
@@ -325,7 +328,8 @@ impl<M> Transaction<'_, M> {
         self.add_holes(list, ordinals, false);
     }
 
-    /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is one. A condition has room for a hundred.
+    /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is a hole. A condition
+    /// has room for a hundred.
     pub(super) fn new_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
         self.add_holes(list, ordinals, true);
     }

@@ -1,4 +1,4 @@
-//! Records that stand alone, and that several processes change at the same time.
+//! Records outside any list, which several processes change at the same time.
 
 use crate::table::error::{Cancelled, TableError, was_done};
 use crate::table::item::from_item;
@@ -7,27 +7,27 @@ use crate::table::stored::Single;
 use crate::table::transaction::Write;
 use crate::table::version::Version;
 
-/// A record that stands alone, and knows how often it has changed.
+/// A record outside any list that counts its changes.
 pub trait Versioned: Single + Clone {
-    /// How often it has changed.
+    /// The number of its changes.
     fn version(&self) -> Version;
 
-    /// Says how often it has changed.
+    /// Sets the number of its changes.
     fn set_version(&mut self, version: Version);
 }
 
-/// What became of a record that was to be changed.
+/// The result of the change of a record.
 #[derive(Debug, Clone)]
 pub(crate) enum SingleChange<R> {
     /// It was changed to this.
     Made(R),
-    /// What decides has left it as it is.
+    /// `decide` left it as it is.
     NotWanted(Option<R>),
 }
 
 impl Table {
-    /// Changes the record `id`, which was `seen`, to what `decide` makes of it; again where others change it at the same moment. `decide` may leave it
-    /// as it is.
+    /// Changes the record `id`, last read as `seen`, to the result of `decide`; retries if others change it at the same
+    /// time. `decide` may leave it as it is.
     ///
     /// # Errors
     /// [`TableError`].
@@ -37,7 +37,7 @@ impl Table {
         seen: Option<R>,
         decide: impl Fn(Option<&R>) -> Option<R> + Sync,
     ) -> Result<SingleChange<R>, TableError> {
-        // The name of this change, by which an attempt is known whose answer was lost.
+        // The name of this change. It shows whether an attempt with a lost answer succeeded.
         let (mut was, by) = (seen, uuid::Uuid::from_u128(fastrand::u128(..)));
         let mut round = self.store.backoff();
         loop {
@@ -56,7 +56,7 @@ impl Table {
         }
     }
 
-    /// Removes the record `id`, unless it has changed since it was `seen`. Returns whether it was removed.
+    /// Removes the record `id`, unless it has changed since it was read as `seen`. Returns whether it was removed.
     ///
     /// # Errors
     /// [`TableError`].

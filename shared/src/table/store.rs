@@ -1,5 +1,6 @@
-//! The calls of the SDK about single items and batches, each in one place, with what they cost and how they fail. Queries, transactions, tokens and
-//! the times of rows have files of their own in this room, and no other room calls the SDK.
+//! The calls of the DynamoDB SDK about single items and batches, each in one place, with their costs and failures.
+//! Queries, transactions, tokens and the times of rows have files of their own in this module. No other module calls
+//! this SDK.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub const BATCH_GET_LIMIT: usize = 100;
 /// The most items of a batch write.
 pub const BATCH_WRITE_LIMIT: usize = 25;
 
-/// The table. Clones share the connection; each request has one with a meter of its own.
+/// The table. Clones share the connection; each request has a clone with a meter of its own.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(super) client: Client,
@@ -42,9 +43,9 @@ pub struct Store {
     pub(super) meter: Meter,
     pub(super) calls: Calls,
     pub(super) recent: Recent,
-    /// When the request began that the calls are for.
+    /// When the request began for which the calls are made.
     begun: Option<Instant>,
-    /// How long a request tries again what others do at the same moment.
+    /// How long a request retries after conflicts with others.
     patience: Duration,
 }
 
@@ -62,13 +63,13 @@ impl Store {
         }
     }
 
-    /// The same table for requests that have this much time for further attempts.
+    /// The same table for requests that have this much time for retries.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same table in another process, which remembers nothing yet.
+    /// The same table in another process, with an empty memory.
     #[must_use]
     pub fn in_another_process(&self) -> Self {
         Self { recent: Recent::default(), calls: Calls::default(), ..self.clone() }
@@ -80,12 +81,12 @@ impl Store {
         Self { meter, begun: Some(Instant::now()), ..self.clone() }
     }
 
-    /// The waits between attempts at one thing: until the request has no more time, or for as long from now where there is no request.
+    /// The waits between attempts: until the request's time is over, or without a request for as long from now.
     pub(crate) fn backoff(&self) -> Backoff {
         Backoff::new(self.begun.unwrap_or_else(Instant::now), self.patience)
     }
 
-    /// Opens the connection, by reading an item that is not there.
+    /// Opens the connection, by reading an item that does not exist.
     ///
     /// # Errors
     /// [`TableError`], where the table does not answer.
@@ -107,7 +108,7 @@ impl Store {
         result.map(|output| output.item).map_err(|error| failure(&error))
     }
 
-    /// Puts `item`, whatever was there before.
+    /// Puts `item`; replaces an existing one.
     ///
     /// # Errors
     /// [`TableError`].
@@ -115,15 +116,16 @@ impl Store {
         Ok(self.put_where(&item, None, &LostAnswer::default()).await?)
     }
 
-    /// Puts `item` where `condition` holds of what was there before.
+    /// Puts `item` if `condition` is true for the existing item.
     ///
     /// # Errors
-    /// [`Cancelled::Condition`] with what was there, where it does not. It may be `item` itself, where an attempt's answer was lost.
+    /// [`Cancelled::Condition`] with the existing item, if the condition failed. It may be `item` itself, if an
+    /// attempt's answer was lost.
     pub(crate) async fn put_if(&self, item: &Item, condition: &Condition) -> Result<(), Cancelled> {
         self.put_where(item, Some(condition), &LostAnswer::default()).await
     }
 
-    /// Puts `item`, on a condition where there is one.
+    /// Puts `item`, on a condition if there is one.
     pub(super) async fn put_where(
         &self,
         item: &Item,
@@ -131,7 +133,7 @@ impl Store {
         lost: &LostAnswer,
     ) -> Result<(), Cancelled> {
         let (mut round, expressions) = (self.backoff(), Expressions::of(None, condition));
-        // Without a condition it must not be asked for.
+        // DynamoDB refuses this setting without a condition.
         let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         loop {
             let Expressions { condition, names, values, .. } = expressions.clone();
@@ -160,8 +162,8 @@ impl Store {
         }
     }
 
-    /// What a write of a single item that failed comes to, `refused` where its condition failed; `None` where it only
-    /// met a transaction, and should be tried again.
+    /// The result of a failed write of a single item, with `refused` if its condition failed; `None` if it conflicted
+    /// with a transaction and should be retried.
     async fn settle<E>(
         &self,
         under_way: UnderWay<'_>,
@@ -172,7 +174,7 @@ impl Store {
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
     {
-        // A condition that fails is billed as the write it would have been; the answer does not say so.
+        // A failed condition costs as much as the write would have; the answer does not include the cost.
         under_way.end(Unit::Write, if refused.is_some() { 1.0 } else { 0.0 });
         match refused {
             None if is_conflict(error) && round.wait().await => None,
@@ -181,10 +183,10 @@ impl Store {
         }
     }
 
-    /// Changes a single item, on a condition where there is one, and returns what it is then.
+    /// Changes a single item, on a condition if there is one, and returns it as it is after that.
     ///
     /// # Errors
-    /// [`Cancelled`]. Where an attempt's answer was lost, the condition may be found broken by that very attempt.
+    /// [`Cancelled`]. If an attempt's answer was lost, that attempt may be the reason why the condition fails.
     pub(crate) async fn update(
         &self,
         key: &Key,
@@ -194,7 +196,7 @@ impl Store {
         self.update_noting(key, update, condition, &LostAnswer::default()).await
     }
 
-    /// The same, and notes in `lost` whether an attempt got no answer.
+    /// The same, and records in `lost` whether an attempt got no answer.
     ///
     /// # Errors
     /// [`Cancelled`].
@@ -235,7 +237,7 @@ impl Store {
         update: &Update,
         condition: Option<&Condition>,
     ) -> UpdateItemFluentBuilder {
-        // Without a condition it must not be asked for.
+        // DynamoDB refuses this setting without a condition.
         let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let Expressions { update, condition, names, values } = Expressions::of(Some(update), condition);
         let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
@@ -246,11 +248,11 @@ impl Store {
         call.return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// Removes the item of `key` and returns what it was.
+    /// Removes the item of `key` and returns it as it was.
     ///
     /// # Errors
-    /// [`TableError::Missing`] where there is none. Where an attempt's answer was lost and the next found nothing, nobody can tell
-    /// who removed it: that is [`TableError::Unavailable`].
+    /// [`TableError::Missing`] where there is none. If an attempt's answer was lost and the next attempt found nothing,
+    /// it is unknown who removed the item: that is [`TableError::Unavailable`].
     pub(crate) async fn delete(&self, key: &Key) -> Result<Item, TableError> {
         let (mut round, lost) = (self.backoff(), LostAnswer::default());
         loop {
@@ -260,7 +262,7 @@ impl Store {
             let under_way = self.calls.begin(&self.meter).await;
             let result = call.customize().interceptor(lost.clone()).send().await;
             let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
-            // A condition that fails is billed as the write it would have been; the answer does not say so.
+            // A failed condition costs as much as the write would have; the answer does not include the cost.
             under_way.end(Unit::Write, consumed.map_or(1.0, |consumed| units(Some(consumed))));
             match result {
                 Ok(output) => return output.attributes.ok_or(TableError::Missing),
@@ -271,8 +273,8 @@ impl Store {
         }
     }
 
-    /// The ids of the records at these keys, at most [`BATCH_GET_LIMIT`]; those that are not there are left out. Without `consistent`, an
-    /// item written in the last second may be missed, at half the price.
+    /// The ids of the records at these keys, at most [`BATCH_GET_LIMIT`]; missing ones are left out. Without
+    /// `consistent`, the read may miss an item of the last second, and costs half as much.
     ///
     /// # Errors
     /// [`TableError`].
@@ -281,7 +283,7 @@ impl Store {
         Ok(items.iter().filter_map(|item| made_id(item).ok()).collect())
     }
 
-    /// The items of `keys` as they are now, in no order; those that are not there are left out.
+    /// The items of `keys` as they are now, in no order; missing ones are left out.
     ///
     /// # Errors
     /// [`TableError`].
@@ -290,7 +292,8 @@ impl Store {
         Ok(try_join_all(batches).await?.concat())
     }
 
-    /// These attributes of the items of `keys` as they are now; `pk` and `sk` must be among them. Those that are not there are left out.
+    /// These attributes of the items of `keys` as they are now; `pk` and `sk` must be included. Missing items are left
+    /// out.
     ///
     /// # Errors
     /// [`TableError`].
@@ -312,7 +315,7 @@ impl Store {
         projection: Option<&str>,
     ) -> Result<Vec<Item>, TableError> {
         let mut found = Vec::with_capacity(keys.len());
-        // DynamoDB refuses a key that comes twice, as it does where two ids end in the same ordinal.
+        // DynamoDB refuses duplicate keys. Two ids that end in the same ordinal have the same key.
         let distinct: HashSet<&Key> = keys.iter().collect();
         let mut wanted: Vec<Item> = distinct.into_iter().map(Key::attributes).collect();
         let mut round = self.backoff();
@@ -331,7 +334,7 @@ impl Store {
             under_way.end(Unit::Read, consumed.iter().map(|one| units(Some(one))).sum());
             let output = result.map_err(|error| failure(&error))?;
             let mut items = output.responses.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
-            // An answer that holds as much as one may is no reason to wait.
+            // An answer that reached the largest size is no reason to wait.
             let progress = !items.is_empty();
             found.append(&mut items);
             let left = output.unprocessed_keys.unwrap_or_default().remove(&*self.table_name);
@@ -343,7 +346,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Puts at most [`BATCH_WRITE_LIMIT`] items, each whatever was there before.
+    /// Puts at most [`BATCH_WRITE_LIMIT`] items; replaces existing ones.
     ///
     /// # Errors
     /// [`TableError`]: some of the items may have been put.
@@ -353,7 +356,7 @@ impl Store {
         self.write_batch(items.into_iter().map(put).collect::<Result<_, TableError>>()?).await
     }
 
-    /// Removes the items of `keys`, where they are there.
+    /// Removes the items of `keys` that exist.
     ///
     /// # Errors
     /// [`TableError`]: some of the items may have been removed.

@@ -1,8 +1,8 @@
-//! Where a record stands in the table: alone, or in a list.
+//! The place of a record in the table: alone, or in a list.
 //!
-//! The two must not be confused. What is [`Listed`] has a row that its list counts, that filters select and that other items may lead to.
-//! [`Table`](crate::table::part::Table) writes and removes such a row together with all of that, and it puts or removes alone only what is
-//! [`Single`]:
+//! The two must not be confused. A [`Listed`] record has a row that its list counts, that filters select and that
+//! pointers may lead to. [`Table`](crate::table::part::Table) writes and removes such a row together with all of that.
+//! Only a [`Single`] record can be put or removed alone:
 //!
 //! ```
 //! # use shared::request::claim::Claim;
@@ -31,7 +31,7 @@
 //! }
 //! ```
 //!
-//! Nor can a handler reach the calls below, which know nothing of lists:
+//! A handler cannot reach the calls of the store either, which ignore lists:
 //!
 //! ```compile_fail,E0624
 //! # use shared::request::context::Context;
@@ -53,26 +53,27 @@ use crate::table::keys::Key;
 use crate::values::id::Id;
 use crate::values::tenant::Tenant;
 
-/// A record that the table holds.
+/// A record in the table.
 pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
-    /// What its key is made of.
+    /// The values that form its key.
     type Id: Copy + Send + Sync;
 
-    /// The path's parameter that names it; empty where no path does.
+    /// The path parameter that names it; empty if no path does.
     const PARAMETER: &'static str = "";
 
-    /// The name of the record, where it stands in a list: by this the stream tells what has changed.
+    /// The name of the record, if it is in a list: the stream recognises changed records by it.
     const RECORD: Option<&'static str> = None;
 
-    /// The key of the record that `id` names.
+    /// The key of the record `id`.
     fn key(tenant: &Tenant, id: Self::Id) -> Key;
 
-    /// The id that the item must have to be the record. A listed one is found by its ordinal, which another id may carry too.
+    /// The id that the item must have to be this record. A listed record is found by its ordinal, and another id may
+    /// have the same one.
     fn proof(_: Self::Id) -> Option<Uuid> {
         None
     }
 
-    /// Adds the attributes that are stored beside those that are answered.
+    /// Adds the attributes that are stored but are not part of answers.
     ///
     /// # Errors
     /// [`TableError::Broken`] where one cannot be an attribute.
@@ -80,52 +81,54 @@ pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
         Ok(())
     }
 
-    /// Its partition in the index of what becomes due, while it is due some time.
+    /// Its partition in the index of due items, as long as it has a due time.
     fn due_partition(&self, _: Self::Id) -> Option<String> {
         None
     }
 }
 
-/// A record that stands alone.
+/// A record outside any list.
 pub trait Single: Stored {}
 
-/// A record that stands in a list: the last bits of its id are its ordinal there.
+/// A record in a list: the last bits of its id are its ordinal there.
 pub trait Listed: Stored + Declared {
-    /// Whose list it is, where an organisation has more than one of them.
+    /// The parent of the list, if an organisation has more than one list of this kind.
     type Of: Of;
 
-    /// Whether the rows lie in several partitions where there are many of them: where more may be written than a thousand units a second.
+    /// Whether a long list has its rows in several partitions: for lists to which more than a thousand units per second
+    /// may be written.
     const SPREADS: bool = false;
 
     /// The list.
     fn list(of: Self::Of) -> String;
 
-    /// The list that the row `id` stands in.
+    /// The list that contains the row `id`.
     fn list_of(id: Self::Id) -> String;
 
-    /// The id of the row at `ordinal`, made of a fresh one.
+    /// The id of the row at `ordinal`, made from a fresh id.
     fn id_at(of: Self::Of, id: Uuid, ordinal: u64) -> Self::Id;
 
-    /// The record that a row of this list belongs to, which has to exist.
+    /// The parent of the rows of this list, which must exist.
     fn parent(_: &Tenant, _: Self::Of) -> Option<Reference> {
         None
     }
 
-    /// The items that come and go with the row, and lead to it from elsewhere.
+    /// The pointers to the row, which are written and removed together with it.
     fn pointers(&self, _: &Tenant) -> Vec<Key> {
         Vec::new()
     }
 }
 
-/// Whose list it is: a record of the path, or the organisation itself.
+/// The parent of a list: a record of the path, or the organisation itself.
 pub trait Of: Input + Copy + Send + Sync {
-    /// The path's parameter that names it; empty for the organisation.
+    /// The path parameter that names it; empty for the organisation.
     const PARAMETER: &'static str;
 
     /// The id of the record; nil for the organisation.
     fn id(self) -> Uuid;
 
-    /// The same from the sort key of a pointer, which has no part in it where the list is the organisation's.
+    /// The same from the sort key of a pointer. If the list belongs to the organisation, the sort key has no part for
+    /// it.
     fn of_sort_key(sk: &str) -> Option<Self>;
 }
 
@@ -153,7 +156,8 @@ impl<T: Id> Of for T {
     }
 }
 
-/// Declares where a record stands that is alone: the type, the type of its id, its partition behind the organisation, its sort key.
+/// Declares the place of a record outside any list: its type, the type of its id, its partition within the
+/// organisation, its sort key.
 #[macro_export]
 macro_rules! single {
     ($Record:ty, $Id:ty, |$id:pat_param| $partition:expr, $sort:expr) => {
@@ -179,7 +183,7 @@ where
     Some(Reference { field, record: R::RECORD.unwrap_or_default(), key: R::key(tenant, id), proof: R::proof(id) })
 }
 
-/// Whether `item` is the record `id`, and not another row that once had or now has its ordinal.
+/// Whether `item` is the record `id`, and not another row that had or has the same ordinal.
 pub(crate) fn is_proven<R: Stored>(item: &Item, id: R::Id) -> bool {
     has_id(item, R::proof(id))
 }

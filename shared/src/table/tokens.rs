@@ -1,7 +1,8 @@
-//! A token bucket that many processes share: one item, from which each of them takes tokens by one conditional write.
+//! A token bucket that many processes share: one item. A process takes tokens from it by one conditional write.
 //!
-//! The item says when the bucket is full again. To take tokens moves that time on by what they take to come back; the bucket is empty when it
-//! is as far away as all tokens take. (The algorithm is known as GCRA.) A plain update does it, which meets no other one.
+//! The item has the time at which the bucket is full again. Taking tokens moves this time forward by the time in which
+//! they are refilled; the bucket is empty when it is as far ahead as the refill of all tokens takes. (The algorithm is
+//! known as GCRA.) One plain update is enough, and plain updates do not conflict.
 
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -20,33 +21,33 @@ const KEPT: i64 = 60 * 60;
 const SECOND: i64 = 1_000_000_000;
 /// The attribute that says when the bucket is full again.
 const FULL_AT: &str = "full_at";
-/// How often a write is tried that others were faster than.
+/// How many times a write is attempted if other processes were faster.
 const TRIES: usize = 3;
 
-/// What is to be taken. Times are nanoseconds, `now` since 1970 began.
+/// A withdrawal of tokens. Times are in nanoseconds; `now` counts from 1970.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Withdrawal {
     /// The time.
     pub now: i64,
-    /// What the tokens take to come back.
+    /// The time in which the tokens are refilled.
     pub cost: i64,
-    /// What all tokens of the bucket take.
+    /// The time in which all tokens of the bucket are refilled.
     pub capacity: i64,
-    /// Whether the bucket is thought to be full. If it is not as it is thought to be, that takes a second write.
+    /// Whether the bucket is probably full. A wrong guess costs a second write.
     pub seems_full: bool,
 }
 
-/// What was found.
+/// The result of a withdrawal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// When the bucket is full again.
     pub full_at: i64,
-    /// Whether the tokens were taken. Otherwise there were not as many.
+    /// Whether the tokens were taken. Otherwise the bucket had too few.
     pub granted: bool,
 }
 
 impl Store {
-    /// Takes tokens from the bucket at `key`. It waits for one attempt only: a caller waits.
+    /// Takes tokens from the bucket at `key`. Calls are not retried after a failure, because a caller waits.
     ///
     /// # Errors
     /// [`TableError`]; the tokens may have been taken.
@@ -77,7 +78,7 @@ impl Store {
                 under_way.end(Unit::Write, 0.0);
                 return Err(failure(&error));
             };
-            // A condition that fails is billed as the write it would have been; the answer does not say so.
+            // A failed condition costs as much as the write would have; the answer does not include the cost.
             under_way.end(Unit::Write, 1.0);
             match stands.item.as_ref().and_then(full_at) {
                 Some(full_at) if full_at > latest => return Ok(Taken { full_at, granted: false }),

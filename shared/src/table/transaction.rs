@@ -23,8 +23,8 @@ use crate::table::unique::UniqueValue;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// Seconds for which it is remembered what made a record: longer than a change stays in the stream, or a keyed request may come again
-/// ([`MARKED`](crate::request::claim::MARKED)).
+/// Seconds for which the marker of a created record is kept: longer than a change stays in the stream, or a keyed
+/// request may be repeated ([`MARKED`](crate::request::claim::MARKED)).
 const REMEMBERED: i64 = 3 * 86_400;
 
 /// One write of a single item, on a condition where it has one.
@@ -45,12 +45,12 @@ enum Action {
 }
 
 impl Write {
-    /// Puts `item`, whatever was there before.
+    /// Puts `item`; replaces an existing one.
     pub const fn put(item: Item) -> Self {
         Self { action: Action::Put(item), condition: None }
     }
 
-    /// Puts `item` where there is none yet.
+    /// Puts `item` if it does not exist yet.
     pub fn create(item: Item) -> Self {
         Self::put(item).when(Condition::absent())
     }
@@ -77,30 +77,31 @@ impl Write {
     }
 }
 
-/// What it means that the condition of an action does not hold.
+/// The meaning of an action's failed condition.
 #[derive(Debug)]
 enum Meaning<M> {
     /// Another row has the unique value that this action takes.
     Taken(UniqueValue),
-    /// What the action says.
+    /// The meaning that was given with the action.
     Told(M),
 }
 
-/// Which condition of a request's writes did not hold.
+/// The condition of a request's writes that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
-    /// That no earlier execution of the request has done them.
+    /// No earlier execution of the request may have made the writes.
     Repeated,
-    /// That nobody has changed what was read before.
+    /// The row must be as it was read.
     Changed,
 }
 
-/// A transaction in the making. Its actions may say what it means that their conditions do not hold; of the others it is `otherwise`.
+/// A transaction that is being built. Its actions may define the meaning of their failed conditions; for the others it
+/// is `otherwise`.
 #[derive(Debug)]
 pub struct Transaction<'a, M = ()> {
     table: &'a Table,
     writes: Vec<Write>,
-    /// By the places of the actions.
+    /// By the positions of the actions.
     meanings: BTreeMap<usize, Meaning<M>>,
     otherwise: M,
 }
@@ -113,26 +114,26 @@ pub struct Added<'t, M> {
 }
 
 impl<M> Added<'_, M> {
-    /// Says what it means that its condition does not hold.
+    /// Sets the meaning of its failed condition.
     pub fn or(self, means: M) {
         self.meanings.insert(self.place, Meaning::Told(means));
     }
 }
 
 impl<'a> Transaction<'a> {
-    /// A transaction without an action yet.
+    /// A transaction without actions.
     pub(crate) const fn new(table: &'a Table) -> Self {
         Self { table, writes: Vec::new(), meanings: BTreeMap::new(), otherwise: () }
     }
 
-    /// The same, of whose actions a condition that does not hold means `otherwise`, unless they say something else.
+    /// The same transaction; a failed condition means `otherwise` unless its action defines another meaning.
     pub(crate) fn otherwise<M>(self, otherwise: M) -> Transaction<'a, M> {
         Transaction { table: self.table, writes: self.writes, meanings: BTreeMap::new(), otherwise }
     }
 }
 
 impl<'a, M> Transaction<'a, M> {
-    /// Whose part of the table it is about.
+    /// The organisation whose part of the table it changes.
     pub const fn tenant(&self) -> &'a Tenant {
         &self.table.tenant
     }
@@ -142,7 +143,7 @@ impl<'a, M> Transaction<'a, M> {
         self.table
     }
 
-    /// How many actions it has.
+    /// The number of its actions.
     pub(super) const fn len(&self) -> usize {
         self.writes.len()
     }
@@ -164,12 +165,12 @@ impl<'a, M> Transaction<'a, M> {
         self.writes.push(write);
     }
 
-    /// Notes that `origin` has made the record `id`, on condition that it has made none.
+    /// Stores the marker that `origin` has made the record `id`, on condition that there is no such marker.
     pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> Added<'_, M> {
         self.made_by_until(origin, id, now.plus_seconds(REMEMBERED))
     }
 
-    /// The same, which is remembered until `until`.
+    /// The same, with a marker that is kept until `until`.
     pub fn made_by_until(&mut self, origin: Uuid, id: Uuid, until: Timestamp) -> Added<'_, M> {
         let mut marker = made_by(self.tenant(), origin).attributes();
         marker.insert("id".to_owned(), text(id));
@@ -177,7 +178,8 @@ impl<'a, M> Transaction<'a, M> {
         self.write(Write::create(marker))
     }
 
-    /// Commits all of it, or nothing. Meeting another transaction, it tries again. A single put is no transaction, which would cost twice as much.
+    /// Commits all of it, or nothing. After a conflict with another transaction it retries. A single put is written
+    /// without a transaction, which would cost twice as much.
     ///
     /// # Errors
     /// [`Cancelled`]; [`TableError::Taken`] where another row has a unique value.
@@ -185,7 +187,8 @@ impl<'a, M> Transaction<'a, M> {
         self.commit_noting(&LostAnswer::default()).await
     }
 
-    /// The same, and notes in `lost` whether an attempt got no answer: then it may be done where this fails, or may yet be.
+    /// The same, and records in `lost` whether an attempt got no answer: even after an error, the transaction may then
+    /// have been committed, or may still be.
     ///
     /// # Errors
     /// As of [`Transaction::commit`].
@@ -200,7 +203,8 @@ impl<'a, M> Transaction<'a, M> {
         committed.map_err(|cancelled| self.explained(cancelled, |place| place))
     }
 
-    /// The same, without trying again where it meets another transaction: for conditions that are likely not to hold any more by then.
+    /// The same, without a retry after a conflict with another transaction: for conditions that will probably fail by
+    /// then.
     ///
     /// # Errors
     /// As of [`Transaction::commit`].
@@ -209,7 +213,7 @@ impl<'a, M> Transaction<'a, M> {
         committed.map_err(|cancelled| self.explained(cancelled, |place| place))
     }
 
-    /// Says what a failure means, where `place` gives that of the action.
+    /// Gives a failure its meaning; `place` returns the position of the action.
     fn explained<P>(mut self, cancelled: Cancelled<P>, place: impl FnOnce(P) -> usize) -> Cancelled<M> {
         match cancelled {
             Cancelled::Condition(at, stands) => match self.meanings.remove(&place(at)) {
@@ -231,7 +235,8 @@ impl<'a> Transaction<'a, Unmet> {
         Transaction::new(table).otherwise(Unmet::Changed)
     }
 
-    /// Notes that the request has made the record `id`, where it may be repeated; its repeat is known by `origin`.
+    /// Stores the marker that the request has made the record `id`, if the request may be repeated; a repeat has the
+    /// same `origin`.
     pub(crate) fn once(&mut self, origin: Option<Uuid>, id: Uuid, now: Timestamp) {
         if let Some(origin) = origin {
             self.made_by(origin, id, now).or(Unmet::Repeated);
@@ -240,10 +245,10 @@ impl<'a> Transaction<'a, Unmet> {
 }
 
 impl Store {
-    /// Does all of `writes`, at most a hundred, or none. Meeting another transaction, it tries again.
+    /// Makes all of `writes`, at most a hundred, or none. After a conflict with another transaction it retries.
     ///
     /// # Errors
-    /// [`Cancelled`], whosever condition failed.
+    /// [`Cancelled`], for any of the conditions.
     pub(crate) async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
         let again = |cancelled: &Cancelled<usize>| matches!(cancelled, Cancelled::Conflict(_));
         self.attempts(writes, &LostAnswer::default(), again).await.map_err(|cancelled| match cancelled {
@@ -253,7 +258,7 @@ impl Store {
         })
     }
 
-    /// Attempts a transaction until it has an answer that is not to be tried `again`.
+    /// Attempts a transaction until its answer needs no further attempt by `again`.
     async fn attempts(
         &self,
         writes: &[Write],
@@ -275,8 +280,8 @@ impl Store {
             if !((lost.is_in_progress() || again(&cancelled)) && round.wait().await) {
                 return Err(cancelled);
             }
-            // Of attempts with one token, those of the SDK among them, DynamoDB carries out one at most. Where every attempt was answered, nothing
-            // was done: the next one is a new transaction.
+            // DynamoDB executes at most one of the attempts with the same token, including the SDK's own attempts. If
+            // every attempt was answered, nothing was done: the next one is a new transaction.
             if !lost.happened() {
                 token = request_token();
             }
@@ -285,7 +290,7 @@ impl Store {
 
     fn action(&self, Write { action, condition }: &Write) -> Result<TransactWriteItem, TableError> {
         let table = &*self.table_name;
-        // Without a condition it must not be asked for.
+        // DynamoDB refuses this setting without a condition.
         let old = condition.as_ref().map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let update = if let Action::Update(_, update) = action { Some(update) } else { None };
         let Expressions { update, condition, names, values } = Expressions::of(update, condition.as_ref());
@@ -346,12 +351,13 @@ fn request_token() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// The reasons for which DynamoDB cancels a transaction that may succeed a moment later. The SDK does not try again by itself where a
-/// transaction was cancelled; where it is in progress, it does.
+/// The reasons for which DynamoDB cancels a transaction that may succeed a moment later. The SDK does not retry a
+/// cancelled transaction by itself; it does retry one that is in progress.
 const PASSING: [&str; 4] =
     ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "InternalServerError"];
 
-/// Why a transaction was cancelled, with the place of the action whose condition failed. A condition that does not hold is told first: nothing else matters then.
+/// Why a transaction was cancelled, with the position of the action whose condition failed. A failed condition is
+/// reported first: then no other reason matters.
 fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsError, R>) -> Cancelled<usize> {
     let Some(reasons) = reasons(error) else { return Cancelled::Failed(failure(error)) };
     let failed = reasons.iter().position(|reason| reason.code() == Some("ConditionalCheckFailed"));
@@ -364,7 +370,7 @@ fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsEr
     if passes { Cancelled::Conflict(told) } else { Cancelled::Failed(TableError::Broken(told)) }
 }
 
-/// The reasons, one for each action, where it was cancelled.
+/// The reasons, one for each action, if it was cancelled.
 fn reasons<R>(error: &SdkError<TransactWriteItemsError, R>) -> Option<&[CancellationReason]> {
     match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(exception)) => {

@@ -1,10 +1,10 @@
-//! Unique values: at most one row of a list has a certain value in a field.
+//! Unique values: at most one row of a list has a given value in a field.
 
 use crate::table::filters::{FilterValue, Term};
 
 /// A type whose values are unique among the records of one kind.
 pub trait Unique: FilterValue {
-    /// The kind of the 409 where another record has the value.
+    /// The kind of the 409 if another record has the value.
     const TAKEN: &'static str;
 }
 
@@ -25,7 +25,7 @@ pub struct UniqueValue {
 }
 
 impl UniqueValue {
-    /// The value of `field`; none where it has none.
+    /// The value of `field`; `None` if it has none.
     pub fn of<T: Unique>(field: &'static str, value: &T) -> Option<Self> {
         Term::of(field, value).map(|term| Self { term, taken: T::TAKEN })
     }

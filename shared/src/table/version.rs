@@ -1,4 +1,5 @@
-//! Versions: how often a row has changed. Each write that replaces a row has the condition that it is still the version that was read.
+//! Versions: the number of changes of a row. Each write that replaces a row has the condition that the row still has
+//! the version that was read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
@@ -7,12 +8,12 @@ use uuid::Uuid;
 use crate::table::expression::Condition;
 use crate::table::item::{Item, number, text};
 
-/// The attribute that counts the changes; an item that never changed lacks it.
+/// The attribute that counts the changes; an item without a change lacks it.
 const VERSION: &str = "version";
 /// The attribute that names the request which changed the row last.
 const CHANGED_BY: &str = "changed_by";
 
-/// How often a row has changed, and which request changed it last.
+/// The number of a row's changes, and the request that changed it last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     #[serde(rename = "version", default, skip_serializing_if = "is_first")]
@@ -27,7 +28,7 @@ const fn is_first(number: &u64) -> bool {
 }
 
 impl Version {
-    /// What is stored.
+    /// The version in an item.
     pub const fn stored(number: Option<u64>, by: Option<Uuid>) -> Self {
         Self { number: if let Some(number) = number { number } else { 0 }, by }
     }
@@ -37,7 +38,8 @@ impl Version {
         self.by == Some(by)
     }
 
-    /// The next version, which `by` makes. What no request makes leaves the last one known, so that its repeat is still recognised.
+    /// The next version, made by `by`. A change without a request keeps the last request, so that its repeat is still
+    /// recognised.
     #[must_use]
     pub fn next(self, by: Option<Uuid>) -> Self {
         Self { number: self.number + 1, by: by.or(self.by) }

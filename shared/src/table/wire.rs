@@ -1,9 +1,10 @@
-//! DynamoDB's JSON, read straight into records.
+//! Reads DynamoDB's JSON directly into records.
 //!
-//! The SDK makes a map of attribute values of every item before anything else can be done with it. For one item that is nothing; for the
-//! fifty of a page it is half of all that a call takes. [`Rows`] has the SDK put the answer's text aside instead, and [`QueryOutput`] reads
-//! it as serde reads any other JSON. Errors are still the SDK's to read, and so are retries, limits and signatures: it is told by an
-//! interceptor, which is how it means to be extended. `docs/adr/0014-pages-are-read-from-the-wire.md` has the figures.
+//! The SDK turns every item into a map of attribute values first. For one item that costs next to nothing; for the
+//! fifty of a page it is half of the time of the call. [`Rows`] lets the SDK set the answer's text aside instead, and
+//! [`QueryOutput`] reads it as serde reads any other JSON. The SDK still handles errors, retries, limits and
+//! signatures: this file uses an interceptor, which is the SDK's own way of extension.
+//! `docs/adr/0014-pages-are-read-from-the-wire.md` has the figures.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,12 +31,12 @@ use crate::table::error::TableError;
 use crate::table::item::unreadable;
 use crate::table::keys::Key;
 
-/// An interceptor that keeps the text of a query's answer, and leaves the SDK an empty one to return.
+/// An interceptor that keeps the text of a query's answer, and returns an empty one to the SDK.
 #[derive(Debug, Clone, Default)]
 pub struct Rows(Arc<Mutex<Vec<u8>>>);
 
 impl Rows {
-    /// The answer's text; nothing where there was no answer.
+    /// The answer's text; empty if there was no answer.
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -61,7 +62,7 @@ impl Intercept for Rows {
     }
 }
 
-/// A body that seems empty: what it holds is put aside, once all of it is there.
+/// A body that looks empty to the SDK: its content is set aside once it is complete.
 struct Aside {
     body: SdkBody,
     read: Vec<u8>,
@@ -81,7 +82,7 @@ impl Body for Aside {
                 Some(Ok(frame)) => self.read.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default()),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    // The SDK asks once more, for trailers: there is nothing left by then.
+                    // The SDK polls once more, for trailers: nothing is left by then.
                     let Self { read, rows, .. } = &mut *self;
                     rows.0.lock().unwrap_or_else(PoisonError::into_inner).append(read);
                     return Poll::Ready(None);
@@ -91,29 +92,29 @@ impl Body for Aside {
     }
 }
 
-/// What a query returns.
+/// The output of a query.
 pub struct QueryOutput<R> {
     /// The records that can be read.
     pub items: Vec<R>,
-    /// How many items there were.
+    /// The number of items.
     pub read: usize,
-    /// Where the next query begins; none where this one came to the end.
+    /// Where the next query begins; `None` if this one reached the end.
     pub last_evaluated_key: Option<Record<Key>>,
-    /// What it cost.
+    /// The cost of the query.
     pub consumed_capacity: Option<Consumed>,
 }
 
 impl<R: DeserializeOwned> QueryOutput<R> {
-    /// The output in `json`. An item that holds no record is left out and logged: it must not take the others along.
+    /// The output in `json`. An unreadable item is left out and logged, so that the others are still returned.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it is no output at all.
+    /// [`TableError::Broken`] where the text is no output.
     pub fn read(json: &str) -> Result<Self, TableError> {
         if let Ok(Output { items, last_evaluated_key, consumed_capacity }) = serde_json::from_str(json) {
             let items: Vec<R> = items.into_iter().map(|Record(record)| record).collect();
             return Ok(Self { read: items.len(), items, last_evaluated_key, consumed_capacity });
         }
-        // The items once more, one by one: nearly always all of them can be read, and this is work for nothing.
+        // Reads the items again, one by one. Nearly always all of them can be read, so this is not the normal case.
         let output: Output<&RawValue> =
             serde_json::from_str(json).map_err(|error| TableError::Broken(error.to_string()))?;
         let one = |item: &&RawValue| {
@@ -134,20 +135,20 @@ impl<R: DeserializeOwned> QueryOutput<R> {
     }
 }
 
-/// A query's output as it is sent.
+/// A query's output as DynamoDB sends it.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "PascalCase", bound = "I: Deserialize<'de>")]
 struct Output<I> {
     /// The items.
     #[serde(default = "Vec::new")]
     items: Vec<I>,
-    /// Where the next query begins; none where this one came to the end.
+    /// Where the next query begins; `None` if this one reached the end.
     pub last_evaluated_key: Option<Record<Key>>,
-    /// What it cost.
+    /// The cost of the query.
     pub consumed_capacity: Option<Consumed>,
 }
 
-/// What an answer says that it cost.
+/// The cost that an answer reports.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Consumed {
@@ -180,7 +181,7 @@ enum Type {
     Bs,
 }
 
-/// An attribute value whose type is known, as JSON behind it: the text of `{"S": "…"}`, the members of `{"M": {…}}`.
+/// An attribute value of known type, as the JSON after the type: the text of `{"S": "…"}`, the members of `{"M": {…}}`.
 struct Typed<J> {
     kind: Type,
     json: J,
@@ -250,7 +251,8 @@ impl<'de, J: Deserializer<'de>> Deserializer<'de> for Typed<J> {
     }
 }
 
-/// Hands members and elements on to the record's own visitor. With a `kind` they are all of that type; without, each says its own.
+/// Passes members and elements to the record's own visitor. With a `kind`, all of them have that type; without one,
+/// each names its own type.
 struct Unwrap<V> {
     kind: Option<Type>,
     visitor: V,
@@ -272,7 +274,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Unwrap<V> {
     }
 }
 
-/// The same for an enum with data: a map whose only name is the variant's.
+/// The same for an enum with data: a map whose only key is the variant.
 struct Variant<V>(V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Variant<V> {
@@ -312,7 +314,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Values<A> {
     }
 }
 
-/// One value among several: of a type that is known, or an object whose only name is its type.
+/// One of several values: it has a known type, or is an object whose only key is its type.
 struct One<S> {
     kind: Option<Type>,
     seed: S,

@@ -20,7 +20,7 @@ pub struct ZoneName(String);
 impl ZoneName {
     /// The zone of this name, in any case.
     pub fn new(text: &str) -> Option<Self> {
-        // What begins with a slash, or has a dot in it, is a file and no name.
+        // A name that begins with a slash or contains a dot is a file.
         TimeZone::get(text).ok()?.iana_name().map(|name| Self(name.to_owned()))
     }
 
@@ -29,7 +29,7 @@ impl ZoneName {
         Self("UTC".to_owned())
     }
 
-    /// Its rules. A name that is in the database no more has those of UTC.
+    /// Its rules. A name that the database no longer has gets the rules of UTC.
     pub fn zone(&self) -> Zone {
         Zone(TimeZone::get(&self.0).unwrap_or(TimeZone::UTC))
     }
@@ -53,26 +53,26 @@ impl Schema for ZoneName {
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// What clocks show at `at`.
+    /// The local time at `at`.
     pub fn local(&self, at: Timestamp) -> civil::DateTime {
-        // A `Timestamp` ends with the year 9999, as that of the library nearly does.
+        // The last `Timestamp` is at the end of the year 9999, and the library's last one is slightly earlier.
         let at = jiff::Timestamp::from_millisecond(at.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
         self.0.to_datetime(at)
     }
 
-    /// When clocks are changed after `from`, one time after the other.
+    /// The clock changes after `from`, in order.
     pub fn changes(&self, from: Timestamp) -> impl Iterator<Item = Timestamp> {
         let from = jiff::Timestamp::from_millisecond(from.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
         self.0.following(from).map(|change| of(change.timestamp()))
     }
 
-    /// When clocks show `local`: the first time that they do. A time that they skip is as much later as they skip.
+    /// The first moment at which clocks show `local`. If clocks skip it, the result is later by the length of the gap.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
         let at = self.0.to_ambiguous_timestamp(local).compatible().ok()?;
         Timestamp::checked_from_unix_millis(at.as_millisecond())
     }
 
-    /// When clocks show `local`, or where they skip it, the moment in which they do. Where they show it twice, there are two.
+    /// The moment at which clocks show `local`, or at which they skip it. If they show it twice, both moments.
     pub fn moments(&self, local: civil::DateTime) -> Option<[Timestamp; 2]> {
         let ambiguous = self.0.to_ambiguous_timestamp(local);
         match ambiguous.offset() {
@@ -97,7 +97,7 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// The time that `text` is.
+    /// The time in `text`.
     pub fn new(text: &str) -> Option<Self> {
         let (hour, minute) = text.split_once(':')?;
         let number = |digits: &str, end: u16| {
@@ -146,18 +146,18 @@ impl Schema for TimeOfDay {
     }
 }
 
-/// Days of the week, from 1 for Monday to 7 for Sunday, each once and in order. None means every day.
+/// Days of the week, from 1 for Monday to 7 for Sunday, each once and in order. No days mean every day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Weekdays(Vec<i64>);
 
 impl Weekdays {
-    /// Whether `day` is one of them.
+    /// Whether it contains `day`.
     pub fn has(&self, day: civil::Date) -> bool {
         self.0.is_empty() || self.0.contains(&i64::from(day.weekday().to_monday_one_offset()))
     }
 
-    /// Whether every day is one of them.
+    /// Whether it contains every day.
     pub const fn is_every_day(&self) -> bool {
         matches!(self.0.len(), 0 | 7)
     }
@@ -179,18 +179,19 @@ impl Schema for Weekdays {
     }
 }
 
-/// A point in time, which may have been sent without an offset: then it is what clocks show in a time zone that stands elsewhere.
+/// A point in time, which may have been sent without an offset: then it is a local time in a time zone that another
+/// field names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ZonedTime {
-    /// The time; of one without an offset, as if it were in UTC.
+    /// The time; without an offset, it is read as UTC.
     at: Timestamp,
     #[serde(skip)]
     is_local: bool,
 }
 
 impl ZonedTime {
-    /// The point in time, where clocks are those of `zone`.
+    /// The point in time; a time without an offset is in `zone`.
     pub fn in_zone(self, zone: &ZoneName) -> Timestamp {
         if !self.is_local {
             return self.at;

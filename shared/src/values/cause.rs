@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The messages of an error, from the outermost to the root. Not by `Debug`, which could print the item that was written.
+/// The messages of an error, from the outermost to the root. `Debug` is not used, because it could print the item that
+/// was written.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -18,13 +18,13 @@ use crate::input::schema::{Schema, object};
 use crate::input::{Input, Issues, Location, Parse, Raw, Source, member};
 use crate::values::time::Timestamp;
 
-/// An identifier. It is also the input of a path that has its parameter.
+/// An identifier. It is also the input of a path with its parameter.
 pub trait Id:
     Copy + Ord + Display + From<Uuid> + Into<Uuid> + Parse + Schema + Serialize + DeserializeOwned + Send + Sync + 'static
 {
     /// The name of its parameter in a path.
     const PARAMETER: &'static str;
-    /// What it names.
+    /// The description of the parameter.
     const DOC: &'static str;
 }
 
@@ -166,19 +166,20 @@ pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(now.unix_millis().unsigned_abs(), &random).into_uuid()
 }
 
-/// The first ordinal of the rows of a list that are spread over several partitions. Other rows have one below 2³¹.
+/// The first ordinal of the rows of a list that are spread over several partitions. The ordinals of other rows are
+/// below 2³¹.
 pub const SPREAD: u64 = 1 << 42;
 
-/// The last bits of an id: those of an ordinal, or the last ones of one that is spread.
+/// The last bits of an id: an ordinal, or the last bits of a spread ordinal.
 const LOW: u128 = (1 << LOW_BITS) - 1;
 const LOW_BITS: u32 = 31;
-/// The bit before them, which says that the ordinal is spread.
+/// The bit before them, which is set if the ordinal is spread.
 const IS_SPREAD: u128 = 1 << LOW_BITS;
-/// The bits before that one, which a spread ordinal has besides.
+/// The bits before that one, which contain the rest of a spread ordinal.
 const HIGH: u128 = ((1 << 11) - 1) << (LOW_BITS + 1);
 
-/// `id` with its last 32 bits replaced by `ordinal`, or its last 43 where that is spread. RFC 9562 allows a counter there; 42 or 31 random bits
-/// remain.
+/// `id` with its last 32 bits replaced by `ordinal`, or its last 43 if `ordinal` is spread. RFC 9562 allows a counter
+/// there; 42 or 31 random bits remain.
 pub fn with_ordinal(id: Uuid, ordinal: u64) -> Uuid {
     let (bits, is_spread, ordinal) = (id.as_u128() & !(LOW | IS_SPREAD), ordinal >= SPREAD, u128::from(ordinal));
     let low = bits | ordinal & LOW;
@@ -191,17 +192,17 @@ pub const fn ordinal(id: Uuid) -> u64 {
     if has_flag(id) { SPREAD | last_64((id.as_u128() & HIGH) >> 1) | low } else { low }
 }
 
-/// `id` with the flag that says that its ordinal is spread, and with all other bits as they are.
+/// `id` with the flag of a spread ordinal set, and with all other bits unchanged.
 pub const fn with_flag(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128() | IS_SPREAD)
 }
 
-/// Whether an id has the flag that says that its ordinal is spread.
+/// Whether an id has the flag of a spread ordinal.
 pub const fn has_flag(id: Uuid) -> bool {
     id.as_u128() & IS_SPREAD != 0
 }
 
-/// The last 31 bits of an id: its ordinal, whether it has the flag or not.
+/// The last 31 bits of an id: its ordinal, with or without the flag.
 pub const fn low_ordinal(id: Uuid) -> u64 {
     last_64(id.as_u128() & LOW)
 }
@@ -211,8 +212,8 @@ const fn last_64(bits: u128) -> u64 {
     bits as u64
 }
 
-/// `id` with two ordinals: its own in the last 32 bits, and before them that of its parent's row, neither of them spread. Ten random bits remain, which
-/// is enough: no two rows of an organisation have the same two ordinals.
+/// `id` with two ordinals: its own in the last 32 bits, and the one of its parent's row before it, neither of them
+/// spread. Ten random bits remain, which is enough: no two rows of an organisation have the same two ordinals.
 pub fn with_ordinals(id: Uuid, parent: u64, own: u64) -> Uuid {
     let parent = u128::from(parent) & ((1 << PARENT_BITS) - 1);
     let (low, high) = (parent & PARENT_LOW, parent >> PARENT_LOW_BITS);
@@ -226,7 +227,8 @@ pub const fn parent_ordinal(id: Uuid) -> u64 {
     last_64(high << PARENT_LOW_BITS | low)
 }
 
-/// The bits of the parent's ordinal: most of them are between the variant and the row's own ordinal, and two before the variant.
+/// The bits of the parent's ordinal: most of them are between the variant and the row's own ordinal, and two before the
+/// variant.
 const PARENT_BITS: u32 = PARENT_LOW_BITS + 2;
 const PARENT_LOW_BITS: u32 = 30;
 const PARENT_LOW: u128 = (1 << PARENT_LOW_BITS) - 1;
@@ -245,11 +247,11 @@ pub enum Ids {
     Counted(Arc<AtomicU64>),
     /// A secret: the same secret gives the same ids.
     Seeded(Seed),
-    /// Whoever makes a record that is to have a certain id: each id is this one.
+    /// A given id, for code that creates a record with a known id.
     Given(Arc<Mutex<Uuid>>),
 }
 
-/// A secret, and how many ids were derived from it. `Debug` does not show it.
+/// A secret, and the number of ids derived from it. `Debug` does not show the secret.
 #[derive(Debug, Clone)]
 pub struct Seed {
     key: hmac::Key,
@@ -269,14 +271,14 @@ impl Seed {
         derived
     }
 
-    /// Other bytes each time.
+    /// Different bytes at each call.
     fn next(&self, purpose: &str) -> [u8; 32] {
         self.derive(purpose, &self.next.fetch_add(1, Ordering::SeqCst).to_be_bytes())
     }
 }
 
 impl Ids {
-    /// Ids whose random part counts 0, 1, 2 and so on in its upper half. The lower half is left to ordinals.
+    /// Ids whose random part counts 0, 1, 2 and so on in its upper half. The lower half stays free for ordinals.
     pub fn counted() -> Self {
         Self::Counted(Arc::default())
     }

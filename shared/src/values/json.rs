@@ -1,7 +1,7 @@
 //! Free-form JSON, stored as the text that was sent.
 //!
-//! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of them, and the answer is
-//! equal to the input, byte by byte. Nothing is parsed in between.
+//! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of
+//! them, and the answer is equal to the input, byte by byte. Nothing is parsed in between.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
@@ -35,7 +35,7 @@ impl JsonObject {
         self.with_texts(name, |secret| serde_json::to_string(&mask(secret)).ok())
     }
 
-    /// This object with the text `name` as it is in `stored`, where it is masked here.
+    /// This object with a masked text `name` replaced by the one in `stored`.
     #[must_use]
     pub fn unmasked(&self, name: &str, stored: &Self) -> Self {
         let members = serde_json::from_str(stored.0.get());
@@ -43,7 +43,7 @@ impl JsonObject {
         self.with_texts(name, |sent| secret.filter(|_| is_masked(sent)).map(|secret| secret.get().to_owned()))
     }
 
-    /// This object with each text `name` replaced by what `new` makes of it, where it makes anything of it.
+    /// This object with each text `name` replaced by the result of `new`, if there is one.
     fn with_texts(&self, name: &str, new: impl Fn(&str) -> Option<String>) -> Self {
         let Some(members) =
             serde_json::from_str(self.0.get()).ok().filter(|members| last_text(members, name).is_some())
@@ -51,7 +51,7 @@ impl JsonObject {
             return self.clone();
         };
         let member = |(named, value): &(&RawValue, &RawValue)| {
-            // Half of a surrogate pair is no text, but it may be part of a secret.
+            // A string with half of a surrogate pair is no valid text, but it may be part of a secret.
             let text = value.get().starts_with('"').then(|| unquoted(value).unwrap_or_default());
             let new = text.filter(|_| unquoted(named).as_deref() == Some(name)).and_then(|text| new(&text));
             format!("{}:{}", named.get(), new.as_deref().unwrap_or_else(|| value.get()))
@@ -61,12 +61,12 @@ impl JsonObject {
     }
 }
 
-/// Characters of a secret that are shown: the first ones, which say what it is for, and the last ones, which tell it from others.
+/// Characters of a secret that are shown: the first ones, which show its purpose, and the last ones, which identify it.
 const SHOWN: (usize, usize) = (7, 4);
-/// Stands in a masked secret for what is not shown. No secret contains it.
+/// Replaces the hidden part of a masked secret. No secret contains it.
 const MASK: char = '…';
 
-/// `secret` as it may be shown. Of a short one nothing is.
+/// `secret` in the form that may be shown. A short one is hidden completely.
 fn mask(secret: &str) -> String {
     let characters: Vec<char> = secret.chars().collect();
     if characters.len() <= SHOWN.0 + SHOWN.1 {
@@ -76,12 +76,12 @@ fn mask(secret: &str) -> String {
     first.iter().chain([&MASK]).chain(last).collect()
 }
 
-/// Whether `secret` is what a masked one looks like.
+/// Whether `secret` has the form of a masked one.
 pub fn is_masked(secret: &str) -> bool {
     secret.contains(MASK)
 }
 
-/// The text of a JSON string.
+/// The text in a JSON string.
 fn unquoted(string: &RawValue) -> Option<String> {
     serde_json::from_str(string.get()).ok()
 }
@@ -115,7 +115,8 @@ macro_rules! json_text {
             }
         }
 
-        // As JSON this prints the value itself. As an item it becomes a map with one special key, which `table::store` replaces by the text.
+        // As JSON this prints the value itself. As an item it becomes a map with one special key, which `table::item`
+        // replaces with the text.
         impl Serialize for $Name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.0.serialize(serializer)
@@ -124,7 +125,7 @@ macro_rules! json_text {
 
         impl<'de> Deserialize<'de> for $Name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                // An item has text; anything else is the value itself, as in the demo set.
+                // An item has text; any other JSON is the value itself, as in the demo set.
                 let text = match Value::deserialize(deserializer)? {
                     Value::String(text) => text,
                     value => value.to_string(),

@@ -1,11 +1,11 @@
-//! The limits of an API key: how many requests a second its callers may send, and how many at once.
+//! The limits of an API key: how many requests per second its callers may send, and how many at once.
 
 use crate::input::Between;
 
-/// How many requests a second a key may be given. Of many more, the leases of a key over its limit would be more writes than one item
-/// takes.
+/// The requests per second that a key may have. With many more, the leases of a key over its limit would be more writes
+/// than one item can take.
 pub type RequestsPerSecond = Between<1, 1000>;
-/// How many requests at once a key may be given.
+/// The requests at once that a key may have.
 pub type Burst = Between<1, 10_000>;
 
 crate::object! {
@@ -21,7 +21,7 @@ crate::object! {
 }
 
 impl Limits {
-    /// These limits. Both are at least one, and a burst holds the requests of a second.
+    /// These limits. Both are at least one, and a burst is at least as large as the requests per second.
     pub const fn new(requests_per_second: u32, burst: u32) -> Self {
         let rate = if requests_per_second == 0 { 1 } else { requests_per_second };
         Self { requests_per_second: rate, burst: if burst < rate { rate } else { burst } }

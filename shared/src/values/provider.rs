@@ -13,7 +13,7 @@ impl ProviderId {
         &self.0
     }
 
-    /// Its SHA-256, which a key of the table has in its place.
+    /// Its SHA-256, which keys of the table contain instead of the text.
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hash = [0; 32];
         hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
@@ -36,13 +36,13 @@ impl From<ProviderId> for String {
     }
 }
 
-/// The place of an event among those that tell of the same thing. Several are often of the same second: then the `rank` decides, and at last
-/// the id, so that the order in which they come makes no difference.
+/// The order of an event among the events about the same thing. Several often have the same second: then the `rank`
+/// decides, and finally the id, so that the order of their arrival makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EventOrder {
-    /// When the event happened, in seconds since 1970 began.
+    /// When the event happened, in seconds since 1970.
     pub created: i64,
-    /// Of two events of one second, the higher one is the later one.
+    /// Of two events of one second, the one with the higher rank is later.
     pub rank: u8,
     /// The event.
     pub event_id: ProviderId,

@@ -1,4 +1,4 @@
-//! Secret text, which is stored and sent, and not shown by `Debug`.
+//! Secret text, which is stored and sent, but which `Debug` hides.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,19 +6,20 @@ use crate::values::id::OrgId;
 
 /// The organisation whose records a request may touch.
 ///
-/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or from what the signature of the
-/// request proves, functions on the stream from the changed item.
+/// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or for a signed
+/// request from the pointer to its sender, whose signature is checked. Functions on the stream get it from the changed
+/// item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
 impl Tenant {
-    /// The organisation of a key. [`authentication`](crate::request::authentication) checks the key before.
+    /// The organisation of a key. [`authentication`](crate::request::authentication) checks the key first.
     pub(crate) const fn of_key(org: OrgId) -> Self {
         Self(org)
     }
 
-    /// The organisation that an operator names, for code that runs without an API key, such as loading the demo set. `clippy.toml` forbids it
-    /// elsewhere.
+    /// The organisation that an operator names, for code that runs without an API key, such as loading the demo set.
+    /// `clippy.toml` forbids other uses.
     pub const fn operator(org: OrgId) -> Self {
         Self(org)
     }
@@ -29,13 +30,13 @@ impl Tenant {
         org.parse().ok().map(|org| Self(OrgId(org)))
     }
 
-    /// The organisation to which the pointer with this sort key leads, for requests that have no key. The signature is compared with that of this
-    /// organisation's secret before anything else of it is touched.
+    /// The organisation to which the pointer with this sort key leads, for requests without a key. The signature is
+    /// compared with the one of this organisation's secret before any other record of the organisation is used.
     pub(crate) fn of_pointer(sort_key: &str) -> Option<Self> {
         Self::of_partition_key(sort_key)
     }
 
-    /// An organisation that nobody has: to make the same calls where there is no organisation.
+    /// An organisation that does not exist: for the same calls if there is no organisation.
     pub(crate) const fn nobody() -> Self {
         Self(OrgId(Uuid::nil()))
     }

@@ -23,24 +23,25 @@ impl Timestamp {
     /// The last instant of the year 9999.
     pub const MAX: Self = Self(DateTime::from_timestamp_millis(253_402_300_799_999).unwrap());
 
-    /// The same as [`from_unix_millis`](Self::from_unix_millis), for what a caller has sent: none before [`MIN`](Self::MIN) or after
-    /// [`MAX`](Self::MAX), because its text has a year of other than four digits and cannot be read again.
+    /// The same as [`from_unix_millis`](Self::from_unix_millis) for input: `None` before [`MIN`](Self::MIN) or after
+    /// [`MAX`](Self::MAX), because the year would need a sign or more than four digits, and its text could not be read
+    /// again.
     pub fn checked_from_unix_millis(millis: i64) -> Option<Self> {
         let in_range = (Self::MIN.unix_millis()..=Self::MAX.unix_millis()).contains(&millis);
         in_range.then(|| Self::from_unix_millis(millis))
     }
 
-    /// The instant `millis` milliseconds after 1970 began.
+    /// The instant `millis` milliseconds after the start of 1970.
     pub fn from_unix_millis(millis: i64) -> Self {
         Self(DateTime::from_timestamp_millis(millis).unwrap_or_default())
     }
 
-    /// Milliseconds since 1970 began.
+    /// Milliseconds since 1970.
     pub const fn unix_millis(self) -> i64 {
         self.0.timestamp_millis()
     }
 
-    /// Whole seconds since 1970 began, as DynamoDB's TTL counts.
+    /// Whole seconds since 1970, as in DynamoDB's TTL.
     pub const fn unix_seconds(self) -> i64 {
         self.0.timestamp()
     }
@@ -85,7 +86,7 @@ fn is_leap_second(time: &impl Timelike) -> bool {
     time.nanosecond() >= 1_000_000_000
 }
 
-/// A date or a time, as a filter has it: a date means its beginning, and what has no offset is in UTC.
+/// A date or a time in a filter: a date means its beginning, and a time without an offset is in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateOrTime {
     /// The point in time.
@@ -95,10 +96,10 @@ pub struct DateOrTime {
 }
 
 impl DateOrTime {
-    /// The date or time that `text` is, rounded up to the next millisecond.
+    /// The date or time in `text`, rounded up to the next millisecond.
     fn new(text: &str) -> Option<Self> {
         const LOCAL: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
-        // A year has four digits.
+        // A year must have four digits.
         let text = Some(text.trim()).filter(|text| text.as_bytes().get(4) == Some(&b'-'))?;
         let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(NaiveDateTime::from);
         let local = || LOCAL.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
@@ -136,13 +137,13 @@ impl Schema for Timestamp {
 /// The source of the time.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The machine.
+    /// The clock of the machine.
     System,
-    /// A test sets it, in milliseconds since 1970 began.
+    /// A clock that a test sets, in milliseconds since 1970.
     Manual(Arc<AtomicI64>),
-    /// The same, as an environment has it whose clock is so many milliseconds ahead.
+    /// The same, in an environment whose clock is this many milliseconds ahead.
     Skewed(Arc<AtomicI64>, i64),
-    /// The machine, and so many milliseconds more: whoever tries the service on a machine of their own skips time.
+    /// The clock of the machine plus this many milliseconds: for users who skip time on their own machine.
     Ahead(Arc<AtomicI64>),
 }
 
@@ -152,7 +153,7 @@ impl Clock {
         Self::Manual(Arc::new(AtomicI64::new(time.unix_millis())))
     }
 
-    /// A manual clock as an environment has it whose clock is so many milliseconds ahead; the machine's as it is.
+    /// A manual clock, in an environment whose clock is `millis` ahead; the machine's clock stays as it is.
     #[must_use]
     pub fn ahead_by(&self, millis: i64) -> Self {
         match self {
@@ -161,14 +162,14 @@ impl Clock {
         }
     }
 
-    /// Sets a manual clock; does nothing to the machine's.
+    /// Sets a manual clock; does nothing to the machine's clock.
     pub fn set(&self, time: Timestamp) {
         if let Self::Manual(millis) = self {
             millis.store(time.unix_millis(), Ordering::SeqCst);
         }
     }
 
-    /// Lets so much time pass at once; does nothing to the machine's clock.
+    /// Lets `time` pass at once; does nothing to the machine's clock.
     pub fn skip(&self, time: Duration) {
         if let Self::Manual(millis) | Self::Ahead(millis) = self {
             millis.fetch_add(i64::try_from(time.as_millis()).unwrap_or_default(), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Recorded calls: of DynamoDB as the SDK's own inputs, of the payment provider as a form.
+//! Recorded calls: DynamoDB calls as the SDK's own inputs, calls of the payment provider as a form.
 
 use std::collections::HashMap;
 
@@ -24,14 +24,14 @@ use serde_json::{Map, Value};
 
 type Item = HashMap<String, AttributeValue>;
 
-/// A call as it was seen on its way.
+/// A call as the recorder saw it.
 #[derive(Deserialize)]
 pub struct Recorded {
     target: String,
     body: Value,
 }
 
-/// The same, ready to be sent any number of times.
+/// The same call, ready to be sent any number of times.
 pub enum Call {
     BatchGet(BatchGetItemInputBuilder),
     BatchWrite(BatchWriteItemInputBuilder),
@@ -44,7 +44,7 @@ pub enum Call {
     Update(UpdateItemInputBuilder),
 }
 
-/// A form, and where it goes.
+/// A form, and its address.
 #[derive(Deserialize)]
 pub struct Form {
     url: String,
@@ -53,7 +53,7 @@ pub struct Form {
 }
 
 impl Call {
-    /// Sends a copy of it.
+    /// Sends a copy of the call.
     pub async fn send(&self, client: &Client, http: &reqwest::Client) -> Result<(), Error> {
         match self {
             Self::Post(Form { url, body, authorization }) => {
@@ -74,7 +74,7 @@ impl Call {
         Ok(())
     }
 
-    /// The call that was `recorded`.
+    /// The call in `recorded`.
     pub fn read(recorded: &Recorded) -> Result<Self, Error> {
         let body = Members(&recorded.body);
         Ok(match recorded.target.as_str() {
@@ -157,7 +157,7 @@ impl Call {
     }
 }
 
-/// The members of a recorded object; one that is not there is not set.
+/// The members of a recorded object; a missing member leaves its input unset.
 struct Members<'a>(&'a Value);
 
 impl Members<'_> {

@@ -1,4 +1,5 @@
-//! Makes the SDK's calls of a script for each request, and answers a constant: an operation without all that is ours.
+//! Makes the SDK calls of a script for each request, and answers a constant: an operation without the service's own
+//! code.
 
 mod call;
 
@@ -13,14 +14,14 @@ use serde::Deserialize;
 
 use crate::call::{Call, Recorded};
 
-/// What an operation does when it is called.
+/// The behaviour of an operation.
 #[derive(Deserialize)]
 struct Script {
     /// Calls one after the other, or several at the same time.
     calls: Vec<Vec<Recorded>>,
-    /// What it answers.
+    /// The status of its answer.
     status: u16,
-    /// What it answers.
+    /// The body of its answer.
     body: String,
 }
 

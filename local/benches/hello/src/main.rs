@@ -1,4 +1,4 @@
-//! Reads the body of each request as JSON and answers a constant: the least that a function on `lambda_http` does.
+//! Reads the body of each request as JSON and answers a constant: the minimum that a function on `lambda_http` does.
 
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
 use serde::de::IgnoredAny;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    // `Value` refuses what is nested more than 128 deep, at once; to skip what is there has no such limit.
+    // `Value` refuses at once a value that is nested more than 128 levels deep; skipping values has no such limit.
     #[expect(clippy::disallowed_methods, reason = "this is no function of the service")]
     let skips = std::env::var_os("SKIPS").is_some();
     run(service_fn(async |request: Request| answer(&request, skips))).await
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Error> {
 
 fn answer(request: &Request, skips: bool) -> Result<Response<Body>, Error> {
     let body = request.body().as_ref();
-    // As long as it is read, it makes no difference what is in it.
+    // The body only has to be read; its content makes no difference.
     let read = body.is_empty()
         || if skips {
             serde_json::from_slice::<IgnoredAny>(body).is_ok()

@@ -1,4 +1,5 @@
-//! Two routes of the service as one writes them first, with everything as it comes: what the real ones are measured beside.
+//! Two routes of the service in the form in which most people would first write them, with default settings. The real
+//! ones are compared with them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! `send-delivery` as it is deployed, except that it may send to this machine: here are the benchmark's receivers.
+//! `send-delivery` as it is deployed, except that it may send to this machine, where the benchmark has its receivers.
 
 use std::sync::Arc;
 use std::time::Duration;

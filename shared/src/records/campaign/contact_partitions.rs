@@ -1,7 +1,8 @@
-//! In which partitions the contacts of a campaign lie.
+//! The partitions of a campaign's contacts.
 //!
-//! They are spread: neighbours share a partition, and as many neighbours behind them have another one, so that a campaign that is being sent writes to several
-//! at once. Older campaigns fill one partition after the other. The id of a contact says which of both it is.
+//! Contacts are spread: a group of neighbours shares a partition, and the next group has another one, so that the
+//! dispatch of a campaign writes to several at once. Older campaigns fill one partition after the other. The id of a
+//! contact shows which layout it has.
 
 use super::{CampaignContact, MAX_PLACES, NEIGHBOURS, RunId};
 use crate::table::keys::Key;
@@ -9,11 +10,12 @@ use crate::table::stored::{Single, Stored};
 use crate::values::id::{CampaignContactId, Id as _, has_flag};
 use crate::values::tenant::Tenant;
 
-/// Over how many partitions contacts are spread: a partition takes a thousand write units a second, and a request may write ten thousand contacts.
+/// The number of partitions over which contacts are spread: a partition takes a thousand write units per second, and a
+/// request may write ten thousand contacts.
 const SHARDS: u32 = 16;
-/// Contacts in one partition where they are not spread, of the first that a campaign has.
+/// Contacts in each of the first partitions of a campaign whose contacts are not spread.
 const NARROW: u32 = 1000;
-/// Contacts in one partition of those behind them.
+/// Contacts in each of the later partitions of such a campaign.
 const WIDE: u32 = 10_000;
 /// How many partitions a campaign may have.
 const PARTITIONS: u32 = WIDE / NARROW + MAX_PLACES / WIDE - 1;

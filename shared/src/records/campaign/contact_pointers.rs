@@ -1,4 +1,4 @@
-//! Pointers from the contacts of a campaign to their places, by which it is known of a contact whether the campaign has it.
+//! Pointers from the contacts of a campaign to their places, which show whether the campaign has a given contact.
 
 use std::collections::HashSet;
 
@@ -21,16 +21,16 @@ pub(super) const CONCURRENT_PARTITIONS: usize = 8;
 /// Partitions of the pointers of a run.
 const PARTITIONS: u64 = 4;
 
-/// Contacts that are being added: they have places, which do not count yet.
+/// Contacts that are being added: they have places, which are still hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StagedContacts {
     /// The place of the first.
     pub first: u32,
-    /// The place behind the last.
+    /// The place after the last.
     pub end: u32,
-    /// When others go on behind them.
+    /// When the marker expires, so that the next request adds contacts after these.
     pub expires_at: Timestamp,
-    /// The attempt to add them.
+    /// The id of the attempt to add them.
     pub by: Uuid,
 }
 
@@ -41,7 +41,7 @@ impl StagedContacts {
     }
 }
 
-/// The partition of a run with this number.
+/// The partition of a run's pointers with this number.
 fn partition(run: RunId, number: u64) -> String {
     format!("CAMPAIGN_POINTERS#{run}#{number}")
 }
@@ -51,7 +51,7 @@ pub(super) fn contact_pointer(tenant: &Tenant, run: RunId, contact: ContactId) -
     Key::of(tenant, partition(run, ordinal(contact.0) % PARTITIONS), contact)
 }
 
-/// All partitions of a run.
+/// All partitions of a run's pointers.
 pub(super) fn pointer_partitions(tenant: &Tenant, run: RunId) -> impl Iterator<Item = String> + use<'_> {
     (0..PARTITIONS).map(move |number| Key::of(tenant, partition(run, number), "").pk)
 }
@@ -63,7 +63,7 @@ pub(super) fn pointer_item(tenant: &Tenant, contact: &CampaignContact) -> Item {
     item
 }
 
-/// Those of `wanted` that are in a run, by the pointers that lead to their places.
+/// The `wanted` contacts that are in a run, according to the pointers to their places.
 pub(super) async fn contacts_among(
     table: &Table,
     wanted: &[ContactId],
@@ -77,7 +77,7 @@ pub(super) async fn contacts_among(
         for (contact, key) in wanted.iter().zip(&keys) {
             if let Some(pointer) = found.get(key) {
                 let place = CampaignContactId(made_id(pointer)?);
-                // The request that staged it has died.
+                // The request that staged it crashed.
                 known.extend((!staged.iter().any(|staged| staged.has(place))).then_some(*contact));
             }
         }

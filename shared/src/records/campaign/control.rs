@@ -8,18 +8,18 @@ use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::error::NotChanged;
 use crate::values::id::CampaignId;
 
-/// Why a campaign is not changed.
+/// Why a command leaves a campaign unchanged.
 enum Unchanged {
-    /// It is as it is asked to be.
+    /// The campaign already has the state that the command asks for.
     Already(Box<Campaign>),
     /// Its phase forbids it.
     Refused(CampaignRefusal),
 }
 
-/// Does what a caller commands, once for one request. Returns the campaign as it is answered.
+/// Executes the command of a caller, once for each request. Returns the campaign as a caller sees it.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no such campaign, [`Error::Conflict`] where it refuses.
+/// [`Error::NotFound`] where there is no such campaign, [`Error::Conflict`] where its phase forbids the command.
 pub async fn control(cx: &Context<'_>, id: CampaignId, command: CampaignCommand) -> Result<Campaign> {
     let (by, now) = (cx.new_id(), cx.now());
     let (campaign, beside) = with_items(&cx.table, id).await.on_missing("campaign_id")?;
@@ -37,17 +37,17 @@ pub async fn control(cx: &Context<'_>, id: CampaignId, command: CampaignCommand)
     Ok(answered(&changed, &beside))
 }
 
-/// Removes a campaign that is not being sent, and returns what it was. Its contacts go by the stream.
+/// Removes a campaign that is not being sent, and returns it as it was. The stream removes its contacts.
 ///
 /// # Errors
 /// [`Error::NotFound`] where there is no such campaign, [`Error::Conflict`] while it is being sent.
 pub async fn remove(cx: &Context<'_>, id: CampaignId) -> Result<Campaign> {
     let seen = super::read(&cx.table, id).await.on_missing("campaign_id")?;
     let completed = seen.status == CampaignStatus::Completed;
-    // What is stored may lag behind what became of the last contact, but not while there is more to dispatch.
+    // The stored status may lag behind the result of the last contact, but not while contacts wait for dispatch.
     let check = |stored: &Campaign| match stored.status {
         CampaignStatus::Queued | CampaignStatus::Paused => Err(Error::from(CampaignRefusal::InProgress)),
-        // Of another round is what somebody retried just now.
+        // A different round means that a caller has retried the campaign just now.
         CampaignStatus::InProgress if !(completed && stored.round == seen.round && stored.is_dispatched()) => {
             Err(CampaignRefusal::InProgress.into())
         }

@@ -1,5 +1,5 @@
-//! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector, within the widget's
-//! rate limit.
+//! Dispatches campaigns: each contact gets its conversation, its message, and a delivery to the widget's connector,
+//! within the widget's rate limit.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,11 +32,12 @@ use futures_util::future::{join_all, try_join_all};
 const BUDGET: i64 = 50;
 /// The most due campaigns read at once, from each partition of the index.
 const LIMIT: i32 = 100;
-/// Contacts between two renewals of the lease: at least so many, and at high rates those of half a second.
+/// Contacts between two renewals of the lease: at least so many, and at high rates the contacts of half a second.
 const CHUNK: u32 = 25;
-/// Contacts that are looked at together where those before were not to be dispatched: the keys of a batch get.
+/// Contacts that are read together after a group without a contact to dispatch: the number of keys in a batch get.
 const SEARCH: u32 = 100;
-/// Of the contacts of a second, the part that is dispatched at the same moment: a window of a second has hardly more than its rate.
+/// The part of a second's contacts that is dispatched at the same moment: so even the busiest second has hardly more
+/// contacts than the rate.
 const PART: u32 = 20;
 /// The most attempts to add a message to a conversation that others change at the same time.
 const ATTEMPTS: usize = 5;
@@ -44,7 +45,7 @@ const ATTEMPTS: usize = 5;
 /// Dispatches contacts of all due campaigns, for the time of a tick.
 ///
 /// # Errors
-/// The first error of a campaign; the others are dispatched nevertheless.
+/// The first error of a campaign; the others are dispatched all the same.
 pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
     let now = cx.service.clock.now();
     let due = cx.service.store.due(Due::Campaign, now, LIMIT).await?;
@@ -81,7 +82,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             let read_from = clock.now();
             hidden = HiddenPlaces::of(storage::beside(table, run).await?.staged, read_from);
             if lease.next >= hidden.under_way {
-                // The request that adds them may still commit them.
+                // The request that is adding them may still commit them.
                 return Ok(lease.release(table, clock.now()).await?);
             }
         }
@@ -94,7 +95,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         let Some(Chunk { contacts, slots, next }) = found else {
             return Ok(lease.release(table, clock.now()).await?);
         };
-        // At high rates the times of the next contacts are reserved before these have passed.
+        // At high rates the times of the next contacts are reserved before the current ones have passed.
         let further = async {
             if together == 1 || next >= end {
                 return Ok(None);
@@ -112,28 +113,29 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     Ok(lease.finish(table, clock.now()).await?)
 }
 
-/// The places of a campaign that are not dispatched now, by the markers beside it.
+/// The places of a campaign that are not dispatched now, according to its markers.
 struct HiddenPlaces {
-    /// Those of requests that died, which are never dispatched.
+    /// Contacts of requests that crashed; they are never dispatched.
     dead: Vec<StagedContacts>,
-    /// The first place of a request that may still commit: the dispatch does not go beyond it.
+    /// The first place of a request that may still commit: the dispatch stops there.
     under_way: u32,
 }
 
 impl HiddenPlaces {
-    /// By markers that were read from `read_from` on. One that was still there after it had expired is that of a dead request.
+    /// From markers that were read at `read_from` or later. A marker that still existed after it had expired belongs to
+    /// a crashed request.
     fn of(staged: Vec<StagedContacts>, read_from: Timestamp) -> Self {
         let (dead, under_way): (Vec<_>, Vec<_>) = staged.into_iter().partition(|staged| staged.expires_at <= read_from);
         Self { dead, under_way: under_way.iter().map(|staged| staged.first).min().unwrap_or(u32::MAX) }
     }
 }
 
-/// When no more contacts are dispatched.
+/// The time after which no more contacts are dispatched.
 #[derive(Debug, Clone, Copy)]
 struct Until {
-    /// The tick ends.
+    /// When the tick ends.
     deadline: Timestamp,
-    /// The window closes, if it does.
+    /// When the window closes, if it closes.
     closes: Option<Timestamp>,
 }
 
@@ -148,14 +150,14 @@ impl Until {
 struct Chunk {
     /// The contacts.
     contacts: Vec<CampaignContact>,
-    /// As many times, at which they are dispatched.
+    /// The times at which they are dispatched, one for each contact.
     slots: Vec<Timestamp>,
-    /// The place behind them.
+    /// The place after the last of them.
     next: u32,
 }
 
-/// The next contacts of a campaign that are to be dispatched; none where the first would be after `deadline`. The deliveries of those that
-/// are dispatched already are made ready, where they were parked.
+/// The next contacts to dispatch; `None` if the first one would be later than `deadline`. Contacts that were dispatched
+/// before get their parked deliveries made ready.
 async fn chunk(
     cx: &EventContext<'_>,
     table: &Table,
@@ -181,7 +183,7 @@ async fn chunk(
         contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
         next = end;
         window = SEARCH.max(count);
-        // Those behind the last one wait for the next chunk.
+        // Contacts after the last one wait for the next chunk.
         if let Some(first_left) = contacts.get(count as usize).and_then(|contact| contact.id.place()) {
             next = first_left;
             contacts.truncate(count as usize);
@@ -213,7 +215,7 @@ async fn chunk(
     Ok(Some(Chunk { contacts, slots, next }))
 }
 
-/// Dispatches contacts, so many `together`, each not before its time.
+/// Dispatches contacts in groups of `together`, each contact at its time or later.
 async fn dispatch_all(
     cx: &EventContext<'_>,
     table: &Table,
@@ -227,7 +229,7 @@ async fn dispatch_all(
         if let Some(last) = slots.get(index * together + group.len() - 1) {
             cx.service.clock.sleep_until(*last).await;
         }
-        // The next group is prepared meanwhile.
+        // The next group is prepared at the same time.
         let next = async {
             match (groups.get(index + 1), channel) {
                 (Some(next), CampaignChannel::Open(widget, assistant)) if together > 1 => {
@@ -250,7 +252,7 @@ async fn dispatch_all(
     Ok(())
 }
 
-/// What a campaign is sent through.
+/// The channel of a campaign.
 enum CampaignChannel {
     /// A widget and its assistant.
     Open(Box<Widget>, AssistantId),
@@ -268,10 +270,10 @@ impl CampaignChannel {
     }
 }
 
-/// Contacts that are ready to be dispatched.
+/// Contacts that are ready for dispatch.
 type Prepared = (Vec<Dispatch>, Places);
 
-/// Dispatches contacts together, as they are `prepared`, or where one of them stands in the way one by one, or notes why they fail.
+/// Dispatches `prepared` contacts together, or one by one if one of them prevents that, or stores why they fail.
 async fn dispatch(
     cx: &EventContext<'_>,
     table: &Table,
@@ -318,7 +320,7 @@ async fn dispatch(
     Ok(())
 }
 
-/// What contacts get, and where.
+/// Prepares the dispatch of contacts.
 async fn prepare(
     cx: &EventContext<'_>,
     table: &Table,
@@ -342,7 +344,7 @@ async fn prepare(
     Ok((all, places))
 }
 
-/// What a contact gets.
+/// Prepares the dispatch of one contact.
 fn prepare_one(
     cx: &EventContext<'_>,
     campaign: &Campaign,

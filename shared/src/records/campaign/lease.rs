@@ -24,7 +24,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease on the due campaign at `key`; `None` where another function has one, or nothing is left to do.
+    /// Takes a lease on the due campaign at `key`; `None` if another function has one, or nothing is left to do.
     ///
     /// # Errors
     /// [`TableError`].
@@ -34,7 +34,7 @@ impl Lease {
         Ok(leased.map(|stored| Self { campaign: stored.clone(), next: stored.next_place, stored }))
     }
 
-    /// The place behind the last contact of the execution.
+    /// The place after the last contact of the execution.
     pub fn until(&self) -> u32 {
         self.campaign.until_place.unwrap_or_default()
     }
@@ -68,7 +68,8 @@ impl Lease {
         step(table, self.stored, interrupt, now).await.map(drop)
     }
 
-    /// Ends the lease of a campaign without a contact left to dispatch: it is no longer due, or at its next execution.
+    /// Ends the lease of a campaign whose contacts were all dispatched: it is due again at its next execution, if there
+    /// is one.
     ///
     /// # Errors
     /// [`TableError`].
@@ -82,7 +83,7 @@ impl Lease {
     }
 }
 
-/// Makes a step of a campaign that was read; `None` where its phase does not allow it, or it is gone.
+/// Makes a step of a campaign that was read; `None` if its phase does not allow the step, or the campaign is deleted.
 async fn step(
     table: &Table,
     read: Campaign,
@@ -101,8 +102,9 @@ async fn step(
     }
 }
 
-/// Stores that a campaign is completed, where all its contacts were dispatched and none is queued any more: lists are filtered by the
-/// status that is stored. It is looked at after the end of the dispatch and after that of each delivery, so that one of them sees all.
+/// Stores that a campaign is completed if all its contacts were dispatched and none is queued any more: lists are
+/// filtered by the stored status. This check runs after the end of the dispatch and after the end of each delivery, so
+/// that the last one finds all contacts finished.
 ///
 /// # Errors
 /// [`TableError`].

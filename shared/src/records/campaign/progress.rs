@@ -1,4 +1,4 @@
-//! The states of a campaign's contacts: each change of one is a transaction that also counts what became of it.
+//! The states of a campaign's contacts. The transaction that changes a contact also updates the counts.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -18,7 +18,8 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
 
-/// Items that count what became of a campaign's contacts: as many deliveries may end at the same time without meeting.
+/// Items that count the results of a campaign's contacts: so many deliveries may end at the same time without a
+/// conflict.
 const SHARDS: u32 = 32;
 /// Deliveries of a removed widget that are ended at the same time.
 const ENDED_TOGETHER: usize = 32;
@@ -27,12 +28,12 @@ const TOGETHER: u32 = 16;
 /// Contacts that one transaction dispatches where none gets a delivery: four actions each, and two for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
-/// How many contacts may be dispatched together, with or without a delivery to a connector.
+/// The most contacts that are dispatched together, with or without a delivery to a connector.
 pub const fn together(connector: bool) -> u32 {
     if connector { TOGETHER } else { WITHOUT_DELIVERY }
 }
 
-/// What a contact of a campaign gets.
+/// The dispatch of one contact of a campaign.
 #[derive(Debug)]
 pub struct Dispatch {
     /// The contact.
@@ -47,7 +48,7 @@ pub struct Dispatch {
     pub connector: Option<(EndpointId, NewDelivery)>,
 }
 
-/// The ordinals of the rows that contacts get.
+/// The ordinals reserved for the rows of the dispatch.
 #[derive(Debug)]
 pub struct Places {
     conversations: Option<Reservation>,
@@ -55,13 +56,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Gives back the ordinals of rows that contacts do not get.
+    /// Returns the ordinals of rows that were not written.
     pub async fn give_back(self, table: &Table) {
         table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
     }
 }
 
-/// How the dispatch of contacts ended.
+/// The result of the dispatch of contacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatched {
     /// Each has its conversation.
@@ -72,7 +73,8 @@ pub enum Dispatched {
     ThreadMoved,
 }
 
-/// The step that removes the deliveries of a removed widget's connector. The contacts of those that it has not got yet fail first, and say why.
+/// The step that removes the deliveries of a removed widget's connector. Contacts whose delivery has not arrived are
+/// first set to failed, with the reason.
 pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let endpoint = EndpointId(widget);
     Box::pin(async move {
@@ -87,13 +89,13 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
             })
             .collect();
         let ended: Vec<bool> = stream::iter(ends).buffer_unordered(ENDED_TOGETHER).try_collect().await?;
-        // What has changed since it was read is for the next step.
+        // The next step handles deliveries that have changed since they were read.
         Ok(ended.into_iter().all(|ended| ended) && cascade::remove_first(table, rows).await?)
     })
 }
 
-/// The action that counts contacts, of which this is the first, as sent or as failed in a round; with a negative number they no longer are.
-/// A contact that fails in a round has failed in all rounds before, which no longer count.
+/// The action that adds contacts of which `first` is one to the count of sent or of failed ones; a negative number
+/// subtracts them. A contact that fails in a round has failed in all rounds before, which no longer count.
 pub(super) fn tally(
     table: &Table,
     first: CampaignContactId,
@@ -111,7 +113,7 @@ pub(super) fn tally(
     Some(Write::update(outcomes(&table.tenant, first.run(), shard), counting))
 }
 
-/// Requires that a campaign is being sent, with the text that was read: it is neither cancelled nor paused.
+/// The condition that a campaign is being sent with the text that was read: it is neither cancelled nor paused.
 fn under_way(table: &Table, campaign: &Campaign) -> Write {
     let is_sent = "#status IN (:queued, :in_progress) \
         AND (attribute_not_exists(text_version) OR text_version = :text_version)";
@@ -129,7 +131,7 @@ fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> U
     Update::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
 }
 
-/// Reserves the ordinals of the rows that contacts get.
+/// Reserves ordinals for the rows of the dispatch.
 ///
 /// # Errors
 /// [`TableError`].
@@ -153,7 +155,8 @@ pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places
     }
 }
 
-/// Dispatches queued contacts, at most as many as [`together`] says: their conversations, their messages and their deliveries, in one transaction.
+/// Dispatches queued contacts, at most as many as [`together`] allows. One transaction writes their conversations,
+/// messages and deliveries.
 ///
 /// # Errors
 /// [`TableError`].
@@ -167,14 +170,14 @@ pub async fn dispatch_together(
     let Places { conversations, deliveries } = places;
     let mut transaction = Transaction::new(table).otherwise(Dispatched::ThreadMoved);
     transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
-    // What has no delivery is sent by this.
+    // A contact without a delivery is sent with this dispatch.
     let mut sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
     if let Some(first) = sent.next() {
         let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
         transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
     }
     let spoken = spoken(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
-    // The contacts first: of several conditions that fail, theirs are told first.
+    // The contacts come first: if several conditions fail, the one of a contact is reported first.
     for (dispatch, spoken) in dispatches.iter().zip(&spoken) {
         transaction.write(dispatched(table, campaign, dispatch, spoken, now)?).or(Dispatched::Stopped);
     }
@@ -188,7 +191,7 @@ pub async fn dispatch_together(
     }
 }
 
-/// What is said to a contact, and where.
+/// The conversation and the message of a contact.
 struct SpokenTo {
     conversation: Conversation,
     message: Option<Message>,
@@ -196,7 +199,7 @@ struct SpokenTo {
     place: u64,
 }
 
-/// What is said to each contact, at the reserved places.
+/// The conversation and the message of each contact, at the reserved places.
 fn spoken(
     dispatches: &[Dispatch],
     (conversations, deliveries): (Option<&Reservation>, Option<&Reservation>),
@@ -214,7 +217,7 @@ fn spoken(
     dispatches.iter().map(one).collect()
 }
 
-/// Notes in a contact where it was spoken to, on condition that it has not changed since it was read.
+/// Stores in a contact where its message is, on condition that the contact has not changed since it was read.
 fn dispatched(
     table: &Table,
     campaign: &Campaign,
@@ -259,7 +262,7 @@ fn speak(
     Ok(())
 }
 
-/// Notes that a contact has failed without a delivery, unless it has changed since it was read.
+/// Stores that a contact has failed without a delivery, unless it has changed since it was read.
 ///
 /// # Errors
 /// [`TableError`].
@@ -277,11 +280,11 @@ pub async fn fail_contact(
     let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
     let mut writes = vec![failed, under_way(table, campaign)];
     writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
-    // Or it was deleted, or the campaign stopped, since it was read.
+    // Or the contact was deleted, or the campaign stopped, since they were read.
     was_done(table.store.transact(&writes).await).map(drop)
 }
 
-/// Why a campaign's delivery does not end together with its contact.
+/// Why a campaign's delivery could not end together with its contact.
 enum Unsettled {
     /// The delivery has changed since it was read.
     Changed,
@@ -289,8 +292,9 @@ enum Unsettled {
     ContactEnded,
 }
 
-/// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A message that was sent
-/// counts as sent, also where the campaign was stopped meanwhile. Returns whether the delivery was replaced.
+/// Replaces a campaign's delivery, unless it has changed since it was read, and sets the status of its contact. A
+/// message that was sent counts as sent, even if the campaign was stopped in the meantime. Returns whether the delivery
+/// was replaced.
 ///
 /// # Errors
 /// [`TableError`].
@@ -319,8 +323,8 @@ pub async fn settle_delivery(
     }
 }
 
-/// Parks a delivery while its campaign is paused: it is not due, until the dispatch of the resumed campaign comes by its contact. Returns
-/// false where the campaign is paused no more, or the delivery has changed since it was read.
+/// Parks a delivery while its campaign is paused: it is not due until the resumed campaign's dispatch reaches its
+/// contact. Returns false if the campaign is no longer paused, or the delivery has changed since it was read.
 ///
 /// # Errors
 /// [`TableError`].
@@ -338,7 +342,7 @@ pub async fn park_delivery(
     was_done(transaction.commit().await)
 }
 
-/// Makes the delivery of a dispatched contact ready, where it was parked.
+/// Makes the delivery of a dispatched contact ready, if it was parked.
 ///
 /// # Errors
 /// [`TableError`].
@@ -348,12 +352,13 @@ pub async fn unpark_delivery(
     contact: &CampaignContact,
     now: Timestamp,
 ) -> Result<(), TableError> {
-    // What was dispatched before the connector was stored has that of the campaign, whose widget could not be changed then.
+    // A contact that was dispatched before contacts stored their connector has the campaign's one: the widget could not
+    // be changed then.
     let endpoint = contact.endpoint_id.or(campaign.widget_id.map(EndpointId::from));
     let Some((id, endpoint)) = contact.delivery_id.zip(endpoint) else { return Ok(()) };
     let parked = table.find::<Delivery>((endpoint, id)).await?.filter(Delivery::is_parked);
     if let Some(was) = parked {
-        // Where it has changed, another process has done this.
+        // If the delivery has changed, another process has already done this.
         table.replace((endpoint, id), &was, was.clone().decide(DeliveryOutcome::Resumed, now)).await?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use crate::values::id::WidgetId;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// What is limited.
+/// The action that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
     /// Dispatching the contacts of campaigns.
@@ -58,8 +58,8 @@ impl Partitions for Widget {
     }
 }
 
-/// Reserves times for `count` more of what is limited, at `per_second`. No other caller gets these times. Returns no time where the first
-/// would be after `latest`.
+/// Reserves times for `count` more actions at `per_second`. No other caller gets these times. Returns no time if the
+/// first one would be after `latest`.
 ///
 /// # Errors
 /// [`TableError`].

@@ -1,4 +1,4 @@
-//! How a campaign begins to run.
+//! How the run of a campaign begins.
 
 use super::storage::{Earlier, commit, preconditions, stage};
 use super::{Campaign, CampaignContact, CampaignRun, ContactIds, RunId, SAME_RUN};
@@ -41,11 +41,13 @@ impl NewCampaign {
     }
 }
 
-/// Queues a campaign through a widget that `accepts` it. A repeat of the same request gets the first run, by whichever route it comes.
+/// Queues a campaign through a widget that `accepts` it. A repeat of the same request, by either route, gets the first
+/// run.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such widget, what `accepts` refuses, and
-/// [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts and at a message that a chat lacks.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such widget, the error of `accepts`,
+/// and [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts and at a message that a chat
+/// lacks.
 pub async fn run(
     cx: &Context<'_>,
     widget: WidgetId,
@@ -63,9 +65,10 @@ pub async fn run(
     settle(Some(()), new.contact_ids.unknown(&found.missing))?;
     let id = RunId::fresh(cx.new_attempt()).campaign();
     let campaign = Campaign::queued(id, &found.widget, &new, contacts.len(), now)?;
-    // Nothing refers to the staged contacts yet: if the process dies here, nothing is sent, and a repeat stages its own. The commit makes
-    // all of them count at once, unless the same request was committed before. Each attempt has its own contacts, so a late write of a
-    // dead attempt cannot set a sent contact back to queued.
+    // Nothing refers to the staged contacts yet: if the process crashes here, nothing is sent, and a repeat stages
+    // contacts of its own. The commit makes all of them count at once, unless the same request was committed before.
+    // Each attempt has contacts of its own, so a late write of a crashed attempt cannot set a sent contact back to
+    // queued.
     let contacts = CampaignContact::all_queued(&campaign, &contacts);
     let place = stage(&cx.table, &campaign, &contacts).await?;
     Ok(commit(&cx.table, (&campaign, place), same, &found.earlier, now).await?.into())

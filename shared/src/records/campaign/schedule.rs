@@ -1,7 +1,8 @@
-//! When a campaign is sent: from a time on, once or at an interval, on some days of the week, within some hours of the day.
+//! The schedule of a campaign: from a time on, once or at an interval, on some days of the week, within some hours of
+//! the day.
 //!
-//! An execution that falls outside of the days or the hours is left out; a campaign that is sent only once waits for them. An interval of whole days
-//! keeps the hour that local clocks show; any other is as long as it says, also where clocks are changed.
+//! An execution outside the days or the hours is left out; a campaign that is sent only once waits for them. An
+//! interval of whole days keeps the local time of day; any other interval has a fixed length, even when clocks change.
 
 use jiff::{ToSpan as _, civil};
 
@@ -13,12 +14,13 @@ use crate::values::time::Timestamp;
 
 /// Milliseconds of a minute.
 const MINUTE: i64 = 60_000;
-/// The most executions that are looked at for one that is not left out: those of a week in which one begins in every minute. What is left out for longer
-/// is left out always, but for the days on which clocks are changed.
+/// The number of executions that are searched for one that is not left out: a week's executions, if one begins every
+/// minute. If all of them are left out, every execution is, except near a clock change.
 const SEARCH: i64 = 7 * DAY;
-/// The changes of clocks in a year. Some executions are inside the window only on one side of such a change.
+/// The clock changes of a year. Some executions are inside the window only before or only after such a change.
 const CHANGES: usize = 2;
-/// The most days that a window is closed: a week, and one more where clocks skip the window.
+/// The days that are searched for the next opening: two weeks, since clocks may skip the only window of a week, and one
+/// day.
 const CLOSED: i64 = 15;
 
 /// When a campaign is sent.
@@ -26,7 +28,7 @@ const CLOSED: i64 = 15;
 pub struct Schedule {
     /// The first execution.
     pub start: Timestamp,
-    /// Minutes from one execution to the next; none where there is only one.
+    /// Minutes from one execution to the next; `None` if there is only one.
     interval: Option<i64>,
     weekdays: Weekdays,
     from: Option<TimeOfDay>,
@@ -35,7 +37,7 @@ pub struct Schedule {
 }
 
 impl Campaign {
-    /// Its schedule, where it has one.
+    /// Its schedule, if it has one.
     pub fn schedule(&self) -> Option<Schedule> {
         Some(Schedule {
             start: self.start_time?.in_zone(&self.time_zone),
@@ -47,10 +49,10 @@ impl Campaign {
         })
     }
 
-    /// Refuses a schedule by which nothing would ever be sent.
+    /// Refuses a schedule that would never send anything.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at the end of the window, or at another field that closes it.
+    /// [`Error::Invalid`] at the end of the window, or at another field that keeps it closed.
     pub(super) fn require_execution(&self) -> Result<()> {
         let refused = |field, message: &'static str| {
             Err(Error::invalid(Location::body().name(field).issue("value_error", message)))
@@ -74,7 +76,7 @@ impl Campaign {
 }
 
 impl Schedule {
-    /// The first execution, where it is `now`: one whose time has passed is at once.
+    /// The first execution as seen at `now`: if its time has passed, it is at once.
     pub fn first(&self, now: Timestamp) -> Option<Timestamp> {
         match self.interval {
             None => self.opens(self.start.max(now)),
@@ -83,12 +85,12 @@ impl Schedule {
         }
     }
 
-    /// The next execution after `now`, where there was one before.
+    /// The next execution after `now`, if there was one before.
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         self.execution(self.interval?, Timestamp::from_unix_millis(now.unix_millis() + 1))
     }
 
-    /// Whether something may be sent at `at`.
+    /// Whether the window is open at `at`.
     pub fn is_open(&self, at: Timestamp) -> bool {
         let local = self.zone.local(at);
         let minutes = i64::from(local.hour()) * 60 + i64::from(local.minute());
@@ -98,13 +100,13 @@ impl Schedule {
         } else if minutes >= from {
             Some(local.date())
         } else {
-            // What opened yesterday is of that day.
+            // A window that opened yesterday belongs to that day.
             (minutes < to).then(|| local.date().yesterday().ok()).flatten()
         };
         day.is_some_and(|day| self.weekdays.has(day))
     }
 
-    /// The first moment not before `from` in which something may be sent.
+    /// The first moment at or after `from` at which the window is open.
     pub fn opens(&self, from: Timestamp) -> Option<Timestamp> {
         if self.is_open(from) {
             return Some(from);
@@ -113,12 +115,12 @@ impl Schedule {
         let openings =
             (0..=CLOSED).filter_map(|days| self.moments(today.checked_add(days.days()).ok()?, self.hours().0));
         let opening = openings.flatten().find(|at| *at >= from && self.is_open(*at));
-        // Clocks may also go into the window, without showing its beginning.
+        // A clock change may also jump into the window and skip its beginning.
         let changed = self.zone.changes(from).take(CHANGES).find(|at| self.is_open(*at));
         opening.into_iter().chain(changed).min()
     }
 
-    /// The first moment after `at` in which nothing may be sent, if what is open then closes.
+    /// The first moment after `at` at which the window is closed, if it closes.
     pub fn closes(&self, at: Timestamp) -> Option<Timestamp> {
         if self.from.is_none() && self.to.is_none() && self.weekdays.is_every_day() {
             return None;
@@ -133,21 +135,21 @@ impl Schedule {
         (self.from.map_or(0, TimeOfDay::minutes), self.to.map_or(DAY, TimeOfDay::minutes))
     }
 
-    /// When clocks show that `minutes` of `day` have passed.
+    /// The moments at which `minutes` of `day` have passed by local clocks.
     fn moments(&self, day: civil::Date, minutes: i64) -> Option<[Timestamp; 2]> {
         self.zone.moments(day.to_datetime(civil::Time::midnight()).checked_add(minutes.minutes()).ok()?)
     }
 
-    /// The first execution not before `from` that is not left out.
+    /// The first execution at or after `from` that is not left out.
     fn execution(&self, interval: i64, from: Timestamp) -> Option<Timestamp> {
         let mut searches = std::iter::once(from).chain(self.zone.changes(from).take(CHANGES));
         searches.find_map(|from| self.execution_soon(interval, from))
     }
 
-    /// The same, among the executions of [`SEARCH`].
+    /// The same, among the next [`SEARCH`] executions.
     fn execution_soon(&self, interval: i64, from: Timestamp) -> Option<Timestamp> {
         let waited = (from.unix_millis() - self.start.unix_millis()).max(0);
-        // One less than whole intervals have passed, as a day may have fewer hours.
+        // One less than the whole intervals that have passed, since a day may have fewer hours.
         let first = (waited / (interval * MINUTE) - 1).max(0);
         let at = |turn: i64| -> Option<Timestamp> {
             let minutes = turn.checked_mul(interval)?;

@@ -1,4 +1,4 @@
-//! How a campaign with a schedule is made and changed.
+//! How a campaign with a schedule is created and changed.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
 use crate::values::time::Timestamp;
 
-/// What a campaign with a schedule cannot do without.
+/// The fields that a campaign with a schedule must have.
 const REQUIRED: [&str; 3] = ["name", "type", "start_time"];
 
 /// The input of create-campaign.
@@ -41,7 +41,7 @@ impl Input for NewScheduledCampaign {
         for (field, _) in REQUIRED.iter().zip(given).filter(|(_, given)| !given) {
             issues.push(Location::body().name(*field).issue(words::MISSING.0, words::MISSING.1));
         }
-        // What it begins with follows from `enabled`.
+        // Its first status follows from `enabled`.
         let begins = [None, Some(CampaignStatus::NotStarted), Some(CampaignStatus::ToBeRun)];
         if !begins.contains(&status) {
             issues.push(
@@ -109,7 +109,7 @@ fn status(doc: &str) -> Member {
 /// Creates a campaign that is sent later, with its first contacts.
 ///
 /// # Errors
-/// [`Error::Invalid`] at what is not there or does not fit.
+/// [`Error::Invalid`] at a missing record or a field that does not fit.
 pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campaign> {
     let NewScheduledCampaign { campaign: mut new, contact_ids } = new;
     let (now, row) = (cx.now(), cx.new_row(()));
@@ -131,7 +131,7 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
     new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
     (new.has_pointers, new.spreads_contacts) = (true, true);
     new.plan(now);
-    // As of a run, nothing refers to the staged contacts until the commit.
+    // As with a run, nothing refers to the staged contacts until the commit.
     let contacts = CampaignContact::all_queued(&new, &contacts);
     Ok(insert(&cx.table, new, &contacts, row).await?)
 }
@@ -139,10 +139,10 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
 /// Changes a campaign that is not being sent. Its status alone may change at any time.
 ///
 /// # Errors
-/// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at what does not fit.
+/// [`Error::NotFound`], [`Error::Conflict`] while it is being sent, [`Error::Invalid`] at a field that does not fit.
 pub async fn update(cx: &Context<'_>, id: CampaignId, changes: CampaignChanges) -> Result<Campaign> {
     let missing = missing_contacts(&cx.table, &changes.contacts()).await?;
-    // Boxed: what waits for it would otherwise carry all that it holds.
+    // Boxed, because the future that waits for it would otherwise contain all of its state.
     Box::pin(change(cx, id, &changes, &missing)).await
 }
 
@@ -163,7 +163,7 @@ impl CampaignChanges {
 }
 
 impl Campaign {
-    /// Changes it by `changes`, with so many `new` contacts; `seen` is what it is answered as.
+    /// Applies `changes`, with `new` more contacts; `seen` is the campaign as a caller sees it.
     fn change(
         &mut self,
         (changes, new): (&CampaignChanges, u64),
@@ -204,9 +204,9 @@ impl Campaign {
 }
 
 impl Campaign {
-    /// Brings the fields into the form in which they are stored, and takes from the widget what is its own.
+    /// Brings the fields into their stored form, and copies the assistant and the message of the widget.
     ///
-    /// Where nothing of it `is_new`, a widget that is gone stays.
+    /// Unless the widget or `enabled` `is_new`, a deleted widget is kept.
     ///
     /// # Errors
     /// [`Error::Invalid`] where they do not fit together.
@@ -217,7 +217,7 @@ impl Campaign {
         let refused =
             |field, (kind, msg): words::Words| Err(Error::invalid(Location::body().name(field).issue(kind, msg)));
         let Some(widget) = widget else {
-            // That of a widget that is gone stays.
+            // The assistant of a deleted widget stays.
             self.assistant_id = self.assistant_id.filter(|_| self.widget_id.is_some());
             return match self.widget_id {
                 _ if !self.enabled || !is_new => Ok(()),
@@ -238,7 +238,7 @@ impl Campaign {
         if self.enabled && self.message.is_none() { Err(Self::has_no_message()) } else { Ok(()) }
     }
 
-    /// Does what a `status` asks for.
+    /// Executes the command that a new `status` asks for.
     fn turn(&mut self, status: CampaignStatus, standing: Standing, now: Timestamp) -> Result<()> {
         let command = match status {
             CampaignStatus::Paused => CampaignCommand::Pause,
@@ -254,7 +254,7 @@ impl Campaign {
     }
 }
 
-/// Inserts a campaign with its contacts. A repeat of the request gets the campaign as it was made.
+/// Inserts a campaign with its contacts. A repeat of the request gets the campaign as it was created.
 async fn insert(
     table: &Table,
     new: Campaign,
@@ -274,8 +274,8 @@ async fn insert(
     }
 }
 
-/// Changes a campaign by `changes`, again where others change it at the same moment. Of one request the change is made once. New contacts get
-/// their places by the same write, so that they are part of what it plans.
+/// Changes a campaign by `changes`, and retries if others change it at the same time. One request makes its change
+/// once. The same write gives new contacts their places, so that the new plan includes them.
 async fn change(
     cx: &Context<'_>,
     id: CampaignId,
@@ -347,7 +347,7 @@ async fn changed(
     Ok(is)
 }
 
-/// Adds the contacts that an earlier attempt did not finish, and returns the campaign with them.
+/// Adds the contacts that an earlier attempt left out, and returns the campaign with them.
 async fn add_rest(
     cx: &Context<'_>,
     (campaign, items): (Campaign, Vec<Item>),

@@ -1,7 +1,9 @@
-//! Contacts that are added to a campaign: a few by one transaction; more are staged at places of their own, and then committed together.
+//! Adds contacts to a campaign. One transaction adds a few of them; more are staged at places of their own and then
+//! committed together.
 //!
-//! A marker hides the places until all contacts are stored. While it is there nobody else adds contacts, so that each contact is in the campaign once.
-//! A request that died leaves its marker: its places stay hidden, and after the marker has expired the next request goes on behind them.
+//! A marker hides the new places until all contacts are stored. While the marker exists, no other request adds
+//! contacts, so that each contact is in the campaign once. A crashed request leaves its marker: its places stay hidden,
+//! and once the marker has expired, the next request adds its contacts after them.
 
 use std::collections::HashSet;
 
@@ -22,7 +24,7 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId};
 use crate::values::time::Timestamp;
 
-/// Seconds after which a marker expires: no request takes as long.
+/// Seconds after which a marker expires: every request ends sooner.
 const EXPIRES: i64 = 35;
 /// The most contacts that one transaction adds.
 const TOGETHER: usize = 16;
@@ -49,13 +51,13 @@ crate::object! {
     }
 }
 
-/// What there is to do so that a campaign has the contacts that a request names.
+/// How a campaign gets the contacts that a request names.
 pub(super) enum Addition {
-    /// Nothing: it has them all.
+    /// There is nothing to add: the campaign has them all.
     None,
-    /// To wait: another request adds contacts.
+    /// Wait: another request is adding contacts.
     Waits,
-    /// These get places behind the others.
+    /// These contacts get places after the others.
     Contacts(PlacedContacts),
 }
 
@@ -63,12 +65,12 @@ pub(super) enum Addition {
 pub(super) struct PlacedContacts {
     contacts: Vec<CampaignContact>,
     staged: StagedContacts,
-    /// Whether pointers lead to them.
+    /// Whether they have pointers to their places.
     have_pointers: bool,
 }
 
 impl PlacedContacts {
-    /// How many there are.
+    /// The number of contacts.
     pub fn count(&self) -> u64 {
         self.contacts.len() as u64
     }
@@ -78,7 +80,7 @@ impl PlacedContacts {
         self.contacts.len() <= TOGETHER
     }
 
-    /// Whether `items`, which are beside their campaign, have the marker that hides them.
+    /// Whether `items`, which are stored with the campaign, contain the marker that hides these contacts.
     pub fn are_hidden(&self, items: &[Item]) -> bool {
         Beside::of(items).staged.contains(&self.staged)
     }
@@ -87,7 +89,9 @@ impl PlacedContacts {
 /// Adds contacts to a campaign with a schedule.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign,
+/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more,
+/// [`Error::Invalid`](crate::request::error::Error::Invalid) at unknown contacts.
 pub async fn add_contacts(cx: &Context<'_>, id: CampaignId, more: MoreContacts) -> Result<AddedContacts> {
     let wanted = more.contact_ids.distinct();
     // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
@@ -118,10 +122,11 @@ impl Campaign {
     }
 }
 
-/// Adds those of `wanted` to a campaign that are not in it. Returns the campaign as it was answered before.
+/// Adds the contacts of `wanted` that a campaign does not have yet. Returns the campaign as a caller saw it before.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign, [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, or has too many contacts.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such campaign,
+/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it sends nothing more, or has too many contacts.
 pub(super) async fn add(
     cx: &Context<'_>,
     (mut campaign, mut items): (Campaign, Vec<Item>),
@@ -137,7 +142,7 @@ pub(super) async fn add(
             Addition::Waits => {}
             Addition::Contacts(new) => {
                 if give_places(table, &campaign, &new, cx.now()).await?
-                    // Or the answer to a first attempt was lost.
+                    // Or the answer to an earlier attempt was lost.
                     || new.are_hidden(&with_items(table, id).await.on_missing("campaign_id")?.1)
                 {
                     show_contacts(cx, id, &new).await?;
@@ -150,7 +155,7 @@ pub(super) async fn add(
     }
 }
 
-/// What there is to do so that a campaign has `wanted`, where these `items` are beside it.
+/// How a campaign with these `items` gets the `wanted` contacts.
 ///
 /// # Errors
 /// [`Error::Conflict`](crate::request::error::Error::Conflict) where it would have too many contacts.
@@ -201,7 +206,8 @@ async fn contacts_of(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// The writes that go with the new places of a campaign: its new contacts, or what hides their places until they are stored.
+/// The writes for the new places of a campaign: its new contacts, or the marker that hides the places until the
+/// contacts are stored.
 ///
 /// # Errors
 /// [`TableError`] where a contact cannot be stored.
@@ -223,7 +229,8 @@ pub(super) fn with_places(table: &Table, id: CampaignId, new: &PlacedContacts) -
     Ok(vec![Write::create(marker)])
 }
 
-/// Gives a campaign more places, together with what is at them. Returns false where it has changed since it was read.
+/// Gives a campaign more places, together with their contacts or their marker. Returns false if the campaign has
+/// changed since it was read.
 async fn give_places(
     table: &Table,
     campaign: &Campaign,
@@ -238,10 +245,11 @@ async fn give_places(
     was_done(transaction.commit().await)
 }
 
-/// Stores contacts whose places are hidden, and has them count. What one transaction added counts already.
+/// Stores contacts whose places are hidden, and then shows them. Contacts that one transaction added are visible
+/// already.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where the campaign was deleted meanwhile.
+/// [`Error::NotFound`](crate::request::error::Error::NotFound) where the campaign was deleted in the meantime.
 pub(super) async fn show_contacts(cx: &Context<'_>, id: CampaignId, new: &PlacedContacts) -> Result<()> {
     if new.are_few() {
         return Ok(());
@@ -250,7 +258,7 @@ pub(super) async fn show_contacts(cx: &Context<'_>, id: CampaignId, new: &Placed
     commit_staged(&cx.table, id, new, cx.service.clock.now()).await.on_missing("campaign_id")
 }
 
-/// Has staged contacts count. Where their campaign was deleted meanwhile, they go too.
+/// Shows staged contacts. If their campaign was deleted in the meantime, they are deleted too.
 async fn commit_staged(table: &Table, id: CampaignId, new: &PlacedContacts, now: Timestamp) -> Result<(), TableError> {
     let (run, staged) = (id.run(), &new.staged);
     if now >= staged.expires_at {
@@ -258,7 +266,7 @@ async fn commit_staged(table: &Table, id: CampaignId, new: &PlacedContacts, now:
     }
     let same = Condition::of("expires_at = :expires", [(":expires", text(staged.expires_at))]);
     let committed = Write::delete(staged_contacts(&table.tenant, run, staged.first)).when(same);
-    // Or the answer to a first attempt was lost: nothing but this and the end of the campaign removes a marker.
+    // Or the answer to an earlier attempt was lost: only this step and the end of the campaign remove a marker.
     if was_done(table.store.transact(&[committed]).await)? || table.find::<Campaign>(id).await?.is_some() {
         return Ok(());
     }

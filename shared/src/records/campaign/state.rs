@@ -1,6 +1,6 @@
-//! The phases of a campaign, and how it changes from one to the next: by the commands of callers, and by the steps of the function that sends it. Nothing
-//! here reads or writes the table. The dispatch and the deliveries look at the campaign before they send, so a command is one write of the campaign alone,
-//! however many contacts it has.
+//! The phases of a campaign, and how it changes from one to the next: by the commands of callers, and by the steps of
+//! the function that sends it. Nothing here reads or writes the table. The dispatch and the deliveries look at the
+//! campaign before they send, so a command is one write of the campaign alone, however many contacts it has.
 
 use super::{Campaign, CampaignStatus, Counts};
 use crate::input::Location;
@@ -8,10 +8,10 @@ use crate::request::error::Error;
 use crate::table::declaration::Declared as _;
 use crate::values::time::Timestamp;
 
-/// What a campaign does. The attributes `status` and `due_at` store it.
+/// The phase of a campaign. The attributes `status` and `due_at` store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CampaignPhase {
-    /// It is not enabled, or has no time at which it is sent.
+    /// The campaign is disabled, or has no time at which it is sent.
     NotStarted,
     /// Its next execution, or the rest of one, begins at `at`.
     Waiting {
@@ -32,16 +32,16 @@ pub enum CampaignPhase {
     Dispatched,
     /// Nothing is sent until it is resumed.
     Paused,
-    /// What was queued is never sent.
+    /// Contacts that were queued are never sent.
     Cancelled,
     /// Nothing is left to send.
     Completed,
 }
 
-/// What a caller asks for.
+/// The commands of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CampaignCommand {
-    /// Stop it: what is queued is never sent.
+    /// Stop it: queued contacts are never sent.
     Cancel,
     /// Stop it until it is resumed.
     Pause,
@@ -51,7 +51,8 @@ pub enum CampaignCommand {
     Retry,
 }
 
-/// What the function does that sends a campaign. A step with a `lease` is made only while that lease is the campaign's.
+/// A step of the function that sends a campaign. A step with a `lease` takes effect only while the campaign has that
+/// lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CampaignStep {
     /// Take a lease until `until`, if the campaign is due.
@@ -61,7 +62,7 @@ pub enum CampaignStep {
     },
     /// Save the place of the next contact, and renew the lease until `until`.
     Renew {
-        /// The present lease.
+        /// The current lease.
         lease: Timestamp,
         /// The place.
         next: u32,
@@ -70,19 +71,19 @@ pub enum CampaignStep {
     },
     /// End the lease before it expires: the campaign is due at once.
     Release {
-        /// The present lease.
+        /// The current lease.
         lease: Timestamp,
     },
     /// The time window has closed: the rest of the contacts wait until it `opens`.
     Interrupt {
-        /// The present lease.
+        /// The current lease.
         lease: Timestamp,
         /// When the window opens.
         opens: Timestamp,
     },
     /// All contacts of the execution were dispatched.
     Finish {
-        /// The present lease.
+        /// The current lease.
         lease: Timestamp,
     },
     /// No contact is queued any more in this round.
@@ -114,17 +115,17 @@ impl From<CampaignRefusal> for Error {
     }
 }
 
-/// What has become of a campaign's contacts, as far as a command depends on it.
+/// The results of a campaign's contacts, as far as a command depends on them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Standing {
-    /// How many are in each state.
+    /// The number of contacts in each state.
     pub counts: Counts,
-    /// How many were dispatched and have a delivery that has not ended.
+    /// The number of contacts that were dispatched and whose delivery has not ended.
     pub dispatched: u64,
 }
 
 impl Campaign {
-    /// What it does.
+    /// The current phase.
     pub fn phase(&self) -> CampaignPhase {
         match (self.status, self.due_at) {
             (CampaignStatus::NotStarted, _) => CampaignPhase::NotStarted,
@@ -138,7 +139,7 @@ impl Campaign {
         }
     }
 
-    /// The one place that stores a phase.
+    /// The only function that stores a phase.
     fn enter(&mut self, phase: CampaignPhase) {
         (self.status, self.due_at) = match phase {
             CampaignPhase::NotStarted => (CampaignStatus::NotStarted, None),
@@ -166,7 +167,7 @@ impl Campaign {
         Ok(self)
     }
 
-    /// The campaign after a step; none where it is not due, or where another function has the lease.
+    /// The campaign after a step; `None` if it is not due, or if another function has the lease.
     pub fn after(mut self, step: CampaignStep, now: Timestamp) -> Option<Self> {
         let phase = self.phase();
         match step {
@@ -180,7 +181,7 @@ impl Campaign {
                 if now < due {
                     return None;
                 }
-                // An execution ends with the contacts that there are when it begins.
+                // An execution ends with the last contact that the campaign has when the execution begins.
                 self.until_place = self.until_place.or(Some(self.places()));
                 self.enter(CampaignPhase::Sending { lease: until });
                 self.touch(now);
@@ -223,7 +224,7 @@ impl Campaign {
         match next {
             Some(next) => {
                 (self.next_place, self.execution_at) = (until, Some(next.max(now)));
-                // One that was missed meanwhile is made up for at once.
+                // A missed execution starts as soon as the window is open.
                 let at = if next > now { next } else { schedule.opens(now).unwrap_or(now) };
                 self.enter(if self.enabled { CampaignPhase::Waiting { at } } else { CampaignPhase::NotStarted });
             }
@@ -231,7 +232,7 @@ impl Campaign {
                 (self.last_run_at, self.execution_at) = (Some(now), None);
                 self.enter(CampaignPhase::Dispatched);
             }
-            // The last execution waits for the contacts that were added meanwhile.
+            // The last execution stays open for the contacts that were added in the meantime.
             None => {
                 self.next_place = until;
                 self.enter(CampaignPhase::Sending { lease: now });
@@ -239,7 +240,7 @@ impl Campaign {
         }
     }
 
-    /// It has so many places, of which the last ones are new.
+    /// Raises the number of places to `places`.
     pub(super) fn grow(&mut self, places: u32, now: Timestamp) {
         self.counts.queued = u64::from(places);
         self.touch(now);
@@ -250,16 +251,17 @@ impl Campaign {
         u32::try_from(self.counts.queued).unwrap_or(u32::MAX)
     }
 
-    /// It has no time any more at which it is sent.
+    /// Removes the time at which it is sent.
     pub(super) fn unschedule(&mut self) {
         if self.phase() == CampaignPhase::Paused {
-            // Once there is a time again, what the pause held back is looked at.
+            // If it gets a time again, it starts at the first contact, so that it also sends the contacts that a pause
+            // held back.
             self.rewind();
         }
         self.enter(CampaignPhase::NotStarted);
     }
 
-    /// Stops it: what is queued is never sent.
+    /// Stops it: queued contacts are never sent.
     fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.is_over(standing.counts) {
             return Err(self.nothing_to_send());
@@ -291,7 +293,7 @@ impl Campaign {
             return Ok(());
         }
         if self.execution_at.is_none() && !self.is_under_way() {
-            // It was paused before that time was stored.
+            // It was paused before `next_run_at` was stored.
             self.plan(now);
         }
         self.wait(now);
@@ -304,7 +306,7 @@ impl Campaign {
             CampaignStatus::Cancelled => return Err(self.nothing_to_send()),
             CampaignStatus::Paused => return Err(CampaignRefusal::InProgress),
             _ if standing.dispatched > 0 || self.is_under_way() => return Err(CampaignRefusal::InProgress),
-            // What was added since the last execution waits for the next one.
+            // Contacts that were added since the last execution wait for the next one.
             _ if standing.counts.queued > 0 && !self.waits() => return Err(CampaignRefusal::InProgress),
             _ if standing.counts.failed == 0 => {}
             _ => {
@@ -317,26 +319,26 @@ impl Campaign {
         Ok(())
     }
 
-    /// Whether nothing is left to send, and nothing ever will be without a retry.
+    /// Whether it sends nothing more, unless it is retried.
     fn is_over(&self, counts: Counts) -> bool {
         let is_left = counts.queued > 0 || self.recurs() || self.waits();
         matches!(self.status, CampaignStatus::Cancelled | CampaignStatus::Completed) || !is_left
     }
 
-    /// Whether it waits for its time, or for somebody who enables or resumes it.
+    /// Whether it waits for its time, or for a caller to enable or resume it.
     pub(super) fn waits(&self) -> bool {
         let waiting = [CampaignStatus::NotStarted, CampaignStatus::ToBeRun, CampaignStatus::Paused];
         self.start_time.is_some() && waiting.contains(&self.status)
     }
 
-    /// Continues what is under way at `at`: at once, or when its window opens.
+    /// Continues the current run at `at`: at once, or when its window opens.
     fn go_on(&mut self, at: Timestamp, now: Timestamp) {
         self.enter(if at == now { CampaignPhase::Queued { at } } else { CampaignPhase::Waiting { at } });
         self.touch(now);
     }
 
-    /// Begins again with its first contact: those before the last one dispatched may have a delivery that was parked, or have failed. What was
-    /// added since the last execution waits for the next one.
+    /// Starts again at its first contact: earlier contacts may have a delivery that was parked, or may have failed.
+    /// Contacts that were added since the last execution wait for the next one.
     pub(super) fn rewind(&mut self) {
         if self.next_place == 0 && self.until_place.is_none() {
             return;
@@ -346,14 +348,14 @@ impl Campaign {
         self.next_place = 0;
     }
 
-    /// Sets the time of its next execution anew, where its schedule has changed.
+    /// Calculates the time of its next execution again after a change of its schedule.
     pub(super) fn plan(&mut self, now: Timestamp) {
         let Some(schedule) = self.schedule() else { return };
         let (under_way, has_run) = (self.is_under_way(), self.last_run_at.is_some_and(|last| schedule.start <= last));
         // The current execution does not belong to the new schedule.
         self.unscheduled = under_way;
         let next = if under_way || has_run { schedule.next(now) } else { schedule.first(now) };
-        // Contacts queued for an execution which the new schedule no longer has are sent in one final execution.
+        // Contacts queued for an execution that the new schedule no longer has are sent in one final execution.
         let is_left = has_run && self.waits() && u64::from(self.next_place) < self.counts.queued;
         let last = || schedule.opens(self.execution_at.unwrap_or(now).max(now)).filter(|_| is_left && !under_way);
         self.execution_at = next.or_else(last);
@@ -367,7 +369,7 @@ impl Campaign {
         self.until_place.is_some_and(|until| self.next_place < until)
     }
 
-    /// Waits for what it does next: the rest of what is under way, or its next execution. One that was missed is made up for at once.
+    /// Waits for its next step: the rest of the current run, or the next execution. A missed execution starts at once.
     fn wait(&mut self, now: Timestamp) {
         let Some(schedule) = self.schedule() else { return };
         let under_way = self.is_under_way();
@@ -391,7 +393,7 @@ impl Campaign {
         self.touch(now);
     }
 
-    /// Why it sends nothing more.
+    /// Why it has nothing more to send.
     pub(super) const fn nothing_to_send(&self) -> CampaignRefusal {
         match self.status {
             CampaignStatus::Cancelled => CampaignRefusal::Cancelled,

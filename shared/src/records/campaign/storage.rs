@@ -1,7 +1,7 @@
 //! How campaigns and their contacts are stored.
 //!
-//! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the deleted places are
-//! stored, with the run. The transactions that change a contact also count what became of it.
+//! The key of a contact follows from its run and its place, so a page of contacts is read without an index. Only the
+//! deleted places are stored, with the run. The transactions that change a contact also update the counts.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -53,7 +53,8 @@ pub(super) fn as_read(contact: &CampaignContact) -> Condition {
     Condition::of(same, values)
 }
 
-/// The key of a count of what became of a campaign's contacts. It has the partition key of the run's pointer, as all of the following have.
+/// The key of one item that counts results of a campaign's contacts. This key and all keys below have the partition key
+/// of the run's pointer.
 pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES#{shard:02}"))
 }
@@ -66,17 +67,17 @@ pub(super) fn failed_in(round: u32) -> String {
     if round == 0 { "failed".to_owned() } else { format!("failed_{round}") }
 }
 
-/// The key of contacts that are being added, from the place `first` on.
+/// The key of the marker of contacts that are being added, from the place `first` on.
 pub(super) fn staged_contacts(tenant: &Tenant, run: RunId, first: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_STAGED#{first:06}"))
 }
 
-/// The key of the deleted places of the partition of contacts with this number.
+/// The key of the deleted places in the contact partition with this number.
 fn deleted_contacts(tenant: &Tenant, run: RunId, number: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_DELETED#{number:02}"))
 }
 
-// The contacts are removed before them: what became of them is counted only together with a change of one.
+// The contacts are removed before the counts: a count changes only together with a contact.
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
         let run = CampaignId(id).run();
@@ -92,7 +93,7 @@ pub fn campaign_of(key: &Key) -> Option<Tenant> {
 /// The campaign that the same request has made before.
 #[derive(Debug)]
 pub enum Earlier {
-    /// There is none, or it is too long ago.
+    /// There is none, or it is too old.
     None,
     /// The request is a repeat of this one.
     Counts(RunMarker),
@@ -100,29 +101,29 @@ pub enum Earlier {
     Cancelled(CampaignId),
 }
 
-/// What is stored beside a campaign.
+/// Items that are stored with a campaign.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// What it says.
+    /// The text of the campaign.
     pub text: Option<CampaignText>,
-    /// The contacts that are being added to it, or whose request has died.
+    /// The contacts that are being added to it, or whose request crashed.
     pub staged: Vec<StagedContacts>,
 }
 
 impl Beside {
-    /// What is in these items.
+    /// Reads these items.
     pub fn of(items: &[Item]) -> Self {
         let staged = items.iter().filter(|item| item.contains_key("expires_at"));
         Self { text: CampaignText::among(items), staged: readable(staged.cloned()) }
     }
 }
 
-/// What is read before a campaign runs.
+/// Everything that is read before a campaign runs.
 #[derive(Debug)]
 pub struct CampaignPreconditions {
-    /// The widget it runs through.
+    /// The widget of the campaign.
     pub widget: Widget,
-    /// What the same request has made before.
+    /// The campaign that the same request has made before.
     pub earlier: Earlier,
     /// The contacts that do not exist.
     pub missing: HashSet<ContactId>,
@@ -149,7 +150,7 @@ pub async fn preconditions(
     let (earlier, missing) = (marker?.filter(|marker| now.unix_seconds() < marker.ttl), missing?);
     let earlier = match earlier {
         None => Earlier::None,
-        // A key names one request, whatever has become of its campaign.
+        // A key identifies one request, even if its campaign was cancelled.
         Some(marker) if same.keyed || !is_cancelled(table, marker.campaign_id).await? => Earlier::Counts(marker),
         Some(marker) => Earlier::Cancelled(marker.campaign_id),
     };
@@ -157,14 +158,15 @@ pub async fn preconditions(
 }
 
 async fn is_cancelled(table: &Table, id: CampaignId) -> Result<bool, TableError> {
-    // One that is deleted was as good as cancelled: its marker was committed together with it.
+    // A deleted campaign counts as cancelled: its marker was committed in the same transaction.
     Ok(table.find::<Campaign>(id).await?.is_none_or(|campaign| campaign.status == CampaignStatus::Cancelled))
 }
 
 /// The contacts of `wanted` that do not exist.
 pub(super) async fn missing_contacts(table: &Table, wanted: &[ContactId]) -> Result<HashSet<ContactId>, TableError> {
     let missing = absent(table, wanted, false).await?;
-    // An eventually consistent read has half the price and may miss a recent write. Only what it missed is read again.
+    // An eventually consistent read costs half as much and may miss a recent write. Only the missing contacts are read
+    // again.
     absent(table, &missing, true).await.map(HashSet::from_iter)
 }
 
@@ -182,7 +184,8 @@ async fn absent_in_batch(table: &Table, batch: &[ContactId], consistent: bool) -
     Ok(batch.iter().filter(|id| !found.contains(&id.0)).copied().collect())
 }
 
-/// Stages the message and the contacts of a campaign, to which nothing refers yet, and reserves its place in the list at the same time.
+/// Stages the message and the contacts of a campaign, to which nothing refers yet, and reserves its place in the list
+/// at the same time.
 ///
 /// # Errors
 /// [`TableError`]: some may have been written. Without [`commit`] they are never sent.
@@ -202,7 +205,7 @@ pub async fn stage(
     Ok(reserved)
 }
 
-/// What is stored beside a campaign that is being sent.
+/// The items that are stored with a campaign while it is sent.
 ///
 /// # Errors
 /// [`TableError`].
@@ -211,7 +214,7 @@ pub(super) async fn beside(table: &Table, run: RunId) -> Result<Beside, TableErr
     Ok(Beside::of(&table.store.query(&first.pk, &first.sk, None).await?))
 }
 
-/// The campaign `id` as it is answered, with its message and what became of its contacts.
+/// The campaign `id` as a caller sees it, with its message and the counts of its contacts.
 ///
 /// # Errors
 /// [`TableError::Missing`] where there is no such campaign.
@@ -220,7 +223,7 @@ pub async fn read(table: &Table, id: CampaignId) -> Result<Campaign, TableError>
     Ok(answered(&campaign, &items))
 }
 
-/// A campaign as it is stored, and the items beside it.
+/// A campaign as it is stored, and the items stored with it.
 pub(super) async fn with_items(table: &Table, id: CampaignId) -> Result<(Campaign, Vec<Item>), TableError> {
     let first = present_text(&table.tenant, id.run());
     // Not `try_join!`: the cost of a request must not depend on whether the campaign exists.
@@ -229,7 +232,7 @@ pub(super) async fn with_items(table: &Table, id: CampaignId) -> Result<(Campaig
     Ok((campaign?, items?))
 }
 
-/// A page of the campaigns as they are answered.
+/// A page of the campaigns as a caller sees them.
 ///
 /// # Errors
 /// [`TableError`].
@@ -242,12 +245,12 @@ pub async fn list(table: &Table, query: &ListQuery<Campaign>) -> Result<Page<Cam
     };
     let campaigns: Vec<_> = page.items.into_iter().map(answer).collect();
     let mut campaigns: Vec<Campaign> = stream::iter(campaigns).buffered(CONCURRENT_BATCHES).try_collect().await?;
-    // What is stored may say another status than what became of the contacts.
+    // The stored status may differ from the status that follows from the counts.
     campaigns.retain(|campaign| query.matches(campaign));
     Ok(query.page.of(campaigns, page.total))
 }
 
-/// Puts the contacts of a campaign, to which nothing refers yet, with the pointers to them where it `has_pointers`.
+/// Stores the contacts of a campaign before anything refers to them, with pointers to them if it `has_pointers`.
 ///
 /// # Errors
 /// [`TableError`]: some may have been written.
@@ -265,8 +268,8 @@ async fn stage_batch(table: &Table, batch: &[CampaignContact], has_pointers: boo
     table.store.put_batch(items).await
 }
 
-/// Commits a staged campaign at its reserved place, unless the same request has committed one that counts: then that one is
-/// returned. `earlier` is what it had made before.
+/// Commits a staged campaign at its reserved place. If the same request has already committed a campaign that counts,
+/// returns that one. `earlier` is the campaign that the request had made before.
 ///
 /// # Errors
 /// [`TableError`].
@@ -331,7 +334,8 @@ pub async fn remove_contact(table: &Table, id: CampaignContactId) -> Result<Camp
     let lost = LostAnswer::default();
     let mut round = table.store.backoff();
     loop {
-        // Both at the same time, so that an unknown contact of a known campaign takes as long as any other.
+        // Both at the same time, so that a request takes as long for an unknown contact of a known campaign as for any
+        // other contact.
         let pointer = run_pointer(&table.tenant, id.run());
         let (contact, pointer) = futures_util::join!(table.find::<CampaignContact>(id), table.store.get(&pointer));
         let (contact, pointer) = contact?.zip(pointer?).ok_or_else(|| lost.missing())?;
@@ -347,15 +351,15 @@ pub async fn remove_contact(table: &Table, id: CampaignContactId) -> Result<Camp
     }
 }
 
-/// Why a contact is not removed from its campaign.
+/// Why a contact was kept in its campaign.
 enum Unremoved {
-    /// It, or the campaign, has changed since it was read.
+    /// The contact or the campaign has changed since it was read.
     Changed,
-    /// It was staged by a request that died, and was never in the campaign.
+    /// A request that crashed had staged the contact; the campaign never had it.
     NeverAdded,
 }
 
-/// Removes a contact from its campaign, and what counts it.
+/// Removes a contact from its campaign and from the counts.
 fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign) -> Transaction<'a, Unremoved> {
     let (id, run, tenant) = (contact.id, contact.id.run(), &table.tenant);
     let mut removal = Transaction::new(table).otherwise(Unremoved::Changed);
@@ -367,12 +371,13 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
         let pointer = Write::delete(contact_pointer(tenant, run, contact.contact_id)).when(same);
         removal.write(pointer).or(Unremoved::NeverAdded);
     }
-    // It may be the last contact with a delivery under way. The stream completes the campaign when it sees a change of it.
+    // This contact may have the last delivery under way. The stream completes the campaign when it sees a change of the
+    // campaign.
     if contact.is_dispatched_in(campaign) {
         let changed = Write::update(table.key::<Campaign>(campaign.id), Update::new().add("version", number(1)));
         removal.write(changed.when(Condition::exists()));
     }
-    // What failed in an earlier round is no longer counted.
+    // A failure of an earlier round is no longer counted.
     if contact.status != ContactStatus::Failed || contact.round == campaign.round {
         removal.write_all(progress::tally(table, id, (contact.status, contact.round), -1));
     }
@@ -405,14 +410,14 @@ async fn with_deleted(table: &Table, id: CampaignId) -> Result<(Campaign, BTreeS
     Ok((campaign?, deleted?.iter().flat_map(places).collect()))
 }
 
-/// A campaign as it is answered, with its message and what became of its contacts, which `items` hold.
+/// A campaign as a caller sees it, with its message and the counts of its contacts, both from `items`.
 pub(super) fn answered(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
     let message = CampaignText::among(items).and_then(|present| present.text);
     Campaign { message, ..campaign.clone() }.counted(outcomes).seen()
 }
 
-/// What has become of a campaign's contacts, which `items` hold.
+/// The results of a campaign's contacts, from `items`.
 pub(super) fn standing(campaign: &Campaign, items: &[Item]) -> Standing {
     let (counts, next) = (answered(campaign, items).counts, campaign.next_place);
     let deleted = items.iter().flat_map(places).filter(|place| *place < next).count() as u64;
@@ -420,18 +425,18 @@ pub(super) fn standing(campaign: &Campaign, items: &[Item]) -> Standing {
     Standing { counts, dispatched }
 }
 
-/// What became of a campaign's contacts in this `round`, in the items that count it.
+/// The results of a campaign's contacts in this `round`, from the items that count them.
 fn outcomes_in(items: &[Item], round: u32) -> Outcomes {
     let count = |item: &Item, name: &str| -> i64 {
         item.get(name).and_then(|count| count.as_n().ok()?.parse().ok()).unwrap_or_default()
     };
-    // A single item may count less than none: a contact may be counted in one of them, and no longer be in another.
+    // One item may have a negative count: a contact may be counted in one item and subtracted in another.
     let all = |name: &str| items.iter().map(|item| count(item, name)).sum::<i64>().max(0).unsigned_abs();
     let deleted = items.iter().map(|item| places(item).len() as u64).sum();
     Outcomes { sent: all(SENT), failed: all(&failed_in(round)), deleted }
 }
 
-/// The places in an item that do not count: those of deleted contacts, or of contacts that are not added yet.
+/// The places in an item that have no visible contact: the contact is deleted, or is not added yet.
 fn places(item: &Item) -> Vec<u32> {
     let place = |name: &str| item.get(name).and_then(|place| place.as_n().ok()?.parse::<u32>().ok());
     if let Some((first, end)) = place("first").zip(place("end")) {

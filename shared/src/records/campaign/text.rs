@@ -1,7 +1,9 @@
-//! What a campaign says. Its message is stored once, beside the campaign, and the messages in the conversations of its contacts only name it.
+//! The text of a campaign. It is stored once, with the campaign; the messages in the conversations of its contacts only
+//! refer to it.
 //!
-//! What was said must not change with the campaign. So each text has a version. A text that may have been said stays as it was where another one
-//! takes its place. Before a contact leaves its campaign, the messages that were said to it get their texts themselves.
+//! A change of the campaign must leave sent messages as they were. So each text has a version, and a text that may have
+//! been sent is kept when a new one replaces it. Before a contact is removed from its campaign, the text is copied into
+//! the messages already sent to it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,23 +26,24 @@ use crate::values::tenant::Tenant;
 use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
-/// Messages that get their texts at the same time.
+/// Messages into which the text is copied at the same time.
 const KEPT_TOGETHER: usize = 32;
 
-/// The sort key of a campaign's present text. Whoever reads a campaign reads from here on.
+/// The sort key of a campaign's current text. A query for a campaign's items starts here.
 const PRESENT: &str = "CAMPAIGN_TEXT";
 
-/// The key of a campaign's present text. It has the partition key of the run's pointer.
+/// The key of a campaign's current text. It has the partition key of the run's pointer.
 pub(super) fn present_text(tenant: &Tenant, run: RunId) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), PRESENT)
 }
 
-/// The key of a text that a campaign had before. It stands before the present one, so that who reads a campaign does not read it.
+/// The key of an earlier text of a campaign. It sorts before the current text, so that a query for a campaign's items
+/// leaves it out.
 fn earlier_text(tenant: &Tenant, TextOf { run, version }: TextOf) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("CAMPAIGN_SAID#{version:010}"))
 }
 
-/// Names a text: the run of its campaign, and its version there.
+/// Identifies a text: the run of its campaign, and its version there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextOf {
     /// The run.
@@ -49,25 +52,25 @@ pub struct TextOf {
     pub version: u32,
 }
 
-/// Where a message of a campaign was said: the conversation, the ordinal there, and the version of the text. Without an ordinal it is not known
-/// which message of the conversation it is: contacts once remembered the conversation only.
+/// The position of a campaign's message: the conversation, the ordinal there, and the version of the text. Without an
+/// ordinal, only the conversation is known: old versions of the service did not store more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaidAt(pub ConversationId, pub Option<u64>, pub u32);
 
-/// What a campaign says to each contact, or said before.
+/// The text that a campaign sends to each contact, or an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct CampaignText {
     /// The version: 0, and one more with each change.
     #[serde(default, rename = "text_version")]
     pub version: u32,
-    /// The message; none of a call.
+    /// The message; `None` for a call.
     pub text: Option<MessageText>,
-    /// The assistant that its events name. It is stored with what was said before; now it is that of the campaign.
+    /// The assistant that its events name. It is stored with earlier texts; for the current text, the campaign has it.
     pub assistant_id: Option<AssistantId>,
 }
 
 impl CampaignText {
-    /// The present text among the items beside a campaign.
+    /// The current text among the items stored with a campaign.
     pub(super) fn among(items: &[Item]) -> Option<Self> {
         let present = items.iter().find(|item| item.get(SK) == Some(&text(PRESENT)));
         present.and_then(|item| from_item(item.clone()).ok())
@@ -83,26 +86,28 @@ impl CampaignText {
 }
 
 impl Campaign {
-    /// The text that is said to its contacts.
+    /// The text that its contacts are sent.
     pub(super) fn text_of(&self) -> TextOf {
         TextOf { run: self.id.run(), version: self.text_version }
     }
 
-    /// Whether contacts may have been dispatched. That of a run which is older than its field `until_place` is not known.
+    /// Whether contacts may have been dispatched. True for a run that is older than the field `until_place`, since
+    /// nothing shows whether they were.
     const fn may_have_spoken(&self) -> bool {
         self.until_place.is_some() || self.last_run_at.is_some() || self.next_place > 0 || self.start_time.is_none()
     }
 }
 
 impl CampaignContact {
-    /// Where messages were said to it, as far as is known.
+    /// The positions of the messages sent to it, as far as they are known.
     pub(super) fn said_at(&self) -> Vec<SaidAt> {
         let in_conversation = || self.conversation_id.map(|id| SaidAt(id, None, 0)).into_iter().collect();
         self.said.clone().unwrap_or_else(in_conversation)
     }
 }
 
-/// The step that removes the contacts of a removed campaign, after the messages that were said to them have got their texts.
+/// The step that removes the contacts of a removed campaign. Before that, it copies the text into the messages sent to
+/// them.
 pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     Box::pin(async move {
         let run = CampaignId(campaign).run();
@@ -120,7 +125,7 @@ pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture
     })
 }
 
-/// Puts the message of a new campaign, if it has one.
+/// Stores the message of a new campaign, if it has one.
 ///
 /// # Errors
 /// [`TableError`].
@@ -132,8 +137,9 @@ pub async fn stage_message(table: &Table, campaign: &Campaign) -> Result<(), Tab
     table.store.put(said.item(&present_text(&table.tenant, campaign.id.run()))).await
 }
 
-/// The writes that go with a change of what a campaign says, `was` being the campaign before, with the items beside it. They have the condition
-/// that its text is the one that was read: the items are not read at the same moment as the campaign.
+/// The writes for a change of a campaign's text; `was` is the campaign before the change, with the items stored with
+/// it. Their condition is that the text is still the one that was read, because the items and the campaign are read at
+/// different moments.
 pub(super) fn changing_text(
     table: &Table,
     (was, items): (&Campaign, &[Item]),
@@ -153,7 +159,7 @@ pub(super) fn changing_text(
     writes
 }
 
-/// These texts, without those whose campaigns are gone. Where a campaign still has the text, that is one call for all.
+/// These texts, without the ones whose campaigns are deleted. One call reads all texts that are current.
 ///
 /// # Errors
 /// [`TableError`].
@@ -189,7 +195,7 @@ fn text_among(table: &Table, texts: &HashMap<Key, CampaignText>, of: TextOf) -> 
     texts.get(&earlier_text(&table.tenant, of)).or_else(present)?.text.clone()
 }
 
-/// What a campaign said when its text had this version; `None` where it is gone.
+/// The text of a campaign at this version; `None` if it is deleted.
 ///
 /// # Errors
 /// [`TableError`].
@@ -207,11 +213,11 @@ pub(crate) async fn text_of_version(
     table.store.get(&earlier_text(&table.tenant, TextOf { run, version })).await?.map(from_item).transpose()
 }
 
-/// Puts the texts into the messages that a run has `said`, which only name them until then. To do so again makes no difference, and a message
-/// that is gone stays gone.
+/// Copies the texts into the messages in `said`, which only refer to them until then. A repeat makes no difference, and
+/// a deleted message stays deleted.
 ///
 /// # Errors
-/// [`TableError`]: some may have got theirs.
+/// [`TableError`]: some messages may have their text.
 pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
     let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
         Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
@@ -223,7 +229,7 @@ pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> R
     if found.is_empty() {
         return Ok(());
     }
-    // The present text and the earlier ones by one call. What is not among them was replaced just then.
+    // One call reads the current text and the earlier ones. A text that it misses was replaced at that moment.
     let wanted: BTreeSet<TextOf> = found.iter().map(|(_, version)| TextOf { run, version: *version }).collect();
     let earlier = wanted.iter().map(|of| earlier_text(&table.tenant, *of));
     let read = texts_at(table, earlier.chain([present_text(&table.tenant, run)])).await?;
@@ -232,7 +238,7 @@ pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> R
     let text_of = |of| text_among(table, &read, of).or_else(|| replaced.get(&of).cloned());
     let keep = async |(message, version)| match text_of(TextOf { run, version }) {
         Some(text) => conversation::keep_text(table, message, run, text).await,
-        // It was lost before messages were given their texts.
+        // The text was lost before the service copied texts into messages.
         None => Ok(()),
     };
     let keeps: Vec<_> = found.into_iter().map(keep).collect();

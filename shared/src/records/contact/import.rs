@@ -1,4 +1,4 @@
-//! The import of contacts: many upserts in one request, of which each succeeds or fails by itself.
+//! The import of contacts: many upserts in one request. Each upsert succeeds or fails by itself.
 
 use super::upsert::{update_found, upsert};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,13 +22,13 @@ use crate::values::id::{ContactId, OrgId};
 const MOST: usize = 500;
 /// The contacts that one transaction inserts: each has a row, an e-mail address and a telephone number.
 const AT_ONCE: usize = TRANSACTION_LIMIT / 3;
-/// The most such transactions at the same time: with all of them at once, a few large imports beside each other would make the table's
-/// calls wait for longer than one attempt may take.
+/// The most such transactions at the same time: if all of them ran at once, a few large imports at the same time would
+/// make the table's calls wait for longer than one attempt may take.
 const GROUPS: usize = 4;
 /// The most contacts that are changed at the same time.
 const CHANGES: usize = 32;
 
-/// The contacts of an import: each one, or what is wrong with it.
+/// The contacts of an import: each one is valid, or has issues.
 #[derive(Debug)]
 pub struct Import(Vec<Result<ContactFields, Issues>>);
 
@@ -53,7 +53,7 @@ impl Schema for Import {
     }
 }
 
-/// One contact of an import. What is wrong with it fails this one alone.
+/// One contact of an import. Its issues fail this contact only.
 struct Item(Result<ContactFields, Issues>);
 
 impl Parse for Item {
@@ -121,7 +121,7 @@ impl Schema for ImportedContacts {
     }
 }
 
-/// What became of the contact at an index.
+/// The result of the contact at an index.
 type Outcome = (usize, Result<Upserted<ContactId>, Issues>);
 
 /// A contact of an import that is to be written.
@@ -131,7 +131,7 @@ struct Wanted {
     upsert: Upsert,
 }
 
-/// Upserts every contact of `new`. Those that need no change are not written, so that a repeat changes nothing.
+/// Upserts every contact of `new`. Contacts that need no change are not written, so that a repeat changes nothing.
 ///
 /// # Errors
 /// An error of the database: some contacts may have been written. A repeat continues.
@@ -195,7 +195,7 @@ async fn import_wave(table: &Table, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
     Ok(inserted.into_iter().chain(changed).flatten().collect())
 }
 
-/// Changes a contact that was found, one time after the other.
+/// Changes one contact that was found, by one upsert after the other.
 async fn import_known(table: &Table, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::with_capacity(of_one.len());
     for (wanted, ids) in of_one {
@@ -204,7 +204,7 @@ async fn import_known(table: &Table, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> R
     Ok(outcomes)
 }
 
-/// Changes a contact that was found, by one of these ids.
+/// Changes one contact that was found; it has one of these ids.
 async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
     if let (Some(id), 1) = (ids.first(), ids.len()) {
         match update_found(table, &wanted.fields, &wanted.upsert, ContactId(*id)).await {
@@ -215,7 +215,8 @@ async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Res
     import_alone(table, wanted).await
 }
 
-/// Inserts new contacts in one transaction. If another writer has inserted one of them in the meantime, each is upserted by itself.
+/// Inserts new contacts in one transaction. If another writer has inserted one of them in the meantime, each is
+/// upserted by itself.
 async fn import_group(table: &Table, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
     let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
     let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);

@@ -1,4 +1,4 @@
-//! Upserts of contacts: found by e-mail address, else by telephone number, else created.
+//! Upserts of contacts. A contact is found by its e-mail address, else by its telephone number; else it is created.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ crate::input! {
     }
 }
 
-/// A value of a query, where an empty text is none.
+/// A value of a query; an empty text counts as absent.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Filled<T>(Option<T>);
@@ -73,7 +73,7 @@ crate::input! {
 }
 
 impl ContactQuery {
-    /// The fields of the query and of the body. Of a field that both have, that of the body counts.
+    /// The fields of the query and of the body. If both have a field, the one of the body counts.
     pub fn with(self, body: Option<ContactFields>) -> ContactFields {
         let Self { first_name, last_name, email: Filled(email), phone_number: Filled(phone_number) } = self;
         let query = ContactFields { first_name, last_name, email, phone_number, attributes: None, org_id: None };
@@ -89,7 +89,8 @@ impl ContactQuery {
 }
 
 impl ContactFields {
-    /// These fields, after a check: the organisation must be `org`, and there must be something to find the contact by.
+    /// These fields, after a check: the organisation must be `org`, and an e-mail address or a telephone number must be
+    /// present.
     ///
     /// # Errors
     /// [`Error::Forbidden`] at another organisation, [`Error::Invalid`] without e-mail address and telephone number.
@@ -98,7 +99,7 @@ impl ContactFields {
         Ok(self)
     }
 
-    /// The same of the fields at `place`.
+    /// The same check; its issues are at `place`.
     pub(super) fn check(&self, org: OrgId, place: &Location) -> Result<()> {
         if self.org_id.is_some_and(|named| named != org) {
             return Err(Error::other_organisation(place.name("org_id")));
@@ -109,13 +110,13 @@ impl ContactFields {
         Ok(())
     }
 
-    /// What the contact is found by: its e-mail address, then its telephone number.
+    /// The values by which the contact is found: its e-mail address, then its telephone number.
     pub(super) fn terms(&self) -> Vec<Term> {
         let email = Term::of("email", &self.email);
         email.into_iter().chain(Term::of("phone_number", &self.phone_number)).collect()
     }
 
-    /// Whether `contact` is found by one of them.
+    /// Whether `contact` has one of these values.
     fn find(&self, contact: &Contact) -> bool {
         let has = contact.unique();
         self.terms().iter().any(|asked| has.iter().any(|value| value.term == *asked))
@@ -128,7 +129,7 @@ impl ContactFields {
         contact
     }
 
-    /// Gives `contact` these fields, and tells whether that changed it.
+    /// Gives `contact` these fields, and returns whether that changed it.
     pub(super) fn apply(&self, contact: &mut Contact) -> bool {
         let was = contact.clone();
         let Self { first_name, last_name, email, phone_number, attributes, org_id: _ } = self;
@@ -155,9 +156,9 @@ fn set<T: Clone>(field: &mut Option<T>, value: Option<&T>) {
 pub struct Upsert {
     /// The id of a contact that it creates.
     id: Uuid,
-    /// What a repeat finds the creation by.
+    /// The mark by which a repeat finds the creation.
     origin: Option<Uuid>,
-    /// What a repeat finds the change by.
+    /// The mark by which a repeat finds the change.
     change: Uuid,
     org: OrgId,
     now: Timestamp,
@@ -170,7 +171,7 @@ impl Upsert {
         Self { id, origin: cx.origin(id), change, org: cx.tenant.org(), now: cx.now() }
     }
 
-    /// The id of a contact that it creates, before that has its place in the list.
+    /// The id of a contact that it creates, before the contact has its place in the list.
     pub(super) const fn id(&self) -> Uuid {
         self.id
     }
@@ -183,13 +184,14 @@ impl Upsert {
 
 /// Why a contact that was found is not written.
 enum Unwritten {
-    /// It has these fields already.
+    /// The contact has these fields already.
     Equal(Box<Contact>),
     /// Another writer gave it another e-mail address and telephone number.
     Moved,
 }
 
-/// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one where there is none.
+/// Finds the contact with this e-mail address, else with this telephone number, and changes it; creates one if there is
+/// none.
 ///
 /// # Errors
 /// [`Error::Conflict`] where they belong to two contacts.
@@ -204,7 +206,7 @@ pub async fn upsert(table: &Table, fields: &ContactFields, upsert: &Upsert) -> R
             (None, _) => insert(table, fields, upsert).await.map(Upserted::Created),
         };
         match upserted {
-            // In between, another writer has created, changed or removed a contact with one of the two.
+            // In the meantime, another writer has created, changed or removed a contact with this address or number.
             Err(TableError::Missing | TableError::Taken { .. }) => round.again("the contact").await?,
             result => return Ok(result?),
         }
@@ -219,7 +221,7 @@ async fn insert(table: &Table, fields: &ContactFields, upsert: &Upsert) -> Resul
 /// Changes a contact that was found.
 ///
 /// # Errors
-/// [`TableError::Missing`] where it is gone, or has other values by now: this would take those from it.
+/// [`TableError::Missing`] where the contact is gone, or has other values by now: the change would overwrite them.
 pub(super) async fn update_found(
     table: &Table,
     fields: &ContactFields,
@@ -234,7 +236,7 @@ pub(super) async fn update_found(
         if !fields.find(contact) {
             return Err(Unwritten::Moved);
         }
-        // What is not changed is not written.
+        // A contact that stays the same is not written.
         if !fields.apply(contact) {
             return Err(Unwritten::Equal(Box::new(contact.clone())));
         }

@@ -1,5 +1,5 @@
-//! Single messages and calls to a telephone number, through the connector of a widget. One transaction makes all that belongs to one of them:
-//! the contact, its conversation, the message, and the delivery.
+//! Single messages and calls to a telephone number, through the connector of a widget. One transaction writes the
+//! contact, its conversation, the message, and the delivery.
 
 use super::storage;
 use crate::records::delivery;
@@ -86,7 +86,8 @@ crate::object! {
 /// Has the connector of `widget` send a message.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or lacks what it takes to send.
+/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or is not ready to
+/// send.
 pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumber) -> Result<Requested> {
     let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
     let message = NewMessage { sender_type, message_type, text: new.message.0 };
@@ -96,21 +97,22 @@ pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumb
 /// Has the connector of `widget` make a call.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it sends messages, or lacks what it takes to call.
+/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it sends messages, or is not ready to
+/// call.
 pub async fn start_call(cx: &Context<'_>, widget: WidgetId, new: CallToNumber) -> Result<Requested> {
     request(&cx.table, widget, &Outbound::new(cx, new.to, None, Some(new.prompt_dynamic_variables))).await
 }
 
-/// A message or a call that somebody asks for. Its ids are the same in every execution of the request.
+/// A message or a call that a caller requests. Its ids are the same in every execution of the request.
 struct Outbound {
     to: PhoneNumber,
-    /// The message; none of a call.
+    /// The message; `None` for a call.
     message: Option<NewMessage>,
-    /// What is given for the assistant's prompt; none of a message.
+    /// The variables for the assistant's prompt; `None` for a message.
     variables: Option<JsonObject>,
-    /// The id of a contact that it makes.
+    /// The id of the contact, if it creates one.
     contact: Uuid,
-    /// The id of a conversation that it begins.
+    /// The id of the conversation, if it begins one.
     conversation: Uuid,
     message_id: MessageId,
     event: EventId,
@@ -137,7 +139,7 @@ impl Outbound {
         }
     }
 
-    /// Requires that `widget` is of its kind.
+    /// Requires that `widget` is of the right kind.
     fn fits(&self, widget: &Widget) -> Result<()> {
         if self.message.is_some() { widget.require_messages() } else { widget.require_calls() }
     }
@@ -148,7 +150,7 @@ impl Outbound {
     }
 }
 
-/// What was read and reserved for what is asked for.
+/// Everything that was read and reserved for the request.
 struct Preparation {
     widget: WidgetId,
     assistant: AssistantId,
@@ -161,13 +163,13 @@ struct Preparation {
     delivery: Option<Reservation>,
 }
 
-/// Makes what `new` asks for, again where others change the contact or its conversation at the same moment.
+/// Executes the request `new`. Retries if others change the contact or its conversation at the same time.
 async fn request(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Requested> {
     let mut round = table.store.backoff();
     loop {
         let requested = match Box::pin(prepare(table, widget, new)).await {
             Ok(prepared) => request_prepared(table, prepared, new).await?,
-            // Perhaps an earlier execution of the request came before what refuses it now.
+            // An earlier execution of the request may have succeeded before the present reason to refuse it existed.
             Err(refused) if new.is_keyed && refused.status() < 500 => {
                 return requested_before(table, widget.into(), new.event).await?.ok_or(refused);
             }
@@ -180,7 +182,7 @@ async fn request(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Requ
     }
 }
 
-/// Reads what there is, requires what it takes to send, and reserves the places of new rows.
+/// Reads the records, checks that the widget can send, and reserves the places of new rows.
 async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Preparation> {
     let unique = new.contact(ContactId(Uuid::nil())).unique();
     let number: Vec<Term> = unique.into_iter().map(|value| value.term).collect();
@@ -228,7 +230,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
     Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
 }
 
-/// Makes what `new` asks for; `None` where others have changed what was read.
+/// Writes everything for the request `new`; `None` if the records have changed since they were read.
 async fn request_prepared(
     table: &Table,
     prepared: Preparation,
@@ -252,7 +254,7 @@ async fn request_prepared(
     };
 
     let mut transaction = Transaction::of_request(table);
-    // Whoever has made the delivery has made all of this.
+    // The execution that made the delivery has made the rest too.
     let delivery = NewDelivery::requested(&requested, new.to.clone(), now);
     transaction.deliver(endpoint, first(&prepared.delivery), delivery, Unmet::Repeated, now)?;
     if prepared.known.is_none() {
@@ -266,13 +268,13 @@ async fn request_prepared(
     match transaction.commit_reserved(reserved.into_iter().flatten()).await {
         Ok(()) => Ok(Some(requested)),
         Err(Cancelled::Condition(Unmet::Repeated, _)) => requested_before(table, endpoint, new.event).await,
-        // In between, another writer has made a contact with the number, or changed the conversation.
+        // In the meantime, another writer has created a contact with the number, or changed the conversation.
         Err(Cancelled::Condition(..) | Cancelled::Failed(TableError::Taken { .. })) => Ok(None),
         Err(cancelled) => Err(cancelled.into()),
     }
 }
 
-/// What an earlier execution of the same request has made.
+/// The result of an earlier execution of the same request.
 async fn requested_before(
     table: &Table,
     endpoint: EndpointId,

@@ -25,17 +25,17 @@ use crate::values::tenant::Tenant;
 use crate::values::text::MessageText;
 use crate::values::time::Timestamp;
 
-/// The most closed conversations that are passed over where the newest open one is looked for: the stream soon removes what leads to them.
+/// The search for the newest open conversation passes over so many closed ones: the stream soon removes their pointers.
 const MOST_CLOSED: usize = 8;
 
 /// The result of a change of a conversation.
 #[derive(Debug)]
 pub enum Changed<T> {
-    /// It was made.
+    /// The conversation was changed.
     Done(T),
-    /// The conversation is closed, and was not changed.
+    /// The conversation is closed and stays unchanged.
     Closed,
-    /// The conversation has no room for more, and was not changed.
+    /// The conversation has no room for more and stays unchanged.
     Full,
 }
 
@@ -50,8 +50,8 @@ impl Stored for Message {
 
 impl Single for Message {}
 
-/// A message as it is stored: with its text, or with the run of the campaign whose text it is, and the version of that. So a campaign's message is
-/// stored once, however many contacts get it.
+/// A message as it is stored: with its text, or with the run and the version of the campaign's text. So the text of a
+/// campaign is stored once, however many contacts get it.
 #[derive(Debug, Deserialize)]
 struct StoredMessage {
     id: MessageId,
@@ -70,12 +70,12 @@ struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// The text that it names, where it has none itself.
+    /// The campaign's text to which it refers, if it has no text of its own.
     fn text_of(&self) -> Option<TextOf> {
         self.text_of.map(|run| TextOf { run, version: self.text_version })
     }
 
-    /// The message, whose text is among `texts` where it is a campaign's.
+    /// The message; a campaign's text comes from `texts`.
     fn message(self, texts: &BTreeMap<TextOf, MessageText>) -> Message {
         let text = self.text_of().and_then(|of| texts.get(&of).cloned()).unwrap_or(self.text);
         Message {
@@ -91,7 +91,7 @@ impl StoredMessage {
     }
 }
 
-/// The item of `message`, whose text is stored with a campaign where it is one's.
+/// The item of `message`. `text_of` is the campaign's text to which the item refers.
 fn message_item(tenant: &Tenant, message: &Message, text_of: Option<TextOf>) -> Result<Item, TableError> {
     let mut item = to_item(&Message::key(tenant, (message.conversation_id, ordinal(message.id.0))), message)?;
     if let Some(TextOf { run, version }) = text_of {
@@ -108,7 +108,7 @@ pub(super) fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conv
 }
 
 impl<M> Transaction<'_, M> {
-    /// Opens a conversation, with its first message if there is one: a transaction may touch an item only once.
+    /// Opens a conversation, with its first message if there is one: one transaction may write an item only once.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -125,7 +125,8 @@ impl<M> Transaction<'_, M> {
         Ok(())
     }
 
-    /// Adds `message` to an open conversation, which has room for it, on condition that it has not changed since it was read.
+    /// Adds `message` to an open conversation that has room for it, on condition that the conversation has not changed
+    /// since it was read.
     ///
     /// # Errors
     /// [`TableError::Broken`] where it cannot be an item.
@@ -148,7 +149,7 @@ impl<M> Transaction<'_, M> {
     }
 }
 
-/// Adds a message to an open conversation, unless `origin` has added one before.
+/// Adds a message to an open conversation, unless a message of `origin` was added before.
 ///
 /// # Errors
 /// [`TableError::Missing`] where there is no such conversation.
@@ -187,14 +188,16 @@ pub async fn add_message(
             Err(Cancelled::Condition(..)) => {
                 return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
             }
-            // What was in the way has added a message: another one in its place would only be in the way of others.
+            // The conflicting request has added a message. A message at the place after it would only conflict with the
+            // next request.
             Err(Cancelled::Conflict(_)) if round.wait().await => table.get(conversation).await?,
             Err(cancelled) => return Err(cancelled.into()),
         };
         if lost.happened() {
             unanswered = Some(message);
         }
-        // Once another message could come next, an attempt whose answer was lost is decided.
+        // Once a message can only come at a later place, the table shows whether an attempt with a lost answer
+        // succeeded.
         if let Some(message) = unanswered.take_if(|message| known.chat_count > ordinal(message.id.0))
             && is_said(table, &message).await?
         {
@@ -206,14 +209,14 @@ pub async fn add_message(
     }
 }
 
-/// The place of the message that `origin` has added, if it has.
+/// The place of the message of `origin`, if it was added.
 async fn said_by(table: &Table, origin: Option<Uuid>) -> Result<Option<u64>, TableError> {
     let Some(origin) = origin else { return Ok(None) };
     let marker = table.store.get(&made_by(&table.tenant, origin)).await?;
     marker.map(|marker| made_id(&marker).map(ordinal)).transpose()
 }
 
-/// Whether this very message is stored at its place.
+/// Whether exactly this message is stored at its place.
 async fn is_said(table: &Table, message: &Message) -> Result<bool, TableError> {
     let stored = table.store.get(&table.key::<Message>((message.conversation_id, ordinal(message.id.0)))).await?;
     Ok(stored.is_some_and(|stored| has_id(&stored, Some(message.id.0))))
@@ -283,7 +286,7 @@ async fn messages(table: &Table, first: &Key, limit: Option<usize>) -> Result<Ve
         if named.is_subset(&lost) {
             return Ok(stored.into_iter().map(|message| message.message(&texts)).collect());
         }
-        // The campaign was removed just now. Before its text went, its messages have got it themselves.
+        // The campaign was removed just now. Before its text was deleted, the text was copied into its messages.
         lost = named;
     }
 }
@@ -300,7 +303,7 @@ pub(crate) async fn said_in(
     Ok(of_run.map(|message| ((conversation, ordinal(message.id.0)), message.text_version)).collect())
 }
 
-/// Puts the text of a run into the message at this place, where that only names it.
+/// Copies the text of a run into the message at this place, if the message only refers to it.
 pub(crate) async fn keep_text(
     table: &Table,
     at: (ConversationId, u64),
@@ -340,7 +343,7 @@ pub async fn open_thread(
     Ok(None)
 }
 
-/// The same for each of some contacts, where it finds one. The conversations are read together.
+/// The newest open conversation of each of these contacts, if there is one. The conversations are read together.
 ///
 /// # Errors
 /// [`TableError`].

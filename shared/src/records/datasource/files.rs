@@ -1,4 +1,4 @@
-//! Files of data sources: what a caller sends and is answered beside the record, and the object that holds the bytes.
+//! Files of data sources: the requests and answers about them, and the object that holds the bytes.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ use crate::values::time::Timestamp;
 const LARGEST_FILE: i64 = 100 * 1024 * 1024;
 /// The most bytes of a text.
 const LARGEST_TEXT: usize = 1024 * 1024;
-/// Seconds after which a file gets no bytes any more. By then the address for its upload has expired long ago, and the request that made it
-/// is not executed again.
+/// Seconds after which the bytes of a file can no longer arrive. By then the address for its upload has expired, and
+/// the request that made it is no longer repeated.
 const UPLOADED_WITHIN: i64 = MARKED;
 
 /// The type of a text.
@@ -105,7 +105,7 @@ fn require_own(named: Option<OrgId>, org: OrgId, at: &Location) -> Result<()> {
     }
 }
 
-/// A file without what a caller may leave out, and without what it gets when it is inserted.
+/// A file with default values: without optional fields, and without the fields that it gets when it is inserted.
 fn blank(ds_type: DatasourceType, size_bytes: i64) -> DatasourceFile {
     let (nobody, never) = (Uuid::nil(), Timestamp::from_unix_millis(0));
     DatasourceFile {
@@ -129,7 +129,8 @@ impl DatasourceFile {
         ObjectKey::of(tenant, self.id)
     }
 
-    /// Removes the bytes of this file, which is no longer in the table, and sees to it that none come later. It is idempotent.
+    /// Removes the bytes of this file, which is no longer in the table, and ensures that no bytes arrive later. It is
+    /// idempotent.
     ///
     /// # Errors
     /// [`BucketError`].
@@ -145,7 +146,7 @@ impl DatasourceFile {
 #[serde(transparent)]
 pub struct ContentType(String);
 
-/// Two words, and perhaps parameters, of characters that a header may have.
+/// Two words, and optional parameters, of characters that a header may have.
 const TYPE_PATTERN: &str = "^[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(; ?[!-~]{1,100})?$";
 
 impl ContentType {
@@ -190,7 +191,7 @@ impl Schema for ContentType {
     }
 }
 
-/// A text that becomes a file. `Debug` shows its length only.
+/// The text of a new file. `Debug` shows its length only.
 pub struct FileText(String);
 
 impl FileText {

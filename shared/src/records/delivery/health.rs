@@ -1,4 +1,4 @@
-//! The health of an endpoint: what its circuit breaker needs to know.
+//! The health of an endpoint: the state of its circuit breaker.
 
 mod storage;
 
@@ -20,12 +20,12 @@ use crate::values::time::Timestamp;
 const OPENS_AFTER: u64 = 3;
 /// Seconds without a success after which a webhook is disabled.
 const DISABLED_AFTER: i64 = 5 * 86_400;
-/// Seconds after which the index certainly shows a deferred delivery.
+/// Seconds after which the index surely shows a deferred delivery.
 const INDEX_LAG: i64 = 300;
-/// Seconds for which one note of a deferral is enough: far fewer than [`INDEX_LAG`].
+/// Seconds for which one recorded deferral is enough: far fewer than [`INDEX_LAG`].
 const NOTE_VALID: i64 = 30;
 
-/// The circuit breaker of an endpoint: what it needs to know of the attempts. A healthy endpoint has no such record.
+/// The state of the circuit breaker of an endpoint, from its recent attempts. A healthy endpoint has no such record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointHealth {
     /// Webhook or widget.
@@ -40,16 +40,18 @@ pub struct EndpointHealth {
     /// When a delivery was last deferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_at: Option<Timestamp>,
-    /// Whether it is a widget's connector and no webhook. A delivery tells this too, but there may be none.
+    /// Whether it is a widget's connector rather than a webhook. A delivery shows this too, but there may be no
+    /// delivery.
     #[serde(default)]
     pub connector: bool,
-    /// Whether the index has shown nothing more for it, so that the next drain looks at the deliveries themselves, and is the last.
+    /// Whether the index shows no more of its deliveries, so that the next drain reads the list of deliveries itself
+    /// and is the last.
     #[serde(default)]
     pub looked: bool,
     /// When the tick drains it next; `None` where nothing is deferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// When its owner has closed the circuit last.
+    /// When its owner last closed the circuit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<Timestamp>,
     /// How often it has changed.
@@ -108,7 +110,7 @@ impl EndpointHealth {
         self.deferred_at.is_some_and(|at| now <= at.plus_seconds(INDEX_LAG))
     }
 
-    /// Whether a deferral was noted so recently that another note is not needed.
+    /// Whether a deferral was recorded so recently that another record is unnecessary.
     pub fn has_noted_deferral(&self, now: Timestamp) -> bool {
         self.deferred_at.is_some_and(|at| now <= at.plus_seconds(NOTE_VALID))
     }
@@ -118,12 +120,12 @@ impl EndpointHealth {
         self.slow || self.failures >= OPENS_AFTER
     }
 
-    /// Whether it has failed for so long that its webhook is to be disabled.
+    /// Whether it has failed for so long that its webhook must be disabled.
     pub fn has_failed_too_long(&self, now: Timestamp) -> bool {
         self.failing_since.is_some_and(|since| since.plus_seconds(DISABLED_AFTER) <= now)
     }
 
-    /// This health, with what was observed since.
+    /// This health, updated with later observations.
     #[must_use]
     pub fn with(&self, observed: &Observed) -> Self {
         let earlier = if observed.succeeded { Self::healthy(self.id) } else { self.clone() };
@@ -137,24 +139,25 @@ impl EndpointHealth {
         }
     }
 
-    /// This health, with what was observed of the endpoint whose address was read at `read_at`; the tick is to drain it. Where the circuit was closed
-    /// after that, the address was another one, and only a deferral counts.
+    /// This health, updated with observations of the endpoint whose address was read at `read_at`; the tick drains the
+    /// endpoint. If the circuit was closed after `read_at`, the address may have changed since, and only a deferral
+    /// counts.
     #[must_use]
     pub fn after(&self, observed: &Observed, read_at: Timestamp, now: Timestamp) -> Self {
         let deferral = Observed { deferred_at: observed.deferred_at, ..Observed::default() };
         let is_of_now = self.reset_at.is_none_or(|reset_at| reset_at <= read_at);
-        // A drain that only looks once more may be an hour away.
+        // A drain that only checks the list once more may be an hour away.
         let due_at = self.due_at.filter(|_| observed.deferred_at.is_none()).or(Some(now));
         Self { due_at, ..self.with(if is_of_now { observed } else { &deferral }) }
     }
 }
 
-/// What was observed of an endpoint. Several functions observe it at the same time; the table adds it up.
+/// Observations of an endpoint. Several functions make them at the same time; the table adds them up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Whether an attempt succeeded: the failures before it no longer count.
     pub succeeded: bool,
-    /// The failures since then.
+    /// The failures since the last success.
     pub failures: u64,
     /// When the first of them was.
     pub failing_since: Option<Timestamp>,
@@ -177,7 +180,7 @@ impl Observed {
         Self { succeeded, failures: u64::from(!succeeded), failing_since, slow, deferred_at: None }
     }
 
-    /// This, followed by what was observed `later`.
+    /// These observations, followed by the ones made `later`.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let earlier = if later.succeeded { Self::default() } else { self };

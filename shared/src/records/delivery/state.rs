@@ -5,7 +5,8 @@ use uuid::Uuid;
 use super::{Attempt, Delivery, DeliveryState, SentBy};
 use crate::values::time::Timestamp;
 
-/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last attempt.
+/// The backoff: seconds from each attempt to the next, without the jitter. The attempt after the last delay is the last
+/// attempt.
 const DELAYS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 /// The most jitter, as a part of the delay that it is added to.
 const JITTER: f64 = 0.1;
@@ -17,10 +18,11 @@ pub const KEPT: i64 = 30 * 86_400;
 const LOG: usize = 20;
 /// The attempts without a result after which a delivery is given up.
 const MOST_UNCONFIRMED: u32 = 10;
-/// The releases after which a delivery may have crashed the processes that attempted it. One is due to any failure of the stream.
+/// The number of releases after which a delivery may have crashed the processes that attempted it. Any failure of the
+/// stream can cause one release.
 const SUSPICIOUS_RELEASES: u32 = 2;
 
-/// What happens to a delivery next. The attributes `state`, `due_at`, `sent_by` and `next_attempt_at` store it.
+/// The stage of a delivery. The attributes `state`, `due_at`, `sent_by` and `next_attempt_at` store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryStage {
     /// The stream sends it now. It is released at `due`, if the stream has not sent it by then.
@@ -32,30 +34,30 @@ pub enum DeliveryStage {
     Waiting {
         /// The time.
         due: Timestamp,
-        /// Who sends it.
+        /// Whether the stream or the tick sends it.
         by: SentBy,
     },
     /// It waits for its campaign to be resumed.
     Parked,
     /// It has arrived.
     Delivered,
-    /// It is given up.
+    /// It was given up.
     Dead,
 }
 
-/// What has happened to a delivery.
+/// An event in the life of a delivery.
 #[derive(Debug, Clone)]
 pub enum DeliveryOutcome {
-    /// A request has asked for it once more.
+    /// A request has redelivered it.
     AskedAgain {
         /// The request.
         by: Uuid,
     },
     /// Its campaign was resumed.
     Resumed,
-    /// It was due: its time has come, or the stream has not sent it.
+    /// It was due: its time has come, or the stream has not sent it in time.
     Released,
-    /// An attempt begins that leaves no other trace if it crashes the process.
+    /// An attempt begins. If it crashes the process, this is its only trace.
     Begun,
     /// An attempt has a result.
     Attempted {
@@ -63,14 +65,14 @@ pub enum DeliveryOutcome {
         attempt: Attempt,
         /// Seconds for which the endpoint asks to wait.
         retry_after: Option<i64>,
-        /// Who makes the next attempt.
+        /// Whether the stream or the tick makes the next attempt.
         retried_by: SentBy,
         /// From 0 to 1.
         jitter: f64,
     },
-    /// It is left to the tick, without an attempt.
+    /// It is left to the tick without an attempt.
     Deferred,
-    /// The attempt that has begun was not made.
+    /// The attempt that had begun was not made.
     NotAttempted,
     /// The time window of its campaign is closed.
     WindowClosed {
@@ -79,7 +81,7 @@ pub enum DeliveryOutcome {
     },
     /// Its campaign is paused.
     Paused,
-    /// It cannot be sent, or must not be sent any more.
+    /// It cannot be sent, or must no longer be sent.
     GivenUp {
         /// Why.
         reason: String,
@@ -87,7 +89,7 @@ pub enum DeliveryOutcome {
 }
 
 impl Delivery {
-    /// What happens to it next.
+    /// Its current stage.
     pub fn stage(&self) -> DeliveryStage {
         match (self.state, self.due_at) {
             (DeliveryState::Ready, due) => DeliveryStage::Ready { due },
@@ -141,7 +143,7 @@ impl Delivery {
         self.enter(DeliveryStage::Ready { due: Some(now.plus_seconds(UNSENT)) }, now)
     }
 
-    /// The same, where the attempt that was begun last was not made.
+    /// The delivery, with the last begun attempt taken back.
     fn not_attempted(self, now: Timestamp) -> Self {
         Self { unconfirmed: self.unconfirmed.saturating_sub(1), updated_at: now, ..self }
     }
@@ -150,7 +152,8 @@ impl Delivery {
         Self { error: Some(reason.to_owned()), ..self }.enter(DeliveryStage::Dead, now)
     }
 
-    /// After an attempt. The next one waits for the backoff or for what the endpoint asks, whichever is longer.
+    /// The delivery after an attempt. The next attempt waits for the backoff or for the time that the endpoint asks
+    /// for, whichever is longer.
     fn attempted(
         mut self,
         attempt: Attempt,
@@ -176,7 +179,7 @@ impl Delivery {
         self.enter(stage, now)
     }
 
-    /// The one place that stores a stage.
+    /// The only function that stores a stage.
     fn enter(mut self, stage: DeliveryStage, now: Timestamp) -> Self {
         (self.state, self.due_at) = match stage {
             DeliveryStage::Ready { due } => (DeliveryState::Ready, due),
@@ -198,7 +201,7 @@ impl Delivery {
     }
 }
 
-/// So many seconds later, with jitter from 0 to 1.
+/// The time `seconds` later, with jitter from 0 to 1.
 fn after(now: Timestamp, seconds: i64, jitter: f64) -> Timestamp {
     let delay = seconds * 1000;
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "days in milliseconds")]

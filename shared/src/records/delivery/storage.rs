@@ -1,4 +1,4 @@
-//! How deliveries are stored, and the index of those that become due.
+//! How deliveries are stored, and the index of due deliveries.
 
 use std::collections::BTreeMap;
 
@@ -20,42 +20,42 @@ use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal}
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// The partition of the index for the deferred deliveries of one endpoint: however many there are, other endpoints do not wait behind
-/// them.
+/// The partition of the index for the deferred deliveries of one endpoint: other endpoints do not wait for them,
+/// however many there are.
 pub(super) fn deferred_partition(endpoint: EndpointId) -> String {
     format!("DEFERRED#{endpoint}")
 }
 
-/// What the key of a delivery says: its organisation, its endpoint, and its ordinal in the endpoint's list.
+/// The organisation, the endpoint, and the ordinal in the endpoint's list, from the key of a delivery.
 pub fn delivery_of(key: &Key) -> Option<(Tenant, EndpointId, u64)> {
     let (tenant, list, ordinal) = row_of(key)?;
     let endpoint = EndpointId(list.strip_prefix("DELIVERY#")?.parse().ok()?);
     Some((tenant, endpoint, ordinal))
 }
 
-/// What the key of an endpoint's health says: its organisation and the endpoint.
+/// The organisation and the endpoint, from the key of an endpoint's health.
 pub fn endpoint_of(key: &Key) -> Option<(Tenant, EndpointId)> {
     let tenant = Tenant::of_partition_key(&key.pk)?;
     let endpoint = EndpointId(key.pk.rsplit('#').next()?.parse().ok()?);
     (*key == EndpointHealth::key(&tenant, endpoint)).then_some((tenant, endpoint))
 }
 
-/// How many deliveries of an endpoint are looked at where the index may have missed one.
+/// The number of deliveries of an endpoint that are read if the index may have missed one.
 const NEWEST: u64 = 10_000;
 
-/// Seconds for which it is remembered that an event has its delivery. A change that the stream gave up may be half a day old when it is put into the
-/// bucket, and the rule of the bucket may remove it a day or two late.
+/// Seconds for which the table remembers that an event has its delivery. A change that the stream gave up may be half a
+/// day old when it is put into the bucket, and the bucket's rule may remove it a day or two late.
 const REMEMBERED: i64 = (KEPT_DAYS + 5) * 86_400;
 
 /// The most deliveries in one transaction: each takes one action for itself and one for the marker of its event.
 const AT_ONCE: usize = 40;
 
 impl<M> Transaction<'_, M> {
-    /// Adds a delivery of `new` to `endpoint` at a reserved ordinal, on condition that the event has none yet. The condition is the first
-    /// of its two actions, and means `repeated` where it does not hold.
+    /// Adds a delivery of `new` to `endpoint` at a reserved ordinal, on condition that the event has none yet. The
+    /// condition is the first of the two actions; if it fails, the reason is `repeated`.
     ///
     /// # Errors
-    /// [`TableError::Broken`] where it cannot be an item.
+    /// [`TableError::Broken`] where the delivery cannot be an item.
     pub fn deliver(
         &mut self,
         endpoint: EndpointId,
@@ -97,7 +97,7 @@ pub async fn enqueue(
                     break;
                 }
                 Err(Cancelled::Condition(..)) => {
-                    // The change that they tell of comes again: most of its deliveries are there.
+                    // The change that caused them is processed again: most of its deliveries exist.
                     let markers: Vec<Key> = left.iter().map(|new| made_by(&table.tenant, new.event_id.0)).collect();
                     let made = table.store.get_attributes(&markers, "pk, sk, id").await?;
                     for (index, key) in markers.iter().enumerate().rev() {
@@ -123,7 +123,7 @@ pub async fn at(table: &Table, endpoint: EndpointId, ordinal: u64) -> Result<Opt
     table.store.get(&key).await?.map(from_item).transpose()
 }
 
-/// The deliveries at these ordinals of an endpoint's list, in their order; those that are not there are left out.
+/// The deliveries at these ordinals of an endpoint's list, in their order; missing ones are left out.
 ///
 /// # Errors
 /// [`TableError`].
@@ -147,7 +147,7 @@ pub async fn of_webhook(table: &Table, id: WebhookId, query: &PageQuery) -> Resu
     webhook.and(page)
 }
 
-/// Makes a delivery ready once more, for the request `by`, unless it is ready already.
+/// Makes a delivery ready again for the request `by`, unless it is ready already.
 ///
 /// # Errors
 /// [`TableError::Missing`] where there is none.
@@ -172,7 +172,8 @@ pub async fn redeliver(
     }
 }
 
-/// Deliveries to `endpoint` that the tick is to send, now or later, whatever the index shows: of the newest ones of its list.
+/// Deliveries to `endpoint` that the tick sends, now or later. They come from the newest ones of its list, so the index
+/// does not matter.
 ///
 /// # Errors
 /// [`TableError`].

@@ -1,4 +1,4 @@
-//! The limits of an API key: how many requests a second its callers may send, and how many at once.
+//! The limits of an API key: how many requests per second its callers may send, and how many at once.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::values::limits::Limits;
 use crate::values::limits::RequestsPerSecond;
 
 impl ApiKeyRecord {
-    /// The limits that hold for the key, where `default` are those of the deployment.
+    /// The effective limits of the key; `default` are the limits of the deployment.
     pub fn limits(&self, default: Limits) -> Limits {
         let own = |own: Option<i64>, default: u32| own.and_then(|own| u32::try_from(own).ok()).unwrap_or(default);
         Limits::new(
@@ -21,7 +21,7 @@ impl ApiKeyRecord {
         )
     }
 
-    /// Refuses a burst that does not hold the requests of a second, where the key has limits of its own.
+    /// Refuses a burst that is smaller than the requests per second, if the key has limits of its own.
     ///
     /// # Errors
     /// [`Error::Invalid`] at `burst`.
@@ -44,13 +44,13 @@ impl ApiKeyRecord {
     }
 }
 
-/// What operators see of a key.
+/// The part of a key that operators see.
 #[derive(Debug, Serialize)]
 pub struct ShownApiKey {
-    /// What is stored of it.
+    /// Its stored record.
     #[serde(flatten)]
     pub record: ApiKeyRecord,
-    /// The limits that hold for it.
+    /// Its effective limits.
     pub limits: Limits,
 }
 
@@ -66,7 +66,7 @@ impl LimitChanges {
     /// Changes the limits of `record`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `burst`, where it is then too small.
+    /// [`Error::Invalid`] at `burst`, where it would be too small.
     pub fn apply(&self, record: &mut ApiKeyRecord, default: Limits) -> Result<()> {
         fn changed<T: Copy>(field: &mut Option<T>, change: &Patch<T>) {
             match change {

@@ -15,7 +15,7 @@ use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Limits;
 use crate::values::time::Timestamp;
 
-/// An entry in the listing of an organisation's keys. It says the hash under which the key is found.
+/// The attribute of an entry in the listing of an organisation's keys that has the hash of the key.
 const KEY_HASH: &str = "key_hash";
 
 /// The key of an API key's record, which is found without an organisation.
@@ -48,7 +48,7 @@ impl Store {
         Ok(self.transact(&[Write::put(found), Write::put(listed)]).await?)
     }
 
-    /// Revokes the API key `id` at `now`, unless it was revoked before, and returns what is stored of it.
+    /// Revokes the API key `id` at `now`, unless it was revoked before, and returns its stored record.
     ///
     /// # Errors
     /// [`TableError::Missing`] where the organisation has no such key.
@@ -61,7 +61,7 @@ impl Store {
         Ok(record)
     }
 
-    /// Changes the limits of an API key, and returns what is stored of it then.
+    /// Changes the limits of an API key, and returns its new record.
     ///
     /// # Errors
     /// 422 where the organisation has no such key, or where `burst` would be too small.

@@ -1,7 +1,8 @@
-//! What one process has of the limit of a key. It decides alone about most requests; of the others it says how many tokens to take from the
-//! bucket in the table, which all processes share.
+//! The share that one process has in the limit of a key. The process decides most requests alone; for the others, the
+//! share says how many tokens to take from the bucket in the table, which all processes have in common.
 //!
-//! It is pure: every time comes from outside, in nanoseconds since 1970 began, so that a whole fraction of the fastest rate fits.
+//! The code is pure: every time comes from outside, in nanoseconds since 1970, so that the interval of the fastest rate
+//! is exact enough.
 
 use crate::values::limits::Limits;
 
@@ -9,57 +10,59 @@ use crate::values::limits::Limits;
 pub const SECOND: i64 = 1_000_000_000;
 /// How long the tokens of a lease may be used.
 const LEASE: i64 = SECOND;
-/// How long a process does not ask again after a lease has failed, nor after it was refused while the bucket was empty.
+/// How long a process waits before it asks again: after a lease has failed, and after it was refused because the bucket
+/// was empty.
 const PAUSE: i64 = SECOND;
-/// The part of its limits that a process may use without being counted: a hundredth.
+/// The part of its limits that a process may use without counting: a hundredth.
 const UNCOUNTED: u32 = 100;
 
 /// The share of one process in the limit of one key.
 ///
-/// Its states are two. *Calm*: up to a hundredth of burst and rate nothing is counted. Beyond, it is *counted*: every request needs a token, and the
-/// process takes them from the bucket in leases of as many as it needs in a second. What it used before is taken along with the first lease. It
-/// is calm again when its requests were below the threshold for as long as the uncounted ones take to be forgotten.
+/// It has two states. *Calm*: up to a hundredth of burst and rate, nothing is counted. Above that, it is *counted*:
+/// every request needs a token, and the process takes the tokens from the bucket in leases, each with as many as it
+/// needs in a second. The first lease also includes the requests admitted before. The share is calm again when its
+/// requests were below the threshold for as long as uncounted requests are remembered.
 #[derive(Debug, Clone)]
 pub struct Share {
     limits: Limits,
-    /// When the last request will be forgotten that counts for the threshold.
+    /// When the last request that counts for the threshold will be forgotten.
     forgotten_at: i64,
     counted: bool,
-    /// Requests that were let through without a token, and are taken along with the next lease.
+    /// Requests that were admitted without a token; the next lease includes them.
     owed: u32,
     lease: LeasedTokens,
-    /// Until when no token can be had.
+    /// The time until which no token is available.
     refused_until: i64,
-    /// Until when requests pass without being counted, because a lease has failed.
+    /// The time until which requests pass uncounted, because a lease has failed.
     unchecked_until: i64,
-    /// When the bucket in the table was to be full again, as it was last seen.
+    /// When the bucket in the table will be full again, according to its last answer.
     full_at: Option<i64>,
 }
 
-/// The tokens that a process has taken and not used yet.
+/// The tokens that a process has taken and has left.
 #[derive(Debug, Clone, Copy, Default)]
 struct LeasedTokens {
-    /// How many requests it was for.
+    /// The number of requests for which it was taken.
     size: u32,
     left: u32,
     until: i64,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It may pass.
+    /// Admitted.
     Admitted,
-    /// It may not, and others neither until then.
+    /// Refused, and so is every other request until that time.
     Refused {
-        /// When it is worth trying again.
+        /// The time of the next useful attempt.
         until: i64,
     },
-    /// So many tokens are to be taken from the bucket.
+    /// The process must take so many tokens from the bucket.
     Ask(u32),
 }
 
-/// The time in which one token comes back.
+/// The time in which one token is refilled.
 pub fn interval(limits: Limits) -> i64 {
     SECOND / i64::from(limits.requests_per_second)
 }
@@ -84,12 +87,12 @@ impl Share {
         }
     }
 
-    /// The limits that it is a share of.
+    /// The limits of which it is a share.
     pub const fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Whether the bucket seems to be full at `now`: nothing else is known of it.
+    /// Whether the bucket seems full at `now`, according to its last answer; without an answer it seems full.
     pub fn seems_full(&self, now: i64) -> bool {
         self.full_at.is_none_or(|full_at| full_at <= now)
     }
@@ -110,7 +113,7 @@ impl Share {
             return Decision::Admitted;
         }
         let wanted = self.wanted(now);
-        // What is left of a lease that has just ended is used up; what is older, others may have had since.
+        // The rest of a lease that has just ended is still used; the rest of an older one may belong to others by now.
         if now >= self.lease.until + LEASE {
             self.lease.left = 0;
         }
@@ -118,24 +121,24 @@ impl Share {
         if tokens > 0 {
             return Decision::Ask(tokens.min(self.limits.burst));
         }
-        // There are enough. What is more than enough is given up, or a process could keep it for long.
+        // There are enough tokens. The surplus is given up; otherwise a process could keep it for long.
         self.lease.left = wanted;
         self.renewed(now)
     }
 
-    /// The `tokens` that were asked for were taken: the bucket is full again at `full_at`.
+    /// The requested `tokens` were taken: the bucket is full again at `full_at`.
     pub fn granted(&mut self, tokens: u32, full_at: i64, now: i64) -> Decision {
         self.full_at = Some(full_at);
         self.lease.left += tokens;
-        // The first is for the request that waits.
+        // The first token is for the request that waits.
         let settled = self.owed.min(self.lease.left - 1);
         self.owed -= settled;
         self.lease.left -= settled;
         self.renewed(now)
     }
 
-    /// The `tokens` that were asked for are not there: the bucket is full again at `full_at`. It asks for fewer, where there are some; but only
-    /// once, as others may ask too.
+    /// The requested `tokens` are not available: the bucket is full again at `full_at`. The process asks for fewer if
+    /// the bucket has some, but only once, as others may ask too.
     pub fn refused(&mut self, tokens: u32, full_at: i64, now: i64, again: bool) -> Decision {
         self.full_at = Some(full_at);
         let (interval, capacity) = (interval(self.limits), capacity(self.limits));
@@ -148,18 +151,19 @@ impl Share {
             return self.renewed(now);
         }
         self.lease = LeasedTokens::default();
-        // Half of the burst comes back meanwhile, so nothing of it is lost while nobody asks.
+        // At most half of the burst is refilled in the meantime, so the bucket cannot overflow while the processes
+        // wait.
         self.refused_until = (full_at + interval - capacity).max(now + PAUSE.min(capacity / 2));
         Decision::Refused { until: self.refused_until }
     }
 
-    /// The bucket could not be asked: requests pass.
+    /// The bucket did not answer: requests pass.
     pub fn failed(&mut self, now: i64) -> Decision {
         self.unchecked_until = now + PAUSE;
         Decision::Admitted
     }
 
-    /// Counts a request for the threshold. Says whether the process is below it.
+    /// Counts a request for the threshold. Returns whether the process is below it.
     fn is_calm(&mut self, now: i64) -> bool {
         let most = i64::from(self.limits.burst / UNCOUNTED);
         let each = interval(self.limits) * i64::from(UNCOUNTED);
@@ -175,7 +179,7 @@ impl Share {
         !self.counted
     }
 
-    /// How many requests the next lease is for: those of a second, as the last one tells.
+    /// The number of requests for the next lease: the requests of a second, estimated from the last lease.
     fn wanted(&self, now: i64) -> u32 {
         let LeasedTokens { size, left, until } = self.lease;
         if size == 0 || now >= until + LEASE {
@@ -184,13 +188,13 @@ impl Share {
         if now >= until {
             return (size - left).max(1);
         }
-        // It did not last for its time.
+        // The lease was used up before its end.
         let lasted = (now - (until - LEASE)).max(1);
         let rate = (i64::from(size) * LEASE + lasted - 1) / lasted;
         u32::try_from(rate).unwrap_or(u32::MAX).min(size * 2).min(self.limits.requests_per_second)
     }
 
-    /// Begins a lease with the tokens that are there, and takes one for the request.
+    /// Begins a lease with the available tokens, and takes one for the request.
     fn renewed(&mut self, now: i64) -> Decision {
         self.lease = LeasedTokens { size: self.lease.left, left: self.lease.left - 1, until: now + LEASE };
         Decision::Admitted

@@ -20,7 +20,7 @@ macro_rules! choice {
                 match self { $(Self::$Word => $text,)* }
             }
 
-            /// The value that `word` stands for.
+            /// The value for `word`.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($text => Some(Self::$Word),)* _ => None }
             }

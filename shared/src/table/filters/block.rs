@@ -1,4 +1,4 @@
-//! A block of a set: which of its ordinals are in the set.
+//! A block of a set: the ordinals of the block that are in the set.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::table::keys::{Key, TTL};
 use crate::table::ordinals::BLOCK;
 use crate::values::time::Timestamp;
 
-/// Seconds after which an empty set goes: longer than a change stays in the stream, so that none that is older comes behind.
+/// Seconds after which an empty set expires: longer than a change stays in the stream, so that no older change comes
+/// after it.
 pub(super) const EMPTY: i64 = 3 * 86_400;
 /// Bits of one number: DynamoDB's have 38 digits, and these take 20.
 const WORD: u64 = 64;
@@ -25,12 +26,12 @@ pub(super) struct Block {
     pub span: Option<Span>,
 }
 
-/// What is to become of a block.
+/// A change of a block.
 #[derive(Debug, Default)]
 pub(super) struct BlockChange {
-    /// Which bits are to be there, and which are not.
+    /// The bits to set, and the bits to clear.
     pub bits: BTreeMap<u64, bool>,
-    /// When the rows were made whose bits are to be there.
+    /// The creation times of the rows whose bits are set.
     pub span: Option<Span>,
 }
 
@@ -45,7 +46,7 @@ impl Block {
         Self { bits, span: Span::read(item, "first", "last") }
     }
 
-    /// The block as an item: a word without a bit is left out, and without any it expires.
+    /// The block as an item: a word without a bit is left out, and a block without any bit expires.
     pub(super) fn item(&self, key: &Key, version: u64, now: Timestamp) -> Item {
         let mut item = key.attributes();
         let words = self.bits.iter().enumerate().filter(|(_, word)| **word > 0);
@@ -66,7 +67,7 @@ impl Block {
         Self { span: Span::around(self.span, change.span), ..self }
     }
 
-    /// The ordinals that both have.
+    /// The common ordinals of both.
     pub(super) fn and(mut self, other: Self) -> Self {
         for (word, of_other) in self.bits.iter_mut().zip(other.bits) {
             *word &= of_other;
@@ -74,12 +75,12 @@ impl Block {
         self
     }
 
-    /// How many ordinals it has.
+    /// The number of its ordinals.
     pub(super) fn count(&self) -> u64 {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The ordinals of the rows in it, as the block of this number.
+    /// The ordinals of its rows, if this is the block with this number.
     pub(super) fn ordinals(&self, number: u64) -> Vec<u64> {
         let has = |bit: &u64| self.bits[(bit / WORD) as usize] & (1 << (bit % WORD)) != 0;
         (0..BLOCK).filter(has).map(|bit| number * BLOCK + bit).collect()

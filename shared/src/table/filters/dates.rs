@@ -1,10 +1,11 @@
-//! Selects the rows of a set that were made within dates.
+//! Selects the rows of a set that were created within dates.
 //!
-//! Rows stand in the order of their ordinals, and the times at which they were made are nearly in that order, but not quite: a request takes
-//! its time, and its ordinal a moment later; a request that is executed again keeps its time. So each block of a set has a *span*, the
-//! earliest and the latest time of all rows that were ever in it, and its section repeats the span beside the count. A block whose span
-//! lies within the dates counts as a whole, and one whose span lies outside not at all. Of the others, hardly more than the two at the
-//! edges, the times of the rows themselves are read.
+//! Rows are in the order of their ordinals, and their creation times are nearly in that order, but not quite: a request
+//! takes its time first and its ordinal a moment later, and a request that is executed again keeps its time. So each
+//! block of a set has a *span*, the earliest and the latest time of all rows that were ever in it, and its section
+//! repeats the span next to the count. A block whose span is within the dates counts completely, and one whose span is
+//! outside does not count at all. For the other blocks, which are hardly more than the two at the edges, the times of
+//! the rows themselves are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,14 +26,16 @@ use crate::table::retry::failure;
 use crate::table::store::{Store, units};
 use crate::values::time::Timestamp;
 
-/// Rows of a block that one query reads, which lie in the same partition: they have less than the megabyte that a query reads at once, as long as each has less than 8 KB.
+/// Rows of a block that one query reads, all in the same partition: together they are smaller than the megabyte that a
+/// query reads at once, if each row has less than 8 KB.
 const PART: u64 = NEIGHBOURS;
 /// How many parts are read at the same time: all parts of two blocks.
 const CONCURRENT_PARTS: usize = 16;
 
 impl Dates {
-    /// Takes the blocks from `counts`, those of a set, that have no row made within the dates. Returns those that have such rows, and perhaps
-    /// others too. The items are sections, or volumes, by how their sort keys begin; then it does the same with sections.
+    /// Removes the blocks from `counts` that have no row within the dates. Returns the blocks of which only some rows
+    /// may be within the dates. The items are sections, or volumes, by the beginning of their sort keys; for volumes,
+    /// it handles sections in the same way.
     pub(super) fn narrow(&self, items: &[Item], key: &str, counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
         if self.are_open() {
             return BTreeSet::new();
@@ -49,7 +52,7 @@ impl Dates {
 }
 
 impl Table {
-    /// The ordinals of the rows in these blocks of `list` that were made within `dates`, block by block.
+    /// The ordinals of the rows in these blocks of `list` that were created within `dates`, block by block.
     pub(super) async fn made_within(
         &self,
         list: &str,
@@ -67,7 +70,7 @@ impl Table {
         Ok(within)
     }
 
-    /// The same of the rows of a part of a block.
+    /// The same for the rows of a part of a block.
     async fn part_made_within(
         &self,
         list: &str,
@@ -89,8 +92,8 @@ impl Table {
 }
 
 impl Store {
-    /// These attributes of the items of a partition from one key to another. An item that was written in the last second may be missing, at half the
-    /// price.
+    /// These attributes of the items of a partition from one key to another. The read may miss an item that was written
+    /// in the last second, and costs half as much.
     async fn query_attributes(&self, from: &Key, to: &Key, attributes: &'static str) -> Result<Vec<Item>, TableError> {
         let (mut items, mut start) = (Vec::new(), None);
         loop {

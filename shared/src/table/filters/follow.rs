@@ -1,4 +1,4 @@
-//! The sets follow the rows of a list, by the changes that the table's stream tells of.
+//! Updates the sets from the rows of a list, by the changes that the table's stream reports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,18 +18,18 @@ use crate::table::version::version;
 use crate::values::id::SPREAD;
 use crate::values::time::Timestamp;
 
-/// Blocks of sets that follow at the same time: a batch of changes may concern a thousand.
+/// Blocks of sets that are updated at the same time: a batch of changes may concern a thousand.
 const CONCURRENT_BLOCKS: usize = 64;
 /// A row of a list whose terms may have changed.
 #[derive(Debug)]
 pub struct Move {
     /// Its key.
     pub key: Key,
-    /// Its terms before this change; `None` where it was new.
+    /// Its terms before this change; `None` if it was new.
     pub was: Option<Vec<Term>>,
-    /// Its terms after this change; `None` where it was removed.
+    /// Its terms after this change; `None` if it was removed.
     pub is: Option<Vec<Term>>,
-    /// When the row was made, where lists can be filtered by that.
+    /// When the row was created, if lists can be filtered by that.
     pub made_at: Option<Timestamp>,
 }
 
@@ -39,36 +39,37 @@ struct Moved {
     list: String,
     ordinal: u64,
     made_at: Option<Timestamp>,
-    /// The terms that it had, one list for each state that a change told of.
+    /// The terms that it had before, one list for each change.
     had: Vec<Vec<Term>>,
 }
 
-/// The terms of rows as they are now, by their keys. What is not there has none.
+/// The current terms of rows, by their keys. A missing row has none.
 type Present = HashMap<Key, Vec<Term>>;
 
-/// The terms of the row in an item; none where it cannot be read. The functions that take one are compiled once, and not for each kind of row.
+/// The terms of the row in an item; `None` if it cannot be read. Functions that take this argument are compiled once
+/// for all kinds of rows.
 type TermsOf = fn(Item) -> Option<Vec<Term>>;
 
-/// What a section is told of a block, or a volume of a section.
+/// The values that a section stores for a block, or a volume for a section.
 struct Told {
-    /// Its place there.
+    /// The position of the block in its section, or of the section in its volume.
     place: u64,
     /// Its version.
     version: u64,
-    /// How many ordinals it has.
+    /// The number of ordinals in it.
     count: u64,
-    /// When their rows were made.
+    /// The creation times of their rows.
     span: Option<Span>,
 }
 
 impl Told {
-    /// What the volume of a section is told, which has it at `place`.
+    /// The values that a volume stores for a section at `place`.
     fn of_section(section: &Item, place: u64) -> Self {
         let spans = (0..SECTION).map(|block| Span::read(section, &format!("f{block}"), &format!("l{block}")));
         Self { place, version: version(section), count: sum(section), span: spans.fold(None, Span::around) }
     }
 
-    /// The attributes that say it.
+    /// The attributes with these values.
     fn attributes(&self) -> Item {
         let place = self.place;
         let span = self.span.iter().flat_map(|span| span.attributes(&format!("f{place}"), &format!("l{place}")));
@@ -76,23 +77,23 @@ impl Told {
     }
 }
 
-/// Whether a volume counts the section of this number: not the first ones, so that a list of up to a million rows is counted by its sections alone. Where
-/// rows are spread, their sections have numbers of their own.
+/// Whether a volume counts the section with this number: the first sections have none, so that a list of up to a
+/// million rows is counted by its sections alone. The sections of spread rows have numbers of their own.
 const fn has_volume(section: u64) -> bool {
     section % (SPREAD / (BLOCK * SECTION)) >= SECTION
 }
 
-/// The ordinals that all blocks of a section have together, or all sections of a volume.
+/// The number of ordinals in all blocks of a section, or in all sections of a volume.
 fn sum(counts: &Item) -> u64 {
     let count = |place| counts.get(&format!("b{place}"))?.as_n().ok()?.parse::<u64>().ok();
     (0..SECTION).filter_map(count).sum()
 }
 
-/// Has the sets follow the rows of `R` that `changes` tell of. To follow the same changes again, or an older one later, makes no
-/// difference.
+/// Updates the sets from the rows of `R` in `changes`. Handling the same changes again, or older ones later, makes
+/// no difference.
 ///
 /// # Errors
-/// [`TableError`]: some sets may have followed.
+/// [`TableError`]: some sets may be up to date.
 pub async fn follow<R: Listed>(table: &Table, changes: &[Move], now: Timestamp) -> Result<(), TableError> {
     follow_rows(table, changes, |item| readable::<R>([item]).pop().map(|row| row.terms()), now).await
 }
@@ -108,7 +109,7 @@ async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Ti
     let (mut present, mut round) = (terms_at(table, &keys, terms_of).await?, table.store.backoff());
     loop {
         follow_present(table, &moved, &present, now).await?;
-        // The change that a row had meanwhile may have been followed before these sets were written.
+        // A change that a row had in the meantime may have been handled before these sets were written.
         let later = terms_at(table, &keys, terms_of).await?;
         if later == present {
             return Ok(());
@@ -120,13 +121,13 @@ async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Ti
     }
 }
 
-/// The terms of the rows of `keys`.
+/// The current terms of the rows of `keys`.
 async fn terms_at(table: &Table, keys: &[Key], terms_of: TermsOf) -> Result<Present, TableError> {
     let items = table.store.get_all(keys).await?;
     Ok(items.into_iter().filter_map(|item| Some((key_of(&item)?, terms_of(item)?))).collect())
 }
 
-/// Has each row stand in the sets of its present terms, and in no other of those that it had.
+/// Puts each row into the sets of its current terms, and removes it from all other sets in which it was.
 async fn follow_present(
     table: &Table,
     moved: &HashMap<Key, Moved>,
@@ -149,12 +150,12 @@ async fn follow_present(
     // Collected first: the compiler does not accept a stream over a lazy iterator of borrowing futures as `Send`.
     let follow: Vec<_> =
         blocks.iter().map(|((set, block), change)| follow_block(table, set, *block, change, now)).collect();
-    // All are tried, also after a failure: a repeat then has less to do.
+    // All are attempted, even after a failure: a repeat then has less to do.
     let followed: Vec<_> = stream::iter(follow).buffer_unordered(CONCURRENT_BLOCKS).collect().await;
     followed.into_iter().collect()
 }
 
-/// Sets and clears bits of a block, and has its section count them, and the volume of the section.
+/// Sets and clears bits of a block, and updates the counts of its section and of the section's volume.
 async fn follow_block(
     table: &Table,
     set: &str,
@@ -180,7 +181,8 @@ async fn follow_block(
         };
         let was = stands(block_key).map(Block::read).unwrap_or_default();
         let is = was.changed(change);
-        // A block that has expired goes on counting where its section has seen it last: an older version tells the section nothing.
+        // After a block has expired, its versions continue from the one that its section saw last: the section
+        // ignores older versions.
         let place = block % SECTION;
         let seen = stands(block_key).map_or_else(|| last_seen(stands(section), place), version);
         let (current, written) = if is == was {
@@ -191,7 +193,7 @@ async fn follow_block(
         };
         match written {
             Ok(()) => {
-                // So does a section that has expired.
+                // The same is true of a section that has expired.
                 let of_volume = volume.map(|volume| last_seen(stands(volume), of_section % SECTION));
                 let told = Told { place, version: current, count: is.count(), span: is.span };
                 let Some(counts) = tell(table, section, stands(section), &told, of_volume).await? else {
@@ -205,15 +207,16 @@ async fn follow_block(
                 }
                 return expire_if_empty(table, section, &counts, now).await;
             }
-            // The same change is being followed elsewhere, because it came twice.
+            // Another process handles the same change, which came twice.
             Err(Cancelled::Condition(..)) => round.again("a filter").await?,
             Err(cancelled) => return Err(cancelled.into()),
         }
     }
 }
 
-/// Has a section repeat what it was `told` of a block, or a volume what it was told of a section. Returns the item as it is then; `None` where it knows of a
-/// newer version. A section that has a volume counts its own versions, from the one on that the volume has seen last.
+/// Stores in a section the values of a block, or in a volume the values of a section. Returns the item after that;
+/// `None` if it has a newer version already. A section that has a volume counts its own versions, starting with the
+/// one that the volume saw last.
 async fn tell(
     table: &Table,
     key: &Key,
@@ -223,7 +226,8 @@ async fn tell(
 ) -> Result<Option<Item>, TableError> {
     let (place, attributes) = (told.place, told.attributes());
     let counts = stands.cloned().unwrap_or_default();
-    // A count that is not there is none. One of an older version may be followed by others, also where it is the same.
+    // A missing count is zero. An equal count of an older version is still replaced, since other versions may come
+    // after it.
     let is_known = last_seen(stands, place) >= told.version
         && attributes.iter().all(|(name, value)| counts.get(name).unwrap_or(&number(0)) == value);
     if is_known {
@@ -245,8 +249,8 @@ async fn tell(
     }
 }
 
-/// Has a section expire in which no block has an ordinal any more, or a volume, unless one has got some since `counts` was read: a set of what is
-/// gone is not to stay for ever.
+/// Lets a section expire if all its blocks are empty, or a volume if all its sections are, unless one got an
+/// ordinal since `counts` was read: the set of a deleted record must not stay for ever.
 async fn expire_if_empty(table: &Table, section: &Key, counts: &Item, now: Timestamp) -> Result<(), TableError> {
     if counts.contains_key(TTL) || sum(counts) > 0 {
         return Ok(());
@@ -264,10 +268,10 @@ async fn expire_if_empty(table: &Table, section: &Key, counts: &Item, now: Times
     was_done(table.store.update(section, &expiring, Some(&Condition::new(unchanged, values))).await).map(drop)
 }
 
-/// The version of the block at `place` that its section has seen last, or of the section that its volume has.
+/// The version of the block at `place` that its section saw last, or of the section that its volume saw last.
 fn last_seen(counts: Option<&Item>, place: u64) -> u64 {
     counts.and_then(|counts| counts.get(&format!("v{place}"))?.as_n().ok()?.parse().ok()).unwrap_or_default()
 }
 
-/// The block has not changed since it had this version.
+/// The condition that the block still has this version.
 const UNCHANGED: &str = "attribute_not_exists(pk) OR version = :version";

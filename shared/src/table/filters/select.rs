@@ -1,4 +1,4 @@
-//! A page of the rows that stand in sets, with their total.
+//! A page of the rows that are in sets, with their total.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,12 +29,13 @@ impl Table {
         let sets = sets_of_query(&list, &query.terms);
         let (items, total) = self.selected((&list, &sets), &query.dates, &query.page).await?;
         let rows: Vec<R> = readable(items);
-        // The set may be a moment behind its rows.
+        // The set may be a moment older than its rows.
         let matching = rows.into_iter().filter(|row| query.matches(row));
         Ok(query.page.of(matching.collect(), total))
     }
 
-    /// The rows that [`Table::select`] finds, in their order. In a box: without one, each function with a list compiles it again.
+    /// The rows that [`Table::select`] finds, in their order. Boxed: otherwise each function with a list would compile
+    /// it again.
     fn selected<'a>(
         &'a self,
         of: (&'a str, &'a [String]),
@@ -50,7 +51,7 @@ impl Table {
         })
     }
 
-    /// The ordinals of a page of the rows that stand in all of `sets` and were made within `dates`, and how many there are altogether.
+    /// The ordinals of a page of the rows that are in all of `sets` and were created within `dates`, and their total.
     async fn select(
         &self,
         (list, sets): (&str, &[String]),
@@ -60,10 +61,11 @@ impl Table {
         let set = sets.first().map_or(list, |set| set);
         let (mut counts, edges) = self.counts(set, (sets.len() > 1, page), dates).await?;
         let wanted: BTreeSet<u64> = if sets.len() > 1 {
-            // How many rows a block of several sets has, only its bits tell.
+            // Only the bits show how many rows of a block are in several sets.
             counts.iter().filter(|(_, count)| **count > 0).map(|(block, _)| *block).collect()
         } else {
-            // How many rows of the edges count is not known yet, so perhaps these are a few blocks more than the page lies in.
+            // The number of rows of the edges is still unknown, so these may be a few blocks more than the page
+            // touches.
             let (blocks, _) = blocks_of(page, &counts, &edges);
             blocks.into_iter().chain(edges.iter().copied()).collect()
         };
@@ -84,8 +86,9 @@ impl Table {
         Ok((ordinals.skip(skip).take(size).collect(), counts.values().sum()))
     }
 
-    /// How many rows each block of a set has, without those that were all made outside of `dates`, and the blocks of which only some rows may count. A
-    /// section that a volume counts stands as its first block, unless the page may lie in it or `every` block is asked for.
+    /// The number of rows in each block of a set, without blocks whose rows are all outside `dates`, and the blocks of
+    /// which only some rows may count. A section that a volume counts is represented by its first block, unless the
+    /// page may touch it or `every` block is wanted.
     async fn counts(
         &self,
         set: &str,
@@ -119,7 +122,7 @@ impl Table {
         Ok((counts, edges))
     }
 
-    /// The ordinals that all of `sets` have in these blocks.
+    /// The ordinals in these blocks that are in all of `sets`.
     async fn members(&self, sets: &[String], blocks: &BTreeSet<u64>) -> Result<BTreeMap<u64, Vec<u64>>, TableError> {
         let key = |set: &String, block: &u64| filter_block(&self.tenant, set, *block);
         let keys: Vec<Key> = sets.iter().flat_map(|set| blocks.iter().map(move |block| key(set, block))).collect();
@@ -134,8 +137,8 @@ impl Table {
     }
 }
 
-/// The blocks that a page lies in, and how many rows are before the first of them. Of the rows of `edges` any number may count: then also
-/// the blocks that it perhaps lies in.
+/// The blocks that a page touches, and the number of rows before the first of them. Any number of rows of `edges` may
+/// count: the result then includes every block that the page may touch.
 fn blocks_of(page: &PageQuery, counts: &BTreeMap<u64, u64>, edges: &BTreeSet<u64>) -> (Vec<u64>, u64) {
     let (offset, end) = (page.offset(), page.offset().saturating_add(page.size()));
     let (mut least, mut most, mut blocks, mut skipped) = (0, 0, Vec::new(), None);

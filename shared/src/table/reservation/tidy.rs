@@ -1,4 +1,5 @@
-//! What becomes of the tokens that others left on the head of a list: readers look where rows are missing, and whoever appends tidies up.
+//! Cleans up tokens that other processes left on the head of a list: readers check where rows are missing, and appends
+//! turn missing ordinals into holes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +14,19 @@ use crate::table::part::Table;
 use crate::table::stored::Listed;
 use crate::table::transaction::Transaction;
 
-/// The most tokens that stand on a head before some of them go, or are merged. With as many it is under 1 KB, a write unit.
+/// The number of tokens on a head above which some of them are removed or merged. With this many the head is under 1
+/// KB, a write unit.
 const CROWD: usize = 40;
-/// How many of the youngest stay as they are then: most of them are of rows that are just being written.
+/// The number of the youngest tokens that stay then: most of their rows are just being written.
 const YOUNGEST: usize = 16;
-/// The most ordinals that one append looks at and turns into holes, and that a merged token stands for.
+/// The most ordinals that one append checks and turns into holes, and the most that a merged token covers.
 const AT_ONCE: u64 = 64;
-/// An update that saves every reader to look at so many ordinals is worth its unit. Fewer go with the next reservation.
+/// An update that saves every reader the check of this many ordinals is worth its write unit. Fewer wait for the next
+/// reservation.
 const WORTH_AN_UPDATE: usize = 4;
 
-/// The tokens that an append looks at: those that have expired, and the `oldest`, as far as they stand for one reservation each. Of an expired one each
-/// ordinal is looked at: some of its rows may have been there, and have expired since.
+/// The tokens that an append checks: expired ones, and the `oldest` ones, if each covers a single reservation. For an
+/// expired token each ordinal is checked: some of its rows may have been written, and have expired since.
 fn worth_a_look(tokens: &[Token], oldest: usize) -> Vec<Token> {
     let mut ordinals = 0_u64;
     let worth = |(place, token): &(usize, &Token)| token.is_expired() || (*place < oldest && !token.is_merged);
@@ -39,8 +42,8 @@ fn worth_a_look(tokens: &[Token], oldest: usize) -> Vec<Token> {
     tokens.iter().enumerate().filter(worth).map(each_alone).take_while(few).collect()
 }
 
-/// The ordinals of `tokens` that have no row and are no hole: those whose rows are still to come, or never will. The caller has seen
-/// the rows at the ordinals `there`, and knows which blocks `may_have_holes`.
+/// The ordinals of `tokens` that have no row and are no hole: their rows may still be written, or never will be.
+/// The caller has seen the rows at the ordinals `there`, and knows which blocks `may_have_holes`.
 ///
 /// # Errors
 /// [`TableError`].
@@ -58,7 +61,7 @@ pub(crate) async fn missing(
     absent.retain(|ordinal| !there.contains(ordinal));
     if !absent.is_empty() {
         let row = |ordinal: u64| list_row(&table.tenant, list, ordinal);
-        // A row that was written and removed since is a hole by now, and counted as one.
+        // A row that was written and then removed is a hole by now, and is counted as one.
         let blocks: BTreeSet<u64> = absent.iter().map(|ordinal| ordinal / BLOCK).collect();
         let blocks = blocks.into_iter().filter(|block| may_have_holes(*block));
         let blocks: BTreeMap<u64, Key> = blocks.map(|block| (block, list_block(&table.tenant, list, block))).collect();
@@ -76,7 +79,8 @@ pub(crate) async fn missing(
     Ok(missing.into_iter().flat_map(|token| token.missing(&absent)).collect())
 }
 
-/// Tidies up a head on which others have left these tokens, which are in order. Nothing depends on it, so a failure is only logged.
+/// Cleans up a head on which other processes have left these tokens, in the order of their ordinals. Nothing
+/// depends on it, so a failure is only logged.
 pub(super) async fn tidy(table: &Table, head: &Key, list: &str, others: &[Token]) {
     let oldest = if others.len() > CROWD { others.len() - YOUNGEST } else { 0 };
     let looked = worth_a_look(others, oldest);
@@ -94,7 +98,7 @@ pub(super) async fn tidy(table: &Table, head: &Key, list: &str, others: &[Token]
     }
 }
 
-/// Looks whether the rows of these tokens are there. Where nobody writes a missing one any more, it becomes a hole.
+/// Checks whether the rows of these tokens exist. A missing row that can no longer be written becomes a hole.
 async fn look_at(table: &Table, head: &Key, list: &str, tokens: &[Token]) -> Result<(), TableError> {
     let missing = missing(table, list, tokens, &BTreeSet::new(), |_| true).await?;
     let (mut holes, mut dead) = (Vec::new(), Vec::new());
@@ -111,8 +115,8 @@ async fn look_at(table: &Table, head: &Key, list: &str, tokens: &[Token]) -> Res
     Ok(())
 }
 
-/// Turns ordinals into holes, which have no row and never get one. Returns false where one of them is a hole already: another process
-/// tidies up as well.
+/// Turns ordinals into holes, which never get a row. Returns false if one of them is a hole already: another
+/// process cleans up as well.
 pub(crate) async fn make_holes(
     table: &Table,
     list: &str,
@@ -129,8 +133,8 @@ async fn remove_settled(table: &Table, head: &Key, tokens: Vec<String>) -> Resul
     Ok(())
 }
 
-/// Has one token stand for several that are close to each other, as long as all of them are there: then each ordinal between them is
-/// one of theirs, has its row or is a hole.
+/// Replaces several close tokens with one, as long as all of them exist: then each ordinal between them belongs to
+/// one of them, has its row, or is a hole.
 async fn merge(table: &Table, head: &Key, tokens: &[&Token]) -> Result<(), TableError> {
     let mut groups: Vec<Vec<&Token>> = Vec::new();
     for &token in tokens {
@@ -144,14 +148,15 @@ async fn merge(table: &Table, head: &Key, tokens: &[&Token]) -> Result<(), Table
         let gone = group.iter().map(|token| &token.name).filter(|name| **name != merged.name);
         let merging = Update::new().set(&merged.name, number(merged.first)).remove_all(gone);
         let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
-        // Where one is gone, the next append looks again.
+        // If one of them is gone, the next append checks again.
         let there = Condition::new(there.join(" AND "), Item::new());
         was_done(table.store.update(head, &merging, Some(&there)).await)?;
     }
     Ok(())
 }
 
-/// Removes the tokens of this process from `R`'s list, as its next reservation would: for who loads many rows, and then ends.
+/// Removes the tokens of this process from `R`'s list, as its next reservation would: for a process that loads many
+/// rows and then ends.
 ///
 /// # Errors
 /// [`TableError`].

@@ -1,4 +1,4 @@
-//! Tokens: what reservations leave on the head of a list.
+//! Tokens: the marks that reservations leave on the head of a list.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,31 +12,32 @@ use crate::values::time::Clock;
 
 /// The attributes of a head that are no tokens.
 const OTHERS: [&str; 5] = [PK, SK, NEXT, SPREAD_FROM, CUT];
-/// Digits of the minute in the name of a token, and of what tells it from all others.
+/// Digits of the minute in the name of a token, and of its random part, which no other token has.
 const DIGITS: (u32, u32) = (3, 9);
 /// A name has the minute modulo this number, so a token's age is known up to 32 days.
 const MINUTES: i64 = 36_i64.pow(DIGITS.0);
-/// Minutes by which the clock of another process may be ahead of ours.
+/// Minutes by which the clock of another process may be ahead of this one's.
 const AHEAD: i64 = 60;
-/// Minutes after which nobody writes a reserved row any more. It is sent within a minute or so of its reservation
-/// ([`WRITABLE`](super::WRITABLE)). DynamoDB refuses a request that was signed more than five minutes ago, so nothing arrives later than that.
-/// The rest is for clocks that differ.
+/// Minutes after which a reserved row can no longer be written. It is sent within a minute or so of its reservation
+/// ([`WRITABLE`](super::WRITABLE)). DynamoDB refuses a request that was signed more than five minutes ago, so no write
+/// arrives later than that. The rest is for clocks that differ.
 const EXPIRED: i64 = 10;
 
-/// Says of which ordinals the rows may be missing. It is an attribute of the head: its name is `<minute><random digits>`, its value the first
-/// ordinal. Of several ordinals `_<count>` follows. The rows of one reservation are written all or none. Where a token stands for several
-/// reservations, each row may be missing by itself: then it is `_<count>_`. Names are short, so that a head with forty of them is one write unit.
+/// The ordinals whose rows may be missing. A token is an attribute of the head: its name is `<minute><random digits>`,
+/// its value the first ordinal. If it covers several ordinals, `_<count>` follows. The rows of one reservation are
+/// written all or none. If a token covers several reservations, each row may be missing independently: then `_<count>_`
+/// follows. Names are short, so that a head with forty of them is one write unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(super) name: String,
     pub(super) first: u64,
     count: u64,
-    /// Whether it stands for several reservations.
+    /// Whether it covers several reservations.
     pub(super) is_merged: bool,
 }
 
 impl Token {
-    /// The name of a new token of so many ordinals.
+    /// The name of a new token for so many ordinals.
     pub(super) fn name(count: u64) -> String {
         let (minute, own) = (base36(this_minute().cast_unsigned(), DIGITS.0), base36(fastrand::u64(..), DIGITS.1));
         let of_several = if count == 1 { String::new() } else { format!("_{count}") };
@@ -57,7 +58,7 @@ impl Token {
         tokens
     }
 
-    /// One that stands for all of `tokens`, which are in order. It expires with the youngest.
+    /// One token that covers all of `tokens`, which are in order. It expires with the youngest.
     pub(super) fn merged(tokens: &[&Self]) -> Option<Self> {
         let (first, end) = (tokens.first()?.first, tokens.iter().map(|token| token.ordinals().end).max()?);
         let youngest = tokens.iter().min_by_key(|token| token.minutes())?;
@@ -69,18 +70,18 @@ impl Token {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// The ordinals that tell of all others whether their rows are there.
+    /// The ordinals that must be checked: for a single reservation, the first one also decides for the others.
     pub(super) fn telling(&self) -> Range<u64> {
         if self.is_merged { self.ordinals() } else { self.first..self.first.saturating_add(1) }
     }
 
-    /// The ordinals whose rows are missing, where those of `absent` are, which tell of the others.
+    /// The ordinals whose rows are missing, according to the checked ones, of which `absent` have no row.
     pub(super) fn missing(&self, absent: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
         let telling = |ordinal| if self.is_merged { ordinal } else { self.first };
         self.ordinals().filter(move |ordinal| absent.contains(&telling(*ordinal)))
     }
 
-    /// Whether nobody writes its rows any more.
+    /// Whether its rows can no longer be written.
     pub(super) fn is_expired(&self) -> bool {
         self.minutes() >= EXPIRED
     }
@@ -93,7 +94,7 @@ impl Token {
     }
 }
 
-/// The minute of the machine, whatever the time of the request is: processes compare them.
+/// The minute of the machine rather than of the request, because processes compare these minutes.
 fn this_minute() -> i64 {
     Clock::System.now().unix_seconds() / 60
 }

@@ -20,8 +20,8 @@ pub async fn of(table: &Table, endpoint: EndpointId) -> Result<EndpointHealth, T
     Ok(table.find(endpoint).await?.unwrap_or_else(|| EndpointHealth::healthy(endpoint)))
 }
 
-/// Adds what was `observed` to the health of an endpoint, which was `seen`, and has the tick drain it. Returns the sum of all observations.
-/// `read_at` is when the observer read the endpoint's address.
+/// Adds what was `observed` to the health of an endpoint, which was last read as `seen`, and lets the tick drain the
+/// endpoint. Returns the sum of all observations. `read_at` is the time when the observer read the endpoint's address.
 ///
 /// # Errors
 /// [`TableError`].
@@ -40,7 +40,8 @@ pub async fn keep(
     }
 }
 
-/// Closes the circuit of an endpoint, whose owner says that it works again or gives it another address. Nobody reads its health before.
+/// Closes the circuit of an endpoint whose owner says that it works again, or has changed its address. The health is
+/// written without a read.
 pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: Timestamp) -> Write {
     let healthy = Update::new()
         .set("id", text(endpoint))
@@ -55,7 +56,7 @@ pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: 
     Write::update(table.key::<EndpointHealth>(endpoint), healthy)
 }
 
-/// Puts an endpoint behind all others that the tick is to drain.
+/// Moves an endpoint to the end of the tick's queue.
 ///
 /// # Errors
 /// [`TableError`].
@@ -67,8 +68,8 @@ pub async fn drain_later(table: &Table, seen: &EndpointHealth, now: Timestamp) -
     table.change_single(seen.id, Some(seen.clone()), later).await.map(drop)
 }
 
-/// Has the tick drain an endpoint once more at `later`, and look at the deliveries themselves, unless a delivery was deferred since its health
-/// was `seen`.
+/// Lets the tick drain an endpoint once more at `later` and read the list of deliveries itself, unless a delivery was
+/// deferred since its health was `seen`.
 ///
 /// # Errors
 /// [`TableError`].
@@ -80,7 +81,8 @@ pub async fn look_later(table: &Table, seen: &EndpointHealth, later: Timestamp) 
     table.change_single(seen.id, Some(seen.clone()), looked).await.map(drop)
 }
 
-/// Takes an endpoint from those that the tick drains, unless a delivery was deferred since its health was `seen`. `forget` deletes its health.
+/// Removes an endpoint from the tick's queue, unless a delivery was deferred since its health was `seen`. `forget`
+/// deletes its health.
 ///
 /// # Errors
 /// [`TableError`].
