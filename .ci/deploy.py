@@ -22,21 +22,21 @@ from emulated import ROOT, STAGE, WORK, Deployment, client, emulator, expect, lo
 from standardwebhooks import Webhook
 
 BUILD, PAYMENT_PORT = WORK / "build", 8002
-# A megabyte is milliseconds of a cold start. The others bring an HTTP client of their own, or all time zones, which the
-# texts in them tell, or react to every kind of record, where nobody waits for an answer.
+# A megabyte is milliseconds of a cold start. The larger functions contain an HTTP client of their own or all time
+# zones, recognised by texts in them, or they react to every kind of record, and nobody waits for their answer.
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_300_000, 3_900_000
 LARGER, REACTS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction", "RedriveFunction")
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}
-# What the emulator is known not to do: it applies no GatewayResponses, and its events name no domain. Besides, it takes
-# without effect, so that nothing here can prove them: the expiry of items, alarms, and the parameters of SAM itself.
+# Known gaps of the emulator: it applies no GatewayResponses, and its events name no domain. It accepts, but ignores,
+# the expiry of items, alarms, and the parameters of SAM itself, so these steps cannot prove them.
 NO_SUCH_PATH = (403, {"message": "Missing Authentication Token"})
 CRASHED = (502, "Runtime.ExitError")
 EMULATED_ADDRESS = f"https://localhost/{STAGE}"
 
 
 def step(title: str, action, *arguments) -> None:
-    """Tells what is done, does it, and tells how long it took."""
+    """Prints the name of a step, runs it, and prints its time."""
     print(f"\n-- {title}", flush=True)
     begun = time.monotonic()
     action(*arguments)
@@ -46,7 +46,7 @@ def step(title: str, action, *arguments) -> None:
 def weigh() -> None:
     """Every function's zip is small enough."""
     for bootstrap in sorted(BUILD.glob("*/bootstrap")):
-        # Deflated, as a zip has it; the zip's own bytes are some two hundred.
+        # Deflated, as in a zip; the zip's own bytes are some two hundred.
         binary, name = bootstrap.read_bytes(), bootstrap.parent.name
         size, larger = len(zlib.compress(binary)), any(text in binary for text in LARGER) or name in REACTS
         limit = LARGER_ZIP_LIMIT if larger else ZIP_LIMIT
@@ -55,8 +55,8 @@ def weigh() -> None:
 
 
 def deploy(address: str, architecture: str, wanted: str) -> None:
-    """Deploys what is built; SAM has to say `wanted`."""
-    # What is given here takes the place of samconfig.toml's own overrides, hence the stage.
+    """Deploys the build; the output of SAM must contain `wanted`."""
+    # These overrides replace those of samconfig.toml, so the stage is among them.
     base = f"http://127.0.0.1:{PAYMENT_PORT}"
     overrides = (f"Stage={STAGE}", f"Architecture={architecture}", f"PaymentApiBase={base}", "Mcp=Enabled")
     config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
@@ -76,7 +76,7 @@ def keys(service: Deployment) -> None:
     expect(listed == [made], f"issued {made}, listed {listed}")
     good, revoked = service.invoke("RevokeApiKeyFunction", {"org_id": organisation, "id": made["id"]})
     expect(good and revoked["revoked_at"], f"not revoked: {revoked}")
-    # A function that has not seen the key before: the one above trusts it for half a minute yet.
+    # Another function, which has not seen the key before: the one above trusts the key for half a minute more.
     status, late = service.get("/api/v1/link_tag_entity/list", key)
     expect(status == 401, f"a revoked key was answered {status} {late}")
 
@@ -101,7 +101,7 @@ def replay(service: Deployment, local: str, *selection: str) -> None:
 
 
 def document(service: Deployment) -> None:
-    """Anybody gets the document, which says where it is; who has it already gets nothing."""
+    """Anybody gets the document, with its own address; a caller that has it already gets a 304."""
     url = f"{service.url}/api/v1/openapi.json"
     first = requests.get(url, timeout=40)
     expect(first.json()["servers"] == [{"url": EMULATED_ADDRESS}], f"the document: {first.status_code}")
@@ -110,14 +110,14 @@ def document(service: Deployment) -> None:
 
 
 def tls_only(service: Deployment) -> None:
-    """The bucket refuses what comes without TLS. The emulator has none, so then its policy is taken away."""
+    """The bucket refuses requests without TLS. The emulator has no TLS, so the policy is removed afterwards."""
     refused = service.send("read-datasource-file")
     expect(refused == (500, INTERNAL_ERROR), f"with the policy of the bucket: {refused}")
     client("s3", service.emulator).delete_bucket_policy(Bucket=service.names["FilesBucket"])
 
 
 def files(service: Deployment) -> None:
-    """Bytes come and go by the addresses that functions sign, and by no others. Those of a deleted file are gone."""
+    """Only signed addresses upload and download bytes. The bytes of a deleted file are gone."""
     event, good = service.recorded("create-datasource-file"), b"x" * 9120
     settings = {"params": event["queryStringParameters"], "timeout": 40}
     made = requests.post(service.url + event["path"], data=event["body"], **settings).json()["data"]
@@ -140,23 +140,23 @@ def files(service: Deployment) -> None:
 
 
 def journey(service: Deployment, scratch: str, receives: str) -> None:
-    """A new organisation goes through docs/JOURNEY.md: its event arrives. Only its keys are left, and what expires."""
+    """A new organisation goes through docs/JOURNEY.md: its event arrives. Only its keys and expiring items are left."""
     _, made = service.invoke("IssueApiKeyFunction", {"name": "Journey"})
     authority = f"{scratch}/authority.pem"
     with receiver(f"{receives}:443", authority) as (address, _):
-        # No public authority vouches for what is on this machine.
+        # No public authority has signed the certificate of this machine.
         service.configure("SendDeliveryFunction", SSL_CERT_FILE=authority)
         said = run(".ci/journey", API=service.url, KEY=made["api_key"], RECEIVER=address)
     secret = re.search(r"whsec_[\w+/=]+", said)[0]
-    # What others wait for since they were refused comes to other paths.
+    # Events on other paths are retries of other steps.
     lines = (WORK / "receiver.log").read_text().splitlines()[1:]
     events = [event for event in map(json.loads, lines) if event["path"] == "/events"]
     told = [Webhook(secret).verify(event["body"], event["headers"]) for event in events]
-    # That of the conversation of the campaign, closed just before the webhook goes, may arrive as well.
+    # The event of the campaign's conversation, closed just before the webhook is deleted, may arrive as well.
     kinds, ids = {event["event"] for event in told}, {event["id"] for event in told}
     expect(kinds == {"conversation.closed"} and len(ids) == len(told), f"the receiver got {told}")
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
-    # Heads and holes tell where a list goes on. What is known of an endpoint is forgotten at its next turn.
+    # Heads and holes keep the next number of a list. The health of an endpoint is removed at its next turn.
     kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*")
 
     def left() -> list[dict]:
@@ -191,7 +191,7 @@ def process_of(function: str, parent: int) -> int:
 
 
 def killed(service: Deployment, parent: int, provider: int) -> None:
-    """A function that dies while it waits for the payment provider: the caller is answered, and so is the next call."""
+    """A function crashes while it waits for the payment provider: this call and the next one get an answer."""
     function = service.names["SetupPaymentWebhookFunction"]
     victim = process_of(function, parent)
     # A request that the provider has not read, in the kernel's list of connections.
@@ -210,7 +210,7 @@ def killed(service: Deployment, parent: int, provider: int) -> None:
 
 
 def confined(service: Deployment) -> None:
-    """The emulator holds functions to their roles, or all of the above would prove nothing about them."""
+    """The emulator enforces the roles of functions; otherwise the steps above would prove nothing about the roles."""
     function = service.functions.get_function_configuration(FunctionName=service.names["GetAgentListFunction"])
     role, roles = function["Role"].rsplit("/", 1)[1], client("iam", service.emulator)
     policies = roles.list_role_policies(RoleName=role)["PolicyNames"]
@@ -256,7 +256,7 @@ def main(architecture: str, receives: str) -> None:
 
 
 if __name__ == "__main__":
-    # What is running ends with the program, however it is told to end.
+    # All processes that run end with the program, whatever signal ends it.
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, lambda number, _: expect(condition=False, message=signal.Signals(number).name))
     main(*sys.argv[1:])

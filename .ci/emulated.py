@@ -1,4 +1,4 @@
-"""What the proof of the deployment runs beside itself: programs, an emulator of AWS, and the stack on it."""
+"""Runs the programs of the deployment's proof: `cargo local`, a receiver, an emulator of AWS, and the stack on it."""
 
 import contextlib
 import json
@@ -21,13 +21,13 @@ STAGE, STACK = "dev", "assistants-dev"
 
 
 def expect(condition: object, message: str) -> None:
-    """Ends the run where something is not as it should be; the processes it has started end with it."""
+    """Ends the run if a check fails; the processes that it has started end with it."""
     if not condition:
         sys.exit(f"\ndeploy: {message}")
 
 
 def wait_for(happened, what: str, instead=lambda: ""):
-    """Waits until `happened` answers something, three minutes at most, and answers that."""
+    """Waits until `happened` returns a value, three minutes at most, and returns it."""
     begun = time.monotonic()
     while not (answer := happened()):
         if time.monotonic() - begun > 180:
@@ -38,7 +38,7 @@ def wait_for(happened, what: str, instead=lambda: ""):
 
 @contextlib.contextmanager
 def running(name: str, *command: str, ready, **environment: str):
-    """Runs `command` until the block ends, which begins when `ready` finds something in the log: that, and its id."""
+    """Runs `command` during a block, which begins when `ready` matches the log: the match, and the process id."""
     log = WORK / f"{name}.log"
     with log.open("w") as output:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
@@ -46,7 +46,7 @@ def running(name: str, *command: str, ready, **environment: str):
         try:
             yield wait_for(lambda: ready(log.read_text()), f"{name} is ready, see {log}"), process.pid
         finally:
-            # All that it has started is in its group.
+            # All processes that it has started are in its group.
             for number in (signal.SIGTERM, signal.SIGKILL):
                 with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
                     os.killpg(process.pid, number)
@@ -54,7 +54,7 @@ def running(name: str, *command: str, ready, **environment: str):
 
 
 def run(*command: str, **environment: str) -> str:
-    """Runs `command` to its end and answers what it printed, which is shown where it fails."""
+    """Runs `command` to its end and returns its output, which is printed if the command fails."""
     settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     ended = subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False, **settings)
     expect(ended.returncode == 0, f"{ended.stdout}\n{' '.join(command)} ended with {ended.returncode}")
@@ -62,7 +62,7 @@ def run(*command: str, **environment: str) -> str:
 
 
 def client(service: str, endpoint: str):
-    """A client of an emulated service; it looks at no proxy."""
+    """A client of an emulated service; it uses no proxy."""
     return boto3.client(service, endpoint_url=endpoint, config=Config(connect_timeout=5, read_timeout=40, proxies={}))
 
 
@@ -87,7 +87,7 @@ def emulator(scratch: str):
         with socket.socket() as probe:
             return "" if probe.connect_ex(("127.0.0.1", 4566)) else address
 
-    # With AUTH functions may do what their roles say, and nothing else.
+    # With AUTH, functions may make only the calls that their roles allow.
     settings = {"AUTH": "true", "LAMBDA_EXECUTOR": "local", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": "4566"}
     settings |= {"SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "AWS_ENDPOINT_URL": address, "TMPDIR": scratch}
     settings |= {"S3_DATA_DIR": f"{scratch}/s3", "STATE_DIR": f"{scratch}/state"}
@@ -114,7 +114,7 @@ class Deployment:
         return "FunctionError" not in reply, json.loads(reply["Payload"].read())
 
     def configure(self, function: str, **variables: str) -> dict:
-        """Gives a function more variables, and answers what it was."""
+        """Gives a function more variables, and returns its former configuration."""
         was = self.functions.get_function_configuration(FunctionName=self.names[function])
         environment = {"Variables": was["Environment"]["Variables"] | variables}
         self.functions.update_function_configuration(FunctionName=was["FunctionName"], Environment=environment)

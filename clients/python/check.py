@@ -39,7 +39,7 @@ api = connect(os.environ["API"], os.environ["ACME"])
 
 
 def answered(answer: Answer | Failure | None) -> Answer:
-    """What a request that succeeded has answered."""
+    """Returns the answer of a successful request."""
     assert answer is not None
     assert not isinstance(answer, Failure), answer
     return answer
@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Check(unittest.TestCase):
-    """What the client is used for."""
+    """The checks of the client."""
 
     def test_tags(self) -> None:
         """Makes a tag, and reads, lists, changes and removes it."""
@@ -74,7 +74,7 @@ class Check(unittest.TestCase):
 
         attributes = TagChangesAttributesType0.from_dict({"rank": 1})
         answered(update_tag.sync(made.id, client=api, body=TagChanges(color_code="#aa0000", attributes=attributes)))
-        # An update changes nothing but what it names.
+        # An update changes only the fields that it names.
         answered(update_tag.sync(made.id, client=api, body=TagChanges(name="Renamed")))
         read = answered(read_tag.sync(made.id, client=api)).data
         assert (read.name, read.color_code, read.attributes["rank"]) == ("Renamed", "#aa0000", 1)
@@ -104,7 +104,7 @@ class Check(unittest.TestCase):
         self.addCleanup(server.server_close)
         endpoint = f"http://127.0.0.1:{server.server_port}/events"
         webhook = answered(create_webhook.sync(client=api, body=NewWebhook(endpoint=endpoint))).data
-        # An update changes nothing but what it names: the webhook stays disabled until it is enabled.
+        # An update changes only the fields that it names: the webhook stays disabled until it is enabled.
         answered(update_webhook.sync(webhook.id, client=api, body=WebhookChanges(enabled=False)))
         answered(update_webhook.sync(webhook.id, client=api, body=WebhookChanges(name="Events")))
         assert not answered(read_webhook.sync(webhook.id, client=api)).data.enabled
@@ -134,7 +134,7 @@ class Check(unittest.TestCase):
 
 
 def refused(answer: TagAnswer, issue: Issue, event: ConversationClosedEvent) -> None:
-    """What mypy must not take, because the types forbid it. It is never called."""
+    """Code that mypy must refuse, because the types forbid it. It is never called."""
     NewTag()  # type: ignore[call-arg]
     print(answer.data.colour)  # type: ignore[attr-defined]
     print(issue.location)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ function variable(name: string): string {
   return value;
 }
 
-/** What a request that succeeded has answered. */
+/** The answer of a successful request. */
 function answered<T>(answer: { data?: T; error?: Schemas["Failure"] }): T {
   assert.ok(answer.data, JSON.stringify(answer.error));
   return answer.data;
@@ -33,7 +33,7 @@ await test("a tag is made, listed, changed, read and removed", async () => {
   const path = { tag_id: made.id };
   const coloured = { color_code: "#aa0000", attributes: { rank: 1 } };
   answered(await api.PUT("/api/v1/tag/{tag_id}", { params: { path }, body: coloured }));
-  // An update changes nothing but what it names.
+  // An update changes only the fields that it names.
   answered(await api.PUT("/api/v1/tag/{tag_id}", { params: { path }, body: { name: "Renamed" } }));
   const { data: read } = answered(await api.GET("/api/v1/tag/{tag_id}", { params: { path } }));
   assert.deepEqual(read, { ...made, ...coloured, name: "Renamed", updated_at: read.updated_at });
@@ -99,7 +99,7 @@ await test("the event of a closed conversation is verified, and a changed one is
   answered(await api.DELETE("/api/v1/outbound_webhook/{webhook_id}", { params: { path: { webhook_id } } }));
 });
 
-/** What must not compile, because the types forbid it. It is never called. */
+/** Code that must not compile, because the types forbid it. It is never called. */
 export function refused(tag: Schemas["Tag"], issue: Schemas["Issue"], event: Schemas["ConversationClosedEvent"]): unknown[] {
   return [
     // @ts-expect-error A tag has a name.

@@ -180,8 +180,8 @@ pub fn idle_month(alarms: usize, schedules: &[u64]) -> (String, f64) {
             ticks * million * SCHEDULED,
         ),
         ("The functions that they invoke".to_owned(), ticks * million * INVOCATIONS + compute),
-        ("What these read to find nothing".to_owned(), reads * read_units * million * READ_UNITS),
-        ("What these list to find nothing".to_owned(), lists * million * LISTS),
+        ("Their reads of the table".to_owned(), reads * read_units * million * READ_UNITS),
+        ("Their lists of the bucket".to_owned(), lists * million * LISTS),
         ("Their log lines".to_owned(), ticks * log_bytes * 1e-9 * LOG_GB),
         ("The table's key".to_owned(), key_requests * million * KEY_REQUESTS),
     ];
@@ -233,8 +233,8 @@ mod tests {
         for row in [
             "| 10 alarms | 1.00 |",
             "| 1 schedules every minute, 1 less often | 0.05 |",
-            "| What these list to find nothing | 0.04 |",
-            "| What these read to find nothing | 0.04 |",
+            "| Their lists of the bucket | 0.04 |",
+            "| Their reads of the table | 0.04 |",
             "| **Together** | **1.24** |",
         ] {
             assert!(table.contains(row), "{table}");

@@ -314,7 +314,7 @@ const WITHOUT_A_LINE: &[(&str, &str)] = &[
     ("Answers are slow", "LatencyAlarm"),
     ("The table refuses reads", "ReadThrottlesAlarm"),
     ("The table refuses writes", "WriteThrottlesAlarm"),
-    ("Lambda cannot keep what it gives up of the stream", "LostRecordsAlarm"),
+    ("Lambda cannot store records of the stream that it gives up", "LostRecordsAlarm"),
     ("A function falls behind the stream", "<Function>IteratorAgeAlarm"),
 ];
 

@@ -27,30 +27,41 @@ use crate::support::sending::{Setup, events, id_of};
 const HEAD: &str = "\
 # What an operation costs
 
-Written by `cargo generate`, measured on the local stack, compared on every run.
+`cargo generate` writes this page from measurements on the local stack. A test measures again and compares.
 
-*Calls* are DynamoDB calls, retries aside. *Depth* is how many of them have to wait for one another: each takes about 3 ms in the same
-region, so depth is the latency budget. *Units* are capacity units as AWS bills them, for the demo set's small records; larger ones
-cost in proportion, per 4 KB read and per 1 KB written. All rows are of a warm function that has seen the key in the last 30 seconds; the first
-request of a key adds one call, one to the depth, and one read unit. A key of which one process answers more than a hundredth of its limit adds a call,
-one to the depth and a write unit, to about one request a second ([ADR 26](adr/0026-limits-per-key.md)).
+- *Calls* are DynamoDB calls, without retries.
+- *Depth* is the number of calls that wait for one another. Each takes about 3 ms in the same region, so depth is the latency budget.
+- *Units* are capacity units as AWS bills them, for the demo set's small records. Larger records cost in proportion, per 4 KB read and per 1 KB written.
+
+All rows are of a warm function that has seen the key in the last 30 seconds. Two cases cost more:
+
+- The first request of a key adds one call, one to the depth, and one read unit.
+- If one process answers more than a hundredth of the key's limit, about one request a second adds a call, one to the depth and a write unit
+  ([ADR 26](adr/0026-limits-per-key.md)).
+
+*The first of a process* is the first append of a process to a list: the process asks about the list first.
 
 | Operation | Calls | Depth | Read units | Write units |
 | --- | ---: | ---: | ---: | ---: |
 ";
 
 const OBJECTS: &str = "
-Requests to S3 are not among the calls. Each takes some 20 ms, and is sent after all calls of the table:
+The calls do not include requests to S3. A request to S3 takes some 20 ms, and the function sends it after all calls of the table:
 
 ";
 
 const WHOLE: &str = "
 ## With all that follows
 
-A row of the table above is the request alone. The functions on the stream and on schedules do the rest: they follow filters, make
-events, send them, and move campaigns on. Here is the whole of it: for one that comes alone, and for each of a hundred that come at the same time,
-whose changes the functions on the stream handle together. *Requests* are those that a caller sends, *invocations* those of the functions on the stream and on
-schedules, *units* to the nearest half. The rows of a campaign have its two ticks in them, a further attempt the tick that finds it.
+A row of the table above is the request alone. The functions on the stream and on schedules do the rest: they update filters, make and
+send events, and continue campaigns. This table has the sum, in two cases: the request comes alone, or it is one of a hundred that come at the same time. In the second
+case the functions on the stream handle the changes together.
+
+- *Requests* are sent by a caller.
+- *Invocations* are those of the functions on the stream and on schedules.
+- *Units* are rounded to the nearest half.
+
+The rows of a campaign include its two ticks. A further attempt includes the tick that finds it.
 
 | What | Requests | Invocations | Read units | Write units |
 | --- | ---: | ---: | ---: | ---: |

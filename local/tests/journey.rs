@@ -189,19 +189,31 @@ fn success(method: &str, path: &str) -> u16 {
 async fn prepare(journey: &mut Journey) {
     journey.write("## An assistant, and what it knows");
     let webhook = json!({"endpoint": "$RECEIVER/events", "name": "Events"});
-    let says = "A webhook is told when a conversation has closed. Its secret is answered only now: it verifies the signatures.";
+    let says = "Make a webhook: it gets an event when a conversation has closed. Keep its secret, which verifies the signatures. No other answer shows it.";
     journey.step(says, ("POST", "/api/v1/outbound_webhook"), webhook, &[("WEBHOOK", ".data.id")]).await;
     let assistant = json!({"name": "Reception", "assistant_type": "chat", "webhook_id": "$WEBHOOK"});
     journey
-        .step("The assistant names it.", ("POST", "/api/v1/assistant"), assistant, &[("ASSISTANT", ".data.id")])
+        .step(
+            "Make an assistant that sends its events to the webhook.",
+            ("POST", "/api/v1/assistant"),
+            assistant,
+            &[("ASSISTANT", ".data.id")],
+        )
         .await;
     let source = json!({"name": "Handbook", "ds_type": "text_blob"});
-    journey.step("A data source holds files.", ("POST", "/api/v1/datasource"), source, &[("SOURCE", ".data.id")]).await;
+    journey
+        .step(
+            "Make a data source, which holds files.",
+            ("POST", "/api/v1/datasource"),
+            source,
+            &[("SOURCE", ".data.id")],
+        )
+        .await;
     let text = json!({"content": "We are open from nine to five."});
     let path = "/api/v1/datasource/$SOURCE/text_blob?ds_type=text_blob&name=hours.txt";
-    journey.step("A text becomes a file at once.", ("POST", path), text, &[("TEXT", ".data.id")]).await;
+    journey.step("Store a text as a file, in one request.", ("POST", path), text, &[("TEXT", ".data.id")]).await;
     let file = json!({"name": "prices.csv", "size_bytes": 12, "content_type": "text/csv"});
-    let says = "Any other file is made first, and then uploaded to the address in the answer.";
+    let says = "Make any other file first, and then upload it to the address in the answer.";
     let path = "/api/v1/datasource/$SOURCE/file";
     let made = journey.step(says, ("POST", path), file, &[("FILE", ".data.id"), ("UPLOAD", ".data.upload.url")]).await;
     let upload = &made["upload"];
@@ -213,19 +225,26 @@ async fn prepare(journey: &mut Journey) {
     journey
         .write(&format!("```sh\nprintf 'wash;12,50\\r\\n' | curl -X PUT \"$UPLOAD\" --data-binary @-{headers}\n```"));
     let path = "/api/v1/datasource/datasourcefile/$FILE";
-    let read = journey.step("Now it can be downloaded.", ("GET", path), Value::Null, &[]).await;
+    let read =
+        journey.step("Read the file. `download_url` is where to download it.", ("GET", path), Value::Null, &[]).await;
     let (_, _, bytes) = send("GET", read["download_url"].as_str().unwrap(), &json!({}), b"").await;
     assert_eq!(bytes, b"wash;12,50\r\n");
     let path = "/api/v1/assistant/$ASSISTANT/data_source/$SOURCE";
-    journey.step("The assistant uses the data source.", ("POST", path), Value::Null, &[]).await;
+    journey.step("Let the assistant use the data source.", ("POST", path), Value::Null, &[]).await;
     let intent = json!({"name": "Opening hours", "description": "Asks when we are open"});
-    journey.step("It recognises an intent.", ("POST", "/api/v1/intent"), intent, &[("INTENT", ".data.id")]).await;
+    journey
+        .step(
+            "Make an intent, which the assistant is to recognise.",
+            ("POST", "/api/v1/intent"),
+            intent,
+            &[("INTENT", ".data.id")],
+        )
+        .await;
     let path = "/api/v1/assistant/$ASSISTANT/intent/$INTENT";
-    journey.step("Both are linked.", ("POST", path), Value::Null, &[]).await;
+    journey.step("Link the intent to the assistant.", ("POST", path), Value::Null, &[]).await;
     let widget =
         json!({"widget_type": "chat", "assistant_id": "$ASSISTANT", "opening_message": "Hello, how can we help?"});
-    let says =
-        "People reach it through a widget. Without a `connector_url`, what it is to show stands in the conversations.";
+    let says = "Make a widget, through which people reach the assistant. A widget without a `connector_url` sends nothing to a server: its messages are in the conversations.";
     journey.step(says, ("POST", "/api/v1/widget"), widget, &[("WIDGET", ".data.id")]).await;
 }
 
@@ -236,17 +255,21 @@ async fn converse(journey: &mut Journey) {
         {"first_name": "Ada", "email": "ada@example.com"},
         {"first_name": "Grace", "phone_number": "+31 20 123 45 67"},
     ]});
-    let says = "Contacts are imported, up to five hundred at once. Sent again, it changes nothing.";
+    let says = "Import contacts, up to five hundred at once. The same request again changes nothing.";
     let keep = [("ADA", ".data.items[0].id"), ("GRACE", ".data.items[1].id")];
     journey.step(says, ("POST", "/api/v1/contact/import"), contacts, &keep).await;
     let tag = json!({"name": "VIP"});
-    journey.step("A tag marks one of them.", ("POST", "/api/v1/tag"), tag, &[("TAG", ".data.id")]).await;
+    journey.step("Make a tag.", ("POST", "/api/v1/tag"), tag, &[("TAG", ".data.id")]).await;
     let link = json!({"tag_id": "$TAG", "entity_type": "contact", "entity_id": "$ADA"});
-    journey.step("It is linked to her.", ("POST", "/api/v1/link_tag_entity"), link, &[("LINK", ".data.id")]).await;
+    journey
+        .step("Link the tag to the contact Ada.", ("POST", "/api/v1/link_tag_entity"), link, &[("LINK", ".data.id")])
+        .await;
     let open =
         json!({"assistant_id": "$ASSISTANT", "widget_id": "$WIDGET", "contact_id": "$ADA", "device_type": "mobile"});
-    journey.step("She opens a conversation.", ("POST", "/api/v1/conversation"), open, &[("TALK", ".data.id")]).await;
-    let says = "She asks, and the assistant answers.";
+    journey
+        .step("Open a conversation with Ada.", ("POST", "/api/v1/conversation"), open, &[("TALK", ".data.id")])
+        .await;
+    let says = "Add Ada's question, and the assistant's answer.";
     let path = "/api/v1/conversation/$TALK/message";
     let asks = json!({"sender_type": "user", "text": "Until when are you open?"});
     journey.step(says, ("POST", path), asks, &[]).await;
@@ -254,9 +277,9 @@ async fn converse(journey: &mut Journey) {
     journey.ask("POST", path, &answers).await;
     journey.write(&format!("```sh\n{}\n```", Journey::command("POST", path, &answers)));
     let path = "/api/v1/conversation/$TALK/transcript";
-    journey.step("Both stand in the transcript.", ("GET", path), Value::Null, &[]).await;
+    journey.step("Read the transcript, which has both messages.", ("GET", path), Value::Null, &[]).await;
     let path = "/api/v1/conversation/$TALK/close";
-    journey.step("The conversation ends.", ("POST", path), Value::Null, &[]).await;
+    journey.step("Close the conversation.", ("POST", path), Value::Null, &[]).await;
     journey.setup.settle().await;
     let received = journey.setup.receiver.wait_for("/events", 1, PATIENCE).await.unwrap().remove(0);
     let verifier = standardwebhooks::Webhook::new(&secret(journey)).unwrap();
@@ -264,10 +287,14 @@ async fn converse(journey: &mut Journey) {
         received.headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     verifier.verify(&received.body, &headers).unwrap();
     let event: Value = serde_json::from_slice(&received.body).unwrap();
-    journey.write("The webhook has received the event, signed by its secret, with the header `webhook-id` that is the event's id:");
+    journey.write(
+        "The webhook has received this event, signed with its secret. The header `webhook-id` is the event's id:",
+    );
     journey.write(&format!("```json\n{}\n```", serde_json::to_string_pretty(&event).unwrap()));
     let path = "/api/v1/outbound_webhook/$WEBHOOK/logs";
-    journey.step_until("Its log says so.", path, (".data.items[0].state", "delivered")).await;
+    journey
+        .step_until("The list of deliveries shows that the event arrived.", path, (".data.items[0].state", "delivered"))
+        .await;
 }
 
 /// The secret of the webhook, as it was answered.
@@ -280,42 +307,54 @@ fn secret(journey: &Journey) -> String {
 async fn campaign(journey: &mut Journey) {
     journey.write("## A campaign");
     let run = json!({"contact_ids": ["$ADA", "$GRACE"], "message": "We open an hour earlier this week.", "start_new_conversation": true});
-    let says = "A campaign sends a message to contacts through a widget.";
+    let says = "Run a campaign, which sends a message to contacts through a widget.";
     journey.step(says, ("POST", "/api/v1/campaign/run/$WIDGET"), run, &[("CAMPAIGN", ".data.campaign_id")]).await;
-    let says = "Within a minute each contact has a conversation with the message.";
+    let says = "Wait. Within a minute each contact has a conversation with the message.";
     let path = "/api/v1/campaign/get/$CAMPAIGN";
     let read = journey.step_until(says, path, (".data.status", "completed")).await;
     assert_eq!(read["counts"]["sent"], 2);
     let keep = [("CALL_1", ".data.items[0].conversation_id"), ("CALL_2", ".data.items[1].conversation_id")];
     let path = "/api/v1/campaign/contact/list/$CAMPAIGN";
-    journey.step("They are named beside the contacts.", ("GET", path), Value::Null, &keep).await;
+    journey
+        .step(
+            "List the contacts of the campaign. Each has the id of its conversation.",
+            ("GET", path),
+            Value::Null,
+            &keep,
+        )
+        .await;
 }
 
 /// An agency that sells the service.
 async fn sell(journey: &mut Journey) {
     journey.write("## An agency, and its people");
     let agency = json!({"branding": {"name": "Acme"}, "billing_plan": {"payment_api_key": "sk_test_of_the_journey"}});
-    let says = "An agency sells the service to others. The key for its payment provider is never answered.";
+    let says =
+        "Make an agency, which sells the service to others. No answer shows the key for its payment provider in full.";
     journey.step(says, ("POST", "/api/v1/agency"), agency, &[("AGENCY", ".data.id")]).await;
     let plan = json!({
         "name": "Pro", "description": "All of it", "bots_count": 5, "queries_count": 1000, "words_count": 50000,
         "voice_seconds": 3600, "premium_support": true,
     });
     let path = "/api/v1/agency/billing/$AGENCY/billing_plan";
-    journey.step("It has a billing plan.", ("POST", path), plan, &[("PLAN", ".data.id")]).await;
+    journey.step("Make a billing plan of the agency.", ("POST", path), plan, &[("PLAN", ".data.id")]).await;
     let path = "/api/v1/agency/billing/$AGENCY/setup_payment_webhook";
-    journey.step("The payment provider is to tell what is paid.", ("GET", path), Value::Null, &[]).await;
+    journey
+        .step("Set up the webhook by which the payment provider reports payments.", ("GET", path), Value::Null, &[])
+        .await;
     assert_eq!(journey.setup.stack.payment_provider.endpoints().len(), 1);
     let user = json!({"first_name": "Joan", "last_name": "Clarke", "email": "joan@example.com"});
-    journey.step("A user works with it.", ("POST", "/api/v1/user"), user, &[("USER", ".data.id")]).await;
+    journey
+        .step("Make a user, who works with the service.", ("POST", "/api/v1/user"), user, &[("USER", ".data.id")])
+        .await;
 }
 
 /// Deletes every record.
 async fn clean_up(journey: &mut Journey) {
-    journey.write("## And everything goes again");
+    journey.write("## Delete everything");
     journey
         .steps(
-            "A conversation is deleted when it is closed, a campaign when it is sent.",
+            "Close each conversation before you delete it. Delete a campaign after it is sent.",
             &[
                 ("POST", "/api/v1/conversation/$CALL_1/close"),
                 ("POST", "/api/v1/conversation/$CALL_2/close"),
@@ -328,7 +367,7 @@ async fn clean_up(journey: &mut Journey) {
         .await;
     journey
         .steps(
-            "What belongs to a record goes with it: messages, files, links, plans, the log of a webhook, and the webhook at the payment provider.",
+            "Delete the other records. The service also deletes everything that belongs to them: messages, files, links, plans, the deliveries of a webhook, and the webhook at the payment provider.",
             &[
                 ("DELETE", "/api/v1/contact/$ADA"),
                 ("DELETE", "/api/v1/contact/$GRACE"),
@@ -350,11 +389,17 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     let mut journey = Journey::begin().await;
     journey.write(
         "# From an empty organisation to a sent campaign, and back\n\n\
-         Every request below was sent by a test to `cargo local`, in this order, and every answer is what came. Ids, times and secrets differ\n\
-         from run to run; here they are always the same. The commands can be run as they stand, in one shell: `.ci/journey` does so. They need\n\
-         `jq`, and three variables: `API` is the address of the API, `KEY` a key of an organisation that has nothing yet, and `RECEIVER` the\n\
-         address of a server that takes events. `cargo local` prints the first two, and [OPERATIONS.md](OPERATIONS.md) says how a key is issued\n\
-         in a deployed stack.",
+         This page goes through the whole API in `curl` commands. You can run them as they stand, in one shell, as `.ci/journey` does. You need\n\
+         `jq`, and three variables:\n\
+         \n\
+         | Variable | Value |\n\
+         | --- | --- |\n\
+         | `API` | the address of the API without `/api/v1`; with `cargo local`, `http://127.0.0.1:3000` |\n\
+         | `KEY` | a key of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#keys) says how to issue a key in a deployed stack |\n\
+         | `RECEIVER` | the address of a server that receives events; with `cargo local`, `$API/inbox/events` leads to its [inbox](CONSOLE.md#the-inbox) |\n\
+         \n\
+         A test sent every request below to `cargo local`, in this order, and the answers are the real ones. Ids, times and secrets differ from\n\
+         run to run; on this page they are always the same.",
     );
     prepare(&mut journey).await;
     converse(&mut journey).await;
@@ -362,7 +407,7 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     sell(&mut journey).await;
     clean_up(&mut journey).await;
     journey.write(
-        "Within seconds nothing of the organisation is left but its keys, and the numbers that its lists go on from.",
+        "Within seconds only two things of the organisation are left: its keys, and the next number of each list.",
     );
     let page = journey.page().trim_end().to_owned() + "\n";
 

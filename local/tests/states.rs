@@ -117,10 +117,10 @@ async fn the_diagrams_show_every_transition() {
     assert!(campaigns.iter().any(|line| line.contains("Paused --> Queued: resume")), "{campaigns:?}");
     assert!(deliveries.iter().any(|line| line.contains("Dead --> Ready: asked again")), "{deliveries:?}");
     let page = format!(
-        "<!-- Written by `cargo generate`. -->\n# States\n\nWhat follows on what. The diagrams are drawn from the functions that decide it.\n\n\
-         ## A campaign\n\n[`state.rs`](../shared/src/records/campaign/state.rs): the commands of callers, and the steps of the function that sends \
-         it. A schedule and its time window decide between `Queued` and `Waiting`.\n\n{}\n\
-         ## A delivery\n\n[`state.rs`](../shared/src/records/delivery/state.rs): what has happened to it.\n\n{}",
+        "<!-- Written by `cargo generate`. -->\n# States\n\nThe states of a campaign and of a delivery, and how each state follows another. `cargo generate` draws the diagrams from the functions that decide.\n\n\
+         ## A campaign\n\nThe arrows are commands of callers, and steps of the function that sends the campaign \
+         ([`state.rs`](../shared/src/records/campaign/state.rs)). A schedule and its time window decide between `Queued` and `Waiting`.\n\n{}\n\
+         ## A delivery\n\nThe arrows are events in the life of the delivery ([`state.rs`](../shared/src/records/delivery/state.rs)).\n\n{}",
         diagram(campaigns),
         diagram(deliveries)
     );

@@ -416,11 +416,12 @@ fn the_stack_has_room_for_300_operations() {
         .collect();
     let stated = format!(
         "One stack holds everything: {resources} resources today, of the {RESOURCES} that CloudFormation allows, and {outputs} outputs of \
-         {OUTPUTS}. An operation takes one resource,\nor two where no other function makes the same calls and it needs a role of its own. The \
-         template, which may have {BYTES} bytes once SAM has\nexpanded it, is full first: {BYTES_OF_AN_OPERATION} bytes for an operation, {OTHER_BYTES} for all \
-         else. There is room for {room} more operations, {fit} in all.\n`.ci/validate` expands the template with SAM's own translator, as it is \
-         and with that many made-up operations. The gateway counts its paths,\npiece by piece: {} today, of 300; that quota (`L-01C8A9E0` of \
-         `apigateway`) can be raised.\n",
+         {OUTPUTS}. An operation takes one\nresource. It takes two if it needs a role of its own, because no other function makes the same \
+         calls.\n\nThe first limit is the size of the template, {BYTES} bytes after SAM has expanded it. An operation takes \
+         {BYTES_OF_AN_OPERATION} bytes, and everything else {OTHER_BYTES}.\nThere is room for {room} more operations, {fit} in \
+         all. `.ci/validate` expands the template with SAM's own translator, as it is and with that\nmany made-up operations.\n\n\
+         The gateway counts each part of its paths as a resource: {} today, of 300. That quota (`L-01C8A9E0` of `apigateway`) can be \
+         raised.\n",
         nodes.len()
     );
     generated_between("docs/OPERATIONS.md", ("<!-- room -->\n", "\n<!-- /room -->"), &stated);

@@ -13,10 +13,10 @@ const WIDTH: usize = 118;
 const HEAD: &str = "\
 # Performance
 
-`cargo performance` writes this page. It measures the release binaries as they would be deployed. A figure may have a
-reference, with which it is compared, and a bound, within which it must be. A reference comes from the same run, unless
-`cargo performance --count` has counted the function again since. Calls, units and bytes are the same on every run, and
-instructions within one percent on the same machine. Seconds are those of one machine. No figure is one of AWS Lambda.
+`cargo performance` writes this page. It measures the release binaries as they would be deployed, on one machine and
+not on AWS Lambda. A figure may have a reference, with which it is compared, and a bound, within which it must be. A
+reference comes from the same run, unless `cargo performance --count` has counted the function again since. Calls, units
+and bytes are the same on every run, and instructions within one percent on the same machine. Seconds vary.
 ";
 
 const REPEAT: &str = "
@@ -33,18 +33,18 @@ cargo performance --render       # measures nothing: writes page and charts from
 ```
 
 The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`.
-Valgrind's callgrind counts the instructions, of several starts and of several warm calls, each by itself. The figure is
-the median of these.
+Valgrind's callgrind counts the instructions of several starts and of several warm calls, each by itself. The figure is
+their median. Four programs in [`local/benches`](../local/benches) are for comparison:
 
-- *hello* answers a constant, without the SDK. *Bare* is a `lambda_http` handler that makes the SDK calls of an
-  operation, recorded between its binary and the database, and answers its body as a constant: no key, no validation,
-  no envelope, no log line, and nothing read of what the database answers but what the SDK itself reads. *Naive* is
-  what one would write first, with every default. The *twin* is FastAPI, Mangum and boto3. All four are in
-  [`local/benches`](../local/benches).
-- An operation may take fewer instructions than its bare handler: pages are
-  [read without the SDK](adr/0014-pages-are-read-from-the-wire.md).
-- The first call looks up a key that the warm ones know: it has one call of the database more.
-- Limits of a partition are [counted](adr/0032-partitions-are-counted.md). What is timed does not have them.
+- *hello* answers a constant, without the SDK. *Naive* is a simple first version in Rust, with every default.
+- *Bare* is a `lambda_http` handler that makes the same SDK calls as an operation, and answers the same body as a
+  constant. It has no key, no validation, no envelope and no log line. The SDK alone reads the database's answers.
+- The *twin* is the same in Python: FastAPI, Mangum and boto3.
+
+An operation may take fewer instructions than its bare handler: pages are
+[read without the SDK](adr/0014-pages-are-read-from-the-wire.md). The first call looks up the key, which warm calls
+know: it has one call of the database more. Limits of a partition are
+[counted](adr/0032-partitions-are-counted.md). Timed measures run without these limits.
 ";
 
 /// Writes the page and its charts.
