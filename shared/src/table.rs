@@ -8,10 +8,11 @@
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
 //! - `tokens` takes tokens from a bucket that many processes share.
-//! - [`transaction`] is several writes, all or none. [`error`] is why one of them, or a call, did nothing.
-//! - [`expression`] is what a write changes, and on which condition. [`item`] makes items of records. [`change`] is a change of one, as the stream tells it.
-//! - [`store`] and `query` make the calls themselves, `retry` says which failures are worth another attempt, [`meter`] counts what they cost,
-//!   [`wire`] reads pages without the SDK, `recent` is what a process remembers.
+//! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
+//! - [`expression`] has the changes and the condition of a write. [`item`] converts records to items.
+//!   [`change`] is a change of an item, as the stream reports it.
+//! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts
+//!   the cost of calls, [`wire`] reads pages without the SDK, `recent` is the memory of a process.
 
 mod call;
 pub mod cascade;

@@ -1,4 +1,5 @@
-//! The values that records and requests are made of: identifiers, points in time, local time, texts, free-form JSON, secrets, organisations, limits.
+//! The values of which records and requests consist: identifiers, points in time, local time, texts, free-form JSON,
+//! secrets, organisations, limits.
 
 pub mod bytes;
 pub mod calendar;

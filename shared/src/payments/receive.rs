@@ -277,6 +277,6 @@ pub async fn forget_customer(table: &Table, user: &User) -> Result<(), TableErro
     let Some(customer) = customer else { return Ok(()) };
     let key = table.key::<PaymentCustomer>(customer.fingerprint());
     let of_user = Condition::of("user_id = :user", [(":user", text(user.id))]);
-    // The customer may belong to another user by now, or to none.
+    // Or the customer belongs to another user by now, or to none.
     was_done(table.store.transact(&[Write::delete(key).when(of_user)]).await).map(drop)
 }

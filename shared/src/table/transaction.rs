@@ -191,7 +191,7 @@ impl<'a, M> Transaction<'a, M> {
     /// have been committed, or may still be.
     ///
     /// # Errors
-    /// As of [`Transaction::commit`].
+    /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_noting(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
         let store = &self.table.store;
         if let [Write { action: Action::Put(item), condition }] = &self.writes[..] {
@@ -207,7 +207,7 @@ impl<'a, M> Transaction<'a, M> {
     /// then.
     ///
     /// # Errors
-    /// As of [`Transaction::commit`].
+    /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_once(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
         let committed = self.table.store.attempts(&self.writes, lost, |_| false).await;
         committed.map_err(|cancelled| self.explained(cancelled, |place| place))

@@ -53,7 +53,7 @@ impl Version {
         item.extend(self.by.map(|by| (CHANGED_BY.to_owned(), text(by))));
     }
 
-    /// The condition that the row `id` is still this version.
+    /// The condition that the row `id` still has this version.
     pub(crate) fn unchanged(self, id: Uuid) -> Condition {
         match self.number {
             0 => Condition::of("id = :id AND attribute_not_exists(version)", [(":id", text(id))]),
@@ -61,7 +61,7 @@ impl Version {
         }
     }
 
-    /// The condition that a record which stands alone is still this version. One that is not there has the first version.
+    /// The condition that a record outside any list still has this version. A missing record has the first version.
     pub(crate) fn alone(self) -> Condition {
         match self.number {
             0 => Condition::of("attribute_not_exists(version)", []),
