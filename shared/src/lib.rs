@@ -49,27 +49,7 @@ pub mod prelude {
     pub use crate::input::{Location, OptionalBody, Patch};
     pub use crate::operations::new::New;
     pub use crate::operations::{Create, Delete, List, Read, Update, update};
-    pub use crate::records::agency::*;
-    pub use crate::records::assistant::*;
-    pub use crate::records::campaign::{
-        self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
-        NewCampaign, NewScheduledCampaign, RunMarker,
-    };
-    pub use crate::records::contact::{
-        self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
-    };
-    pub use crate::records::conversation::{
-        self, CallToNumber, Changed, Conversation, Message, MessageToNumber, NewMessage, Requested, Transcribed,
-    };
-    pub use crate::records::datasource::files::*;
-    pub use crate::records::datasource::*;
-    pub use crate::records::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
-    pub use crate::records::form::*;
-    pub use crate::records::intent::*;
-    pub use crate::records::tag::*;
-    pub use crate::records::user::*;
-    pub use crate::records::webhook::*;
-    pub use crate::records::widget::*;
+    pub use crate::records::prelude::*;
     pub use crate::request::context::Context;
     pub use crate::request::error::{Error, OnMissing, Result};
     pub use crate::request::pipeline::{Operation, Request};
