@@ -279,7 +279,7 @@ async fn send(
 pub fn signature(secret: &str, seconds: i64, body: &[u8]) -> String {
     let signed = [format!("{seconds}.").as_bytes(), body].concat();
     let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &signed);
-    format!("t={seconds},v1={}", shared::hex(signature.as_ref()))
+    format!("t={seconds},v1={}", shared::values::hash::hex(signature.as_ref()))
 }
 
 fn authorized(headers: &HeaderMap) -> bool {

@@ -75,7 +75,7 @@ async fn look(stack: &Stack, when: &str) {
             for field in of.fields {
                 let Some(value) = text(row, field) else { continue };
                 let value = if *field == "email" { value.to_lowercase() } else { value };
-                let hash = shared::hex(ring::digest::digest(&ring::digest::SHA256, value.as_bytes()).as_ref());
+                let hash = hex(&sha256([value.as_bytes()]));
                 let org = text(row, "pk").unwrap().split('#').take(2).collect::<Vec<_>>().join("#");
                 let holder = (format!("{org}#UNIQUE#{}#{field}#{hash}", of.list), text(row, "id").unwrap());
                 assert!(wanted.insert(holder), "{when}: two rows have {value}");

@@ -4,6 +4,7 @@
 pub mod bytes;
 pub mod calendar;
 pub mod cause;
+pub mod hash;
 pub mod id;
 pub mod json;
 pub mod limits;

@@ -14,6 +14,7 @@ use crate::table::Fingerprint;
 use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
 use crate::table::stored::{Single, Stored};
+use crate::values::hash::hex;
 use crate::values::id::{BillingPlanId, UserId};
 use crate::values::provider::{EventOrder, ProviderId};
 use crate::values::tenant::Tenant;
@@ -55,7 +56,7 @@ impl Stored for PaymentCustomer {
     type Id = Fingerprint;
 
     fn key(tenant: &Tenant, customer: Fingerprint) -> Key {
-        Key::of(tenant, format_args!("PAYMENT_CUSTOMER#{}", crate::hex(&customer)), "PAYMENT_CUSTOMER")
+        Key::of(tenant, format_args!("PAYMENT_CUSTOMER#{}", hex(&customer)), "PAYMENT_CUSTOMER")
     }
 }
 

@@ -9,6 +9,7 @@ use crate::network::tls::client_config;
 use crate::records::agency::{PaymentWebhookState, StoredPaymentWebhook};
 use crate::request::error::{Error, Result};
 use crate::values::cause::chain;
+use crate::values::hash::{hex, sha256};
 use crate::values::id::AgencyId;
 use crate::values::secret::Secret;
 
@@ -49,7 +50,7 @@ static CLIENT: LazyLock<Result<reqwest::Client, String>> = LazyLock::new(|| {
 /// endpoint is gone, and after a failure, because the provider repeats a failure for the same key for a day.
 pub fn idempotency_key(agency: AgencyId, replaced: Option<&str>, failed: u32, url: &str) -> String {
     let what = format!("{agency} {} {failed} {url}", replaced.unwrap_or_default());
-    format!("setup-{}", crate::hex(ring::digest::digest(&ring::digest::SHA256, what.as_bytes()).as_ref()))
+    format!("setup-{}", hex(&sha256([what.as_bytes()])))
 }
 
 /// The provider, with an agency's key, for one request.

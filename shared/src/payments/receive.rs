@@ -15,6 +15,7 @@ use crate::table::store::Store;
 use crate::table::stored::Listed as _;
 use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
+use crate::values::hash::hex;
 use crate::values::id::{AgencyId, BillingPlanId, UserId};
 use crate::values::provider::{EventOrder, ProviderId};
 use crate::values::tenant::Tenant;
@@ -47,7 +48,7 @@ impl UserChange {
 
 /// The marker that an event of the payment provider was counted.
 pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
-    Key::of(tenant, format_args!("PAYMENT_EVENT#{}", crate::hex(event)), "PAYMENT_EVENT")
+    Key::of(tenant, format_args!("PAYMENT_EVENT#{}", hex(event)), "PAYMENT_EVENT")
 }
 
 impl Store {

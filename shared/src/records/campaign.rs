@@ -46,6 +46,7 @@ use crate::table::Fingerprint;
 use crate::table::declaration::{Declared as _, Named};
 use crate::table::keys::Key;
 use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
+use crate::values::hash::hex;
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, WidgetId,
     low_ordinal, with_flag, with_ordinal,
@@ -488,7 +489,7 @@ pub struct RunMarker {
     pub ttl: i64,
 }
 
-crate::single!(RunMarker, Fingerprint, |print| format_args!("RUN#{}", crate::hex(&print)), "RUN");
+crate::single!(RunMarker, Fingerprint, |print| format_args!("RUN#{}", hex(&print)), "RUN");
 
 impl From<RunMarker> for CampaignRun {
     fn from(marker: RunMarker) -> Self {

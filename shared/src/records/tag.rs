@@ -7,6 +7,7 @@ use crate::input::schema::{Schema, Value};
 use crate::input::{Issues, Location, Parse, Raw};
 use crate::table::filters::FilterValue;
 use crate::table::keys::Key;
+use crate::values::hash::{hex, sha256};
 use crate::values::id::{LinkId, TagId, UserId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -58,7 +59,7 @@ impl EntityId {
 
     /// The id as a part of a key, which has a limited length: another text becomes its hash.
     fn part_of_key(&self) -> String {
-        let hash = || crate::hex(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
+        let hash = || hex(&sha256([self.0.as_bytes()]));
         self.uuid().map_or_else(hash, |id| id.to_string())
     }
 }

@@ -13,6 +13,7 @@ pub use limits::ShownApiKey;
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
 use crate::request::error::{Error, Result};
+use crate::values::hash::{hex, sha256};
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Burst;
 use crate::values::limits::Limits;
@@ -60,8 +61,7 @@ impl ApiKey {
 
     /// The hash by which the database finds it.
     pub fn hash(&self) -> KeyHash {
-        let digest = ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes());
-        KeyHash(crate::hex(digest.as_ref()))
+        KeyHash(hex(&sha256([self.0.as_bytes()])))
     }
 }
 

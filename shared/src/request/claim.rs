@@ -9,6 +9,7 @@ use crate::table::expression::Condition;
 use crate::table::item::from_item;
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::bytes::Bytes;
+use crate::values::hash::hex;
 use crate::values::time::Timestamp;
 
 /// Seconds after which another request may use the key.
@@ -37,7 +38,7 @@ pub struct Claim {
     pub ttl: i64,
 }
 
-crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", crate::hex(&key)), "IDEMPOTENCY");
+crate::single!(Claim, Fingerprint, |key| format_args!("IDEMPOTENCY#{}", hex(&key)), "IDEMPOTENCY");
 
 /// Puts `claim` at `key` if there is no claim, or only an expired one. Otherwise returns the existing claim.
 ///

@@ -26,6 +26,7 @@ use crate::request::response::{Response, Success};
 use crate::table::keys::Fingerprint;
 use crate::values::bytes::Bytes;
 use crate::values::cause::chain;
+use crate::values::hash::sha256;
 use crate::values::id::Seed;
 
 /// Seconds after which the lease expires: Lambda ends a function after 28, and the gateway gives up after 29.
@@ -55,7 +56,7 @@ impl IdempotencyKey {
 
     /// The hash by which the claim is found.
     fn hash(&self) -> Fingerprint {
-        bytes32(digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref())
+        sha256([self.0.as_bytes()])
     }
 
     /// The bytes derived from this key for the caller's organisation and one `purpose`. `salt` is stored, and is
@@ -93,12 +94,8 @@ pub fn fingerprint(request: &HttpRequest) -> Fingerprint {
     let parts = [request.method.as_str(), path].into_iter();
     let parts = parts.chain(query.into_iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]));
     let parts = parts.map(str::as_bytes).chain([request.body.as_deref().unwrap_or_default()]);
-    let mut framed = digest::Context::new(&digest::SHA256);
-    for part in parts {
-        framed.update(&(part.len() as u64).to_be_bytes());
-        framed.update(part);
-    }
-    bytes32(framed.finish().as_ref())
+    let framed: Vec<_> = parts.map(|part| ((part.len() as u64).to_be_bytes(), part)).collect();
+    sha256(framed.iter().flat_map(|(length, part)| [length.as_slice(), part]))
 }
 
 /// Answers the request of `fingerprint` as it was answered before, or runs `work` and keeps its answer.

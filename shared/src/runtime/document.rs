@@ -11,6 +11,7 @@ use crate::request::config::Config;
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::route::Route;
 use crate::table::meter::Cost;
+use crate::values::hash::{hex, sha256};
 
 /// How long a copy of a document may be used without revalidation.
 const KEPT: &str = "public, max-age=300";
@@ -68,8 +69,7 @@ impl Published {
 
     fn edition(&self, config: &Config, base_url: &str) -> Edition {
         let text = (self.text)(config, base_url);
-        let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        let etag = format!("\"{}\"", crate::hex(&hash.as_ref()[..16]));
+        let etag = format!("\"{}\"", hex(&sha256([text.as_bytes()])[..16]));
         let mut headers = (self.headers)(&text);
         headers.extend([
             ("cache-control", KEPT.to_owned()),

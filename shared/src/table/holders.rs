@@ -16,13 +16,13 @@ use crate::table::page::{ListQuery, Page};
 use crate::table::part::Table;
 use crate::table::stored::Listed;
 use crate::table::transaction::{Transaction, Write};
+use crate::values::hash::{hex, sha256};
 use crate::values::id::ordinal;
 use crate::values::tenant::Tenant;
 
 /// The pointer to the row of `list` with this value. The key has a hash of the value, which may be long.
 fn holder(tenant: &Tenant, list: &str, term: &Term) -> Key {
-    let hash = ring::digest::digest(&ring::digest::SHA256, term.value().as_bytes());
-    let value = crate::hex(hash.as_ref());
+    let value = hex(&sha256([term.value().as_bytes()]));
     Key::of(tenant, format_args!("UNIQUE#{list}#{}#{value}", term.field()), "UNIQUE")
 }
 

@@ -1,5 +1,6 @@
 //! Ids of the payment provider, and the order of its events.
 
+use crate::values::hash::sha256;
 use serde::{Deserialize, Serialize};
 
 /// An id or a word of the provider: 1 to 255 visible characters.
@@ -15,9 +16,7 @@ impl ProviderId {
 
     /// Its SHA-256, which keys of the table contain instead of the text.
     pub fn fingerprint(&self) -> [u8; 32] {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.0.as_bytes()).as_ref());
-        hash
+        sha256([self.0.as_bytes()])
     }
 }
 

@@ -6,6 +6,7 @@ use crate::input::settle;
 use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
+use crate::values::hash::sha256;
 use crate::values::id::WidgetId;
 use crate::values::text::MessageText;
 
@@ -24,20 +25,13 @@ crate::input! {
 impl NewCampaign {
     /// SHA-256 of the request: requests with the same hash are the same. The order of the contacts makes no difference.
     pub fn fingerprint(&self, widget: WidgetId) -> [u8; 32] {
-        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-        context.update(widget.0.as_bytes());
-        context.update(&[u8::from(self.start_new_conversation), u8::from(self.message.is_some())]);
+        let flags = [u8::from(self.start_new_conversation), u8::from(self.message.is_some())];
         let message = self.message.as_deref().unwrap_or_default();
-        context.update(&(message.len() as u64).to_be_bytes());
-        context.update(message.as_bytes());
+        let length = (message.len() as u64).to_be_bytes();
         let mut contacts = self.contact_ids.distinct();
         contacts.sort_unstable_by_key(|contact| contact.0);
-        for contact in contacts {
-            context.update(contact.0.as_bytes());
-        }
-        let mut fingerprint = [0; 32];
-        fingerprint.copy_from_slice(context.finish().as_ref());
-        fingerprint
+        let parts = [widget.0.as_bytes().as_slice(), &flags, &length, message.as_bytes()].into_iter();
+        sha256(parts.chain(contacts.iter().map(|contact| contact.0.as_bytes().as_slice())))
     }
 }
 
