@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::http::{Answer, Call};
 use serde_json::{Value, json};
+use shared::values::hash::{hex, sha256};
 
 use crate::support::fixture::{ACME, call, everything, few, id, json, kind, settings, with_faults};
 

@@ -91,11 +91,6 @@ impl Location {
         self.with(Step::Index(index))
     }
 
-    /// The innermost name.
-    pub fn last_name(&self) -> Option<&str> {
-        self.0.iter().rev().find_map(|step| if let Step::Name(name) = step { Some(name.as_ref()) } else { None })
-    }
-
     fn with(&self, step: Step) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
     }

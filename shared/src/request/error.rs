@@ -192,12 +192,6 @@ impl From<TableError> for Error {
     }
 }
 
-impl From<std::convert::Infallible> for Error {
-    fn from(never: std::convert::Infallible) -> Self {
-        match never {}
-    }
-}
-
 impl From<Issues> for Error {
     fn from(issues: Issues) -> Self {
         Self::Invalid(issues)

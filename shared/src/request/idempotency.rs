@@ -14,7 +14,7 @@ use std::pin::Pin;
 
 use futures_util::FutureExt as _;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use ring::{digest, hmac};
+use ring::hmac;
 
 use crate::input::{Issue, Location, words};
 use crate::request::claim;

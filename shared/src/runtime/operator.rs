@@ -76,7 +76,7 @@ impl Task {
         tracing::info!(task = self.name, cause = result.as_ref().err().map(ToString::to_string), "task");
         result.map_err(|error| {
             let detail = error.detail().detail;
-            let line = |issue: &Issue| format!("{}: {}", issue.loc.last_name().unwrap_or("input"), issue.msg);
+            let line = |issue: &Issue| format!("{}: {}", issue.loc.field().unwrap_or("input"), issue.msg);
             Refusal {
                 kind: detail.first().map_or("internal_error", |issue| issue.kind),
                 message: detail.iter().map(line).collect::<Vec<_>>().join("; "),
