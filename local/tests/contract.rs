@@ -157,7 +157,10 @@ fn the_local_stack_has_every_function() {
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| &function.package).collect();
     let members: String = packages.iter().map(|name| format!("    \"functions/{name}\",\n")).collect();
-    for before in ["    \"local/benches/sender\",", "default-members = [\n    \"shared\",\n    \"local\","] {
+    for before in [
+        "    \"local/benches/sender\",",
+        "default-members = [\n    \"shared\",\n    \"shared/record\",\n    \"local\",",
+    ] {
         generated_between("Cargo.toml", (before, "]"), &members);
     }
     let with_file = functions.iter().filter(|function| function.plain().is_none());

@@ -38,6 +38,8 @@ pub mod table;
 mod tags;
 pub mod values;
 
+pub(crate) use record_declaration::record;
+
 /// What an operation needs.
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;

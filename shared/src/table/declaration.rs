@@ -59,7 +59,6 @@
 //! the index `Due`.
 
 mod choice;
-mod macros;
 
 use uuid::Uuid;
 
@@ -95,9 +94,6 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
     /// Says how often it has changed.
     fn set_version(&mut self, version: Version);
 
-    /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
-    fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
-
     /// The new record with `id`, made `now`.
     #[must_use]
     fn begun(self, id: Uuid, org: OrgId, parent: Uuid, now: Timestamp) -> Self;
@@ -109,43 +105,73 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
     fn apply(&mut self, changes: &Self::Changes);
 
     /// Notes that the record changed `now`.
-    fn touch(&mut self, now: Timestamp);
+    fn touch(&mut self, _now: Timestamp) {}
 
     /// The records that its fields name. They must exist.
-    fn references(&self, tenant: &Tenant) -> Vec<Reference>;
+    fn references(&self, _: &Tenant) -> Vec<Reference> {
+        Vec::new()
+    }
 
     /// The filters that the record matches.
-    fn terms(&self) -> Vec<Term>;
+    fn terms(&self) -> Vec<Term> {
+        Vec::new()
+    }
 
     /// Whether lists can be filtered by the time at which records were made.
-    const DATED: bool;
+    const DATED: bool = false;
 
     /// When it was made, where lists can be filtered by that.
-    fn dated(&self) -> Option<Timestamp>;
+    fn dated(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// Reads the filters of a list from its query.
-    fn read_terms(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
+    fn read_terms(_: &Source<'_>, _: &mut Issues) -> Option<Vec<Term>> {
+        Some(Vec::new())
+    }
 
     /// The values of the record that no other record of its list may have.
-    fn unique(&self) -> Vec<UniqueValue>;
+    fn unique(&self) -> Vec<UniqueValue> {
+        Vec::new()
+    }
 
     /// Reads the unique values that a list is asked for from its query.
-    fn read_unique(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
+    fn read_unique(_: &Source<'_>, _: &mut Issues) -> Option<Vec<Term>> {
+        Some(Vec::new())
+    }
 
     /// The filters among the members of a query.
-    fn filter_members() -> Vec<Member>;
+    fn filter_members() -> Vec<Member> {
+        Vec::new()
+    }
 
     /// The addresses of endpoints in it, with their fields.
-    fn addresses(&self) -> Vec<(&'static str, &str)>;
+    fn addresses(&self) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
 
     /// The addresses of endpoints that an update sets, with their fields.
-    fn changed_addresses(changes: &Self::Changes) -> Vec<(&'static str, &str)>;
+    fn changed_addresses(_: &Self::Changes) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
 
     /// Adds the attributes that are stored but never answered.
     ///
     /// # Errors
     /// [`TableError::Broken`] where one cannot be an attribute.
     fn hide(&self, item: &mut Item) -> Result<(), TableError>;
+}
+
+/// A record that the body of a create makes: each field that no body sets has a default.
+pub trait MadeOfBody: Declared {
+    /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
+    fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
+}
+
+/// The schema of a record with the member `id`.
+pub fn schema<R: Declared>(id: Member, doc: &str) -> Value {
+    let members = R::members().into_iter().map(|(_, member)| Member { required: true, ..member });
+    titled(object([id].into_iter().chain(members).collect()), R::NAME, doc)
 }
 
 /// Who sets a field that is answered: see the table above.
@@ -172,6 +198,22 @@ pub struct Named {
     pub org: Option<(&'static str, OrgId)>,
     /// The parent, with its field.
     pub parent: Option<(&'static str, Uuid)>,
+}
+
+impl Named {
+    /// Reads the organisation that a body names in `field`. The result is nil: the record gets that of the caller.
+    pub fn read_org(&mut self, field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<OrgId> {
+        let org = source.optional::<Option<OrgId>>(field, issues, || None)?;
+        self.org = org.map(|org| (field, org));
+        Some(Uuid::nil().into())
+    }
+
+    /// Reads the parent that a body names in `field`. The result is nil: the record gets that of the path.
+    pub fn read_parent<T: Id>(&mut self, field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<T> {
+        let parent = source.optional::<Option<T>>(field, issues, || None)?;
+        self.parent = parent.map(|parent| (field, parent.into()));
+        Some(Uuid::nil().into())
+    }
 }
 
 /// A record that another one names in a field.
@@ -234,6 +276,21 @@ impl<T: MayBeAddress> MayBeAddress for Patch<T> {
     fn address(&self) -> Option<&str> {
         if let Self::Set(value) = self { value.address() } else { None }
     }
+}
+
+/// The address in `value` with its field, if it has one.
+pub fn named_address<'a>(field: &'static str, value: &'a impl MayBeAddress) -> Option<(&'static str, &'a str)> {
+    value.address().map(|address| (field, address))
+}
+
+/// The terms that a query asks for by several fields. None after an issue at one of them.
+pub fn all_terms<const N: usize>(terms: [Option<Vec<Term>>; N]) -> Option<Vec<Term>> {
+    terms.into_iter().collect::<Option<Vec<_>>>().map(|terms| terms.concat())
+}
+
+/// `terms`, of values that few rows have.
+pub fn sparse(terms: Option<Vec<Term>>) -> Option<Vec<Term>> {
+    terms.map(|terms| terms.into_iter().map(Term::sparse).collect())
 }
 
 /// The body of an update: an absent field keeps its value, null sets it to its default.
