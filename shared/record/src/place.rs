@@ -64,8 +64,9 @@ impl ListPlace {
             place.due = option(input, "due")?;
         }
         if let Ok(further) = input.parse::<TokenTree>() {
-            // A comma alone says little: the word behind it is wrong.
-            let further = input.parse().unwrap_or(further);
+            // Behind a comma it is the word that is wrong.
+            let is_comma = matches!(&further, TokenTree::Punct(punct) if punct.as_char() == ',');
+            let further = if is_comma { input.parse().unwrap_or(further) } else { further };
             mistakes.add(&further, format!("`{further}` is not expected here: {LISTS}; {OPTIONS}"));
         }
         Ok(place)
