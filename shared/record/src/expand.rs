@@ -16,7 +16,16 @@ macro_rules! code {
     };
 }
 
-use code;
+/// The same for a field: where its type does not fit, the error is at the type.
+macro_rules! code_of {
+    ($field:expr => $($tokens:tt)*) => {{
+        let place = ::syn::spanned::Spanned::span(&$field.ty);
+        let span = ::proc_macro2::Span::mixed_site().located_at(place);
+        ::quote::quote_spanned! { span=> $($tokens)* }
+    }};
+}
+
+use {code, code_of};
 
 /// The code of the declared record.
 pub fn record(declaration: &Declaration) -> TokenStream {

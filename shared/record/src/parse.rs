@@ -128,6 +128,11 @@ impl Field {
         self.mark.as_ref().map(|(mark, _)| mark)
     }
 
+    /// The name of the text in it that is a secret.
+    pub fn secret(&self) -> Option<String> {
+        if let Some(Mark::Masks(secret)) = self.mark() { Some(secret.to_string()) } else { None }
+    }
+
     /// Its name in JSON, in the table and in a query.
     pub fn json(&self) -> String {
         self.name.unraw().to_string()

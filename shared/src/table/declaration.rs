@@ -1,5 +1,6 @@
 //! `record!` declares a record once. From the declaration follow its struct, its JSON, its stored item, the bodies of create and update, its
-//! filters, its schema and its place in the table.
+//! filters, its schema and its place in the table. The macro is in the crate `record-declaration`; this module has what its code calls. A mistake in a
+//! declaration is an error of the compiler, at the word that is wrong.
 //!
 //! ```text
 //! record! {
@@ -32,18 +33,21 @@
 //! | `hidden` | no | no | the service's; stored, and never answered |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
+//! The default is also what a stored item without the field has. `org` and `parent` have none. `later`, `own` and `hidden` need one, since no body of a
+//! create has their value. A record of which a caller sends nothing is made by code, so its fields need no default; `Create` does not take it then.
+//!
 //! A mark behind the role gives the field a rule, which holds wherever the field is read, shown or changed. A rule that concerns the value alone, such as
 //! a pattern or a limit, needs no mark: it is the field's type.
 //!
-//! | mark | rule |
-//! |---|---|
-//! | `filter` | lists can be filtered by the field |
-//! | `sparse filter` | the same, where few rows have the same value: no set is kept of it and other filters together |
-//! | `dates` | of the role `created`: lists can be filtered by `date_from` and `date_to` |
-//! | `unique` | no two records of a list have the same value |
-//! | `unique filter` | the same, and a list can be asked for the record with a value |
-//! | `address` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
-//! | `masks NAME` | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
+//! | mark | roles | rule |
+//! |---|---|---|
+//! | `filter` | `input`, `fixed`, `later`, `own` | lists can be filtered by the field |
+//! | `sparse filter` | the same | the same, where few rows have the same value: no set is kept of it and other filters together |
+//! | `unique` | the same | no two records of a list have the same value |
+//! | `unique filter` | the same | the same, and a list can be asked for the record with a value |
+//! | `masks NAME` | the same | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
+//! | `address` | `input`, `later` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
+//! | `dates` | `created` | lists can be filtered by `date_from` and `date_to` |
 //!
 //! The place is one of three:
 //!
@@ -345,5 +349,71 @@ impl<T> Default for Attribute<T> {
 impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Attribute<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::values::id::TagId;
+    use crate::values::json::JsonObject;
+
+    crate::record! {
+        /// A record whose fields have the names of variables that its code has.
+        pub struct Namesake(TagId): listed("NAMESAKE", pointers Namesake::leads) {
+            /// One.
+            input source: String,
+            /// Two.
+            input issues: i64 = 1 + 1,
+            /// Three.
+            input changes: bool = false,
+            /// Four.
+            input(masks key) value: JsonObject,
+            /// Five.
+            org named: OrgId,
+            /// Six.
+            own stored: Option<String> = None,
+            /// Seven.
+            hidden members: Vec<String> = Vec::new(),
+            /// Eight.
+            created now: Timestamp,
+            /// Nine.
+            updated r#type: Timestamp,
+        }
+    }
+
+    impl Namesake {
+        fn leads(&self, _: &Tenant) -> Vec<Key> {
+            Vec::new()
+        }
+    }
+
+    /// Calls `read` with a body.
+    fn of_body<T>(body: &Value, read: impl FnOnce(&Source<'_>, &mut Issues) -> Option<T>) -> T {
+        let (bytes, mut issues) = (body.to_string().into_bytes(), Issues::new());
+        let read = read(&Source::body(Some(&bytes)).unwrap(), &mut issues);
+        read.unwrap_or_else(|| panic!("{issues:?}"))
+    }
+
+    #[test]
+    fn fields_may_have_the_names_of_variables_of_the_macro() {
+        let body = json!({"source": "a", "value": {"key": "abcdefghijklmnopqrstuvwxyz"}});
+        let read = of_body(&body, |source, issues| Namesake::read(source, issues, &mut Named::default()));
+        let now = Timestamp::from_unix_millis(1_000);
+        let mut record = read.begun(Uuid::from_u128(1), OrgId(Uuid::from_u128(2)), Uuid::nil(), now);
+        assert_eq!((record.issues, record.now, record.r#type, record.named.0), (2, now, now, Uuid::from_u128(2)));
+        let answered = serde_json::to_value(&record).unwrap();
+        assert!(answered.get("type").is_some() && answered.get("members").is_none(), "{answered}");
+        assert_ne!(answered["value"], body["value"]);
+        // A secret stays as it is where an update sends it back masked, also in a field without a default.
+        let body = json!({"value": answered["value"], "issues": 3});
+        let changes = of_body(&body, Namesake::read_changes);
+        let before = record.clone();
+        record.apply(&changes);
+        record.touch(Timestamp::from_unix_millis(2_000));
+        assert_eq!((record.value.clone(), record.issues), (before.value, 3));
+        assert_eq!((record.now, record.r#type), (now, Timestamp::from_unix_millis(2_000)));
     }
 }

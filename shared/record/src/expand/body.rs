@@ -2,14 +2,14 @@
 
 use proc_macro2::TokenStream;
 
-use super::code;
+use super::{code, code_of};
 use crate::parse::{Declaration, Field};
 use crate::words::{Mark, RoleWord};
 
 /// `impl MadeOfBody`: the body of a create. It is left out where a body cannot make the record, since a field without a default is set by code.
 pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
     let is_made = |field: &Field| field.default.is_some() || ![RoleWord::Own, RoleWord::Hidden].contains(&field.role.0);
-    // Where a caller sends a field, a missing default is a mistake that is reported already.
+    // Where a caller sends a field, a missing default is a mistake, which is reported already.
     if !declaration.is_sent() && !declaration.fields.iter().all(is_made) {
         return None;
     }
@@ -17,7 +17,7 @@ pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
     let fields: Vec<_> = declaration.fields.iter().map(|field| &field.name).collect();
     let values = declaration.fields.iter().map(|field| {
         let (name, ty, value) = (&field.name, &field.ty, read(field));
-        code! { let #name: Option<#ty> = #value; }
+        code_of! { field => let #name: Option<#ty> = #value; }
     });
     Some(code! {
         impl crate::table::declaration::MadeOfBody for #name {
@@ -38,14 +38,17 @@ pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
 fn read(field: &Field) -> TokenStream {
     let json = field.json();
     match (field.role.0, &field.default) {
-        (RoleWord::Input | RoleWord::Fixed, None) => code! { source.required(#json, issues) },
-        (RoleWord::Input | RoleWord::Fixed, Some(default)) => code! { source.optional(#json, issues, || #default) },
-        (RoleWord::Org, _) => code! { named.read_org(#json, source, issues) },
-        (RoleWord::Parent, _) => code! { named.read_parent(#json, source, issues) },
+        (RoleWord::Input | RoleWord::Fixed, None) => code_of! { field => source.required(#json, issues) },
+        (RoleWord::Input | RoleWord::Fixed, Some(default)) => {
+            code_of! { field => source.optional(#json, issues, || #default) }
+        }
+        (RoleWord::Org, _) => code_of! { field => named.read_org(#json, source, issues) },
+        (RoleWord::Parent, _) => code_of! { field => named.read_parent(#json, source, issues) },
         (_, Some(default)) => code! { Some(#default) },
         (RoleWord::Created | RoleWord::Updated, None) => {
-            code! { Some(crate::values::time::Timestamp::from_unix_millis(0)) }
+            code_of! { field => Some(crate::values::time::Timestamp::from_unix_millis(0)) }
         }
+        // Such a field is a mistake, which is reported already.
         (RoleWord::Later | RoleWord::Own | RoleWord::Hidden, None) => code! { None },
     }
 }
@@ -76,11 +79,14 @@ pub fn methods(declaration: &Declaration) -> TokenStream {
 
 /// What a new record has that no body says.
 fn begun(declaration: &Declaration) -> TokenStream {
-    let begun = declaration.fields.iter().filter_map(|Field { name, role, .. }| match role.0 {
-        RoleWord::Org => Some(code! { #name: org }),
-        RoleWord::Parent => Some(code! { #name: parent.into() }),
-        RoleWord::Created | RoleWord::Updated => Some(code! { #name: now }),
-        _ => None,
+    let begun = declaration.fields.iter().filter_map(|field| {
+        let name = &field.name;
+        match field.role.0 {
+            RoleWord::Org => Some(code_of! { field => #name: org }),
+            RoleWord::Parent => Some(code_of! { field => #name: parent.into() }),
+            RoleWord::Created | RoleWord::Updated => Some(code_of! { field => #name: now }),
+            _ => None,
+        }
     });
     code! {
         fn begun(
@@ -111,7 +117,7 @@ fn read_changes(declaration: &Declaration) -> TokenStream {
     let fields: Vec<_> = changed(declaration).map(|field| &field.name).collect();
     let values = changed(declaration).map(|field| {
         let (name, ty, json, is_optional) = (&field.name, &field.ty, field.json(), field.default.is_some());
-        code! { let #name = source.change::<#ty>(#json, issues, #is_optional); }
+        code_of! { field => let #name = source.change::<#ty>(#json, issues, #is_optional); }
     });
     code! {
         fn read_changes(source: &crate::input::Source<'_>, issues: &mut crate::input::Issues) -> Option<Fields> {
@@ -126,26 +132,25 @@ fn read_changes(declaration: &Declaration) -> TokenStream {
 fn applied(declaration: &Declaration) -> TokenStream {
     let applied = changed(declaration).map(|field| {
         let name = &field.name;
-        let value = match field.mark() {
-            Some(Mark::Masks(secret)) => {
-                let secret = secret.to_string();
-                code! { value.unmasked(#secret, &self.#name) }
-            }
-            _ => code! { value.clone() },
+        let value = if let Some(secret) = field.secret() {
+            code_of! { field => value.unmasked(#secret, &self.#name) }
+        } else {
+            code_of! { field => value.clone() }
         };
-        match &field.default {
-            Some(default) => code! {
+        if let Some(default) = &field.default {
+            code_of! { field =>
                 match &changes.#name {
                     crate::input::Patch::Absent => {}
                     crate::input::Patch::Null => self.#name = #default,
                     crate::input::Patch::Set(value) => self.#name = #value,
                 }
-            },
-            None => code! {
+            }
+        } else {
+            code_of! { field =>
                 if let crate::input::Patch::Set(value) = &changes.#name {
                     self.#name = #value;
                 }
-            },
+            }
         }
     });
     code! {
@@ -158,16 +163,23 @@ fn applied(declaration: &Declaration) -> TokenStream {
 
 /// The addresses of endpoints, in the record and in an update.
 fn addresses(declaration: &Declaration) -> Option<TokenStream> {
-    let marked = declaration.fields.iter().filter(|field| matches!(field.mark(), Some(Mark::Address)));
-    let (names, json): (Vec<_>, Vec<_>) = marked.map(|field| (&field.name, field.json())).unzip();
-    (!names.is_empty()).then(|| {
+    let addresses = |of: &TokenStream| -> Vec<TokenStream> {
+        let marked = declaration.fields.iter().filter(|field| field.mark() == Some(&Mark::Address));
+        let address = |field: &Field| {
+            let (name, json) = (&field.name, field.json());
+            code_of! { field => crate::table::declaration::named_address(#json, &#of.#name) }
+        };
+        marked.map(address).collect()
+    };
+    let (own, changed) = (addresses(&code! { self }), addresses(&code! { changes }));
+    (!own.is_empty()).then(|| {
         code! {
             fn addresses(&self) -> Vec<(&'static str, &str)> {
-                [#(crate::table::declaration::named_address(#json, &self.#names)),*].into_iter().flatten().collect()
+                [#(#own),*].into_iter().flatten().collect()
             }
 
             fn changed_addresses(changes: &Fields) -> Vec<(&'static str, &str)> {
-                [#(crate::table::declaration::named_address(#json, &changes.#names)),*].into_iter().flatten().collect()
+                [#(#changed),*].into_iter().flatten().collect()
             }
         }
     })

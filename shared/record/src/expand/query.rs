@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 
-use super::code;
+use super::{code, code_of};
 use crate::parse::{Declaration, Field};
 use crate::words::Mark;
 
@@ -23,7 +23,7 @@ fn terms(declaration: &Declaration) -> Option<TokenStream> {
     let fields = marked(declaration, Mark::is_filter);
     let terms = fields.iter().map(|field| {
         let (ty, name, json) = (&field.ty, &field.name, field.json());
-        let term = code! { crate::table::filters::Term::of::<#ty>(#json, &self.#name) };
+        let term = code_of! { field => crate::table::filters::Term::of::<#ty>(#json, &self.#name) };
         if is_sparse(field) {
             code! { #term.map(crate::table::filters::Term::sparse) }
         } else {
@@ -56,20 +56,21 @@ fn terms(declaration: &Declaration) -> Option<TokenStream> {
 
 /// Whether few rows have the same value.
 fn is_sparse(field: &Field) -> bool {
-    matches!(field.mark(), Some(Mark::SparseFilter))
+    field.mark() == Some(&Mark::SparseFilter)
 }
 
 /// The terms that a query asks for by `field`.
 fn asked(field: &Field) -> TokenStream {
     let (ty, json) = (&field.ty, field.json());
-    code! { crate::table::filters::Term::read::<#ty>(#json, source, issues) }
+    code_of! { field => crate::table::filters::Term::read::<#ty>(#json, source, issues) }
 }
 
 /// When a record was made.
 fn dated(declaration: &Declaration) -> Option<TokenStream> {
     let fields = marked(declaration, |mark| *mark == Mark::Dates);
-    let Field { name, .. } = fields.first()?;
-    Some(code! {
+    let field = fields.first()?;
+    let name = &field.name;
+    Some(code_of! { field =>
         const DATED: bool = true;
 
         fn dated(&self) -> Option<crate::values::time::Timestamp> {
@@ -83,7 +84,7 @@ fn unique(declaration: &Declaration) -> Option<TokenStream> {
     let fields = marked(declaration, Mark::is_unique);
     let values = fields.iter().map(|field| {
         let (ty, name, json) = (&field.ty, &field.name, field.json());
-        code! { crate::table::unique::UniqueValue::of::<#ty>(#json, &self.#name) }
+        code_of! { field => crate::table::unique::UniqueValue::of::<#ty>(#json, &self.#name) }
     });
     (!fields.is_empty()).then(|| {
         code! {
@@ -116,7 +117,7 @@ fn members(declaration: &Declaration) -> Option<TokenStream> {
     let members = fields.iter().map(|field| {
         let (ty, json) = (&field.ty, field.json());
         let doc = format!("Only records with this `{json}`.");
-        code! { crate::table::filters::Term::member::<#ty>(#json, #doc) }
+        code_of! { field => crate::table::filters::Term::member::<#ty>(#json, #doc) }
     });
     (!fields.is_empty()).then(|| {
         code! {

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 
-use super::code;
+use super::{code, code_of};
 use crate::parse::{Declaration, Field};
 use crate::words::{Mark, RoleWord};
 
@@ -32,12 +32,10 @@ pub fn json(declaration: &Declaration) -> TokenStream {
     let name = &declaration.name;
     let members = answered(declaration).map(|field| {
         let (name, json) = (&field.name, field.json());
-        match field.mark() {
-            Some(Mark::Masks(secret)) => {
-                let secret = secret.to_string();
-                code! { members.serialize_entry(#json, &self.#name.masked(#secret))?; }
-            }
-            _ => code! { members.serialize_entry(#json, &self.#name)?; },
+        if let Some(secret) = field.secret() {
+            code_of! { field => members.serialize_entry(#json, &self.#name.masked(#secret))?; }
+        } else {
+            code_of! { field => members.serialize_entry(#json, &self.#name)?; }
         }
     });
     code! {
@@ -74,16 +72,18 @@ pub fn schema(declaration: &Declaration) -> TokenStream {
 /// `impl Deserialize`: the stored item.
 pub fn stored(declaration: &Declaration) -> TokenStream {
     let Declaration { name, id, .. } = declaration;
-    let attributes = declaration.fields.iter().map(|Field { name, ty, .. }| {
-        code! { #[serde(default)] #name: crate::table::declaration::Attribute<#ty> }
+    let attributes = declaration.fields.iter().map(|field| {
+        let Field { name, ty, .. } = field;
+        code_of! { field => #[serde(default)] #name: crate::table::declaration::Attribute<#ty> }
     });
     let values = declaration.fields.iter().map(|field| {
         let (name, json) = (&field.name, field.json());
-        match &field.default {
-            Some(default) => code! { #name: stored.#name.0.unwrap_or_else(|| #default) },
-            None => code! {
+        if let Some(default) = &field.default {
+            code_of! { field => #name: stored.#name.0.unwrap_or_else(|| #default) }
+        } else {
+            code_of! { field =>
                 #name: stored.#name.0.ok_or_else(|| <D::Error as ::serde::de::Error>::missing_field(#json))?
-            },
+            }
         }
     });
     code! {
@@ -141,22 +141,24 @@ fn members(declaration: &Declaration) -> TokenStream {
 /// The member of `field`.
 fn member(field: &Field) -> TokenStream {
     let (ty, json, doc) = (&field.ty, field.json(), &field.docs.text);
-    let member = match &field.default {
-        Some(default) => code! { crate::input::member_or::<#ty>(#json, #doc, &(#default)) },
-        None => code! { crate::input::member::<#ty>(#json, true, #doc) },
+    let member = if let Some(default) = &field.default {
+        code_of! { field => crate::input::member_or::<#ty>(#json, #doc, &(#default)) }
+    } else {
+        code_of! { field => crate::input::member::<#ty>(#json, true, #doc) }
     };
-    match field.mark() {
-        Some(Mark::Address) => code! { crate::table::declaration::address(#member) },
-        _ => member,
+    if field.mark() == Some(&Mark::Address) {
+        code! { crate::table::declaration::address(#member) }
+    } else {
+        member
     }
 }
 
 /// The attributes that are stored, and never answered. The item has a secret itself, in place of what is answered.
 fn hidden(declaration: &Declaration) -> TokenStream {
-    let is_hidden = |field: &&Field| field.role.0 == RoleWord::Hidden || matches!(field.mark(), Some(Mark::Masks(_)));
+    let is_hidden = |field: &&Field| field.role.0 == RoleWord::Hidden || field.secret().is_some();
     let hidden = declaration.fields.iter().filter(is_hidden).map(|field| {
         let (name, json) = (&field.name, field.json());
-        code! { crate::table::item::hide(item, #json, &self.#name)?; }
+        code_of! { field => crate::table::item::hide(item, #json, &self.#name)?; }
     });
     code! {
         fn hide(&self, item: &mut crate::table::item::Item) -> ::core::result::Result<(), crate::table::TableError> {
@@ -174,7 +176,7 @@ fn references(declaration: &Declaration) -> Option<TokenStream> {
         .iter()
         .filter_map(|field| {
             let (name, json, target) = (&field.name, field.json(), field.target.as_ref()?);
-            Some(code! { crate::table::stored::reference::<#target, _>(tenant, #json, &self.#name) })
+            Some(code_of! { field => crate::table::stored::reference::<#target, _>(tenant, #json, &self.#name) })
         })
         .collect();
     (!references.is_empty()).then(|| {
