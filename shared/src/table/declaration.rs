@@ -362,7 +362,7 @@ mod tests {
 
     crate::record! {
         /// A record whose fields have the names of variables that its code has.
-        pub struct Namesake(TagId): listed("NAMESAKE", pointers Namesake::leads) {
+        pub struct Namesake(TagId): listed("NAMESAKE") {
             /// One.
             input source: String,
             /// Two.
@@ -381,12 +381,6 @@ mod tests {
             created now: Timestamp,
             /// Nine.
             updated r#type: Timestamp,
-        }
-    }
-
-    impl Namesake {
-        fn leads(&self, _: &Tenant) -> Vec<Key> {
-            Vec::new()
         }
     }
 
