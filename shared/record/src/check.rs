@@ -1,4 +1,4 @@
-//! What a declaration can say that would make no sense: each is a mistake at its token.
+//! Looks for mistakes in a declaration that has been read. Each one is reported at its token.
 
 use crate::mistakes::Mistakes;
 use crate::parse::{Declaration, Field};
@@ -41,9 +41,9 @@ fn names(fields: &mut Vec<Field>, mistakes: &mut Mistakes) {
 /// No two fields have a role that a record has once.
 fn roles_once(fields: &[Field], mistakes: &mut Mistakes) {
     for role in ONCE {
-        for field in fields.iter().filter(|field| field.role.0 == role).skip(1) {
+        for field in fields.iter().filter(|field| field.role == role).skip(1) {
             let word = role.word();
-            mistakes.add(&field.role.1, format!("another field is `{word}` already: a record has one such field"));
+            mistakes.add(&field.role_at, format!("another field is `{word}` already: a record has one such field"));
         }
     }
 }
@@ -51,7 +51,7 @@ fn roles_once(fields: &[Field], mistakes: &mut Mistakes) {
 /// A mark stands behind a role that it fits.
 fn marks(fields: &mut [Field], mistakes: &mut Mistakes) {
     for field in fields {
-        let role = field.role.0;
+        let role = field.role;
         if let Some((mark, token)) = field.mark.take_if(|(mark, _)| !mark.roles().contains(&role)) {
             let roles = words(mark.roles());
             mistakes.add(token, format!("the role `{}` does not take this mark: it is for {roles}", role.word()));
@@ -59,26 +59,27 @@ fn marks(fields: &mut [Field], mistakes: &mut Mistakes) {
     }
 }
 
-/// What a request says, or the path, has no default.
+/// The values of `org` and `parent` come from the request, so these fields have no default.
 fn superfluous_defaults(fields: &mut [Field], mistakes: &mut Mistakes) {
     for field in fields {
-        let value = match field.role.0 {
+        let value = match field.role {
             RoleWord::Org => "the organisation of the caller",
             RoleWord::Parent => "the record that the path names",
             _ => continue,
         };
         if let Some(default) = field.default.take() {
-            let word = field.role.0.word();
+            let word = field.role.word();
             mistakes.add(default, format!("a field with the role `{word}` has no default: its value is {value}"));
         }
     }
 }
 
-/// What a body does not set begins with its default. A record of which a caller sends nothing is made by code, which sets each field.
+/// A field that the body of a create does not have begins with its default. A record of which a caller sends nothing is made by code, which sets each
+/// field.
 fn missing_defaults(declaration: &Declaration, mistakes: &mut Mistakes) {
     let is_sent = declaration.is_sent();
     for field in declaration.fields.iter().filter(|field| field.default.is_none()) {
-        let role = field.role.0;
+        let role = field.role;
         if role == RoleWord::Later || is_sent && [RoleWord::Own, RoleWord::Hidden].contains(&role) {
             let word = role.word();
             let message = format!(
@@ -89,11 +90,12 @@ fn missing_defaults(declaration: &Declaration, mistakes: &mut Mistakes) {
     }
 }
 
-/// Who has a parent stands in a list of that.
+/// A field with the role `parent` needs a list of that parent.
 fn parents(declaration: &Declaration, mistakes: &mut Mistakes) {
     if matches!(declaration.place.owner, ListOwner::Organisation) {
-        for field in declaration.fields.iter().filter(|field| field.role.0 == RoleWord::Parent) {
-            mistakes.add(&field.role.1, "the role `parent` needs a list of the parent: `of Id => Record`, or `within`");
+        for field in declaration.fields.iter().filter(|field| field.role == RoleWord::Parent) {
+            mistakes
+                .add(&field.role_at, "the role `parent` needs a list of the parent: `of Id => Record`, or `within`");
         }
     }
 }

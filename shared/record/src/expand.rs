@@ -1,4 +1,4 @@
-//! The code of a record. What does not depend on the types of its fields is ordinary code, in `shared::table::declaration`.
+//! The code of a record. Code that does not depend on the types of its fields is in `shared::table::declaration`, as ordinary functions.
 
 mod body;
 mod place;

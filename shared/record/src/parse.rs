@@ -27,8 +27,10 @@ pub struct Declaration {
 pub struct Field {
     /// What the declaration says of it.
     pub docs: Docs,
-    /// Its role, with the token.
-    pub role: (RoleWord, Ident),
+    /// Its role.
+    pub role: RoleWord,
+    /// The token of the role.
+    pub role_at: Ident,
     /// Its mark, with the first token.
     pub mark: Option<(Mark, Ident)>,
     /// Its name.
@@ -41,7 +43,7 @@ pub struct Field {
     pub target: Option<Type>,
 }
 
-/// A documentation.
+/// The documentation of a record or of a field.
 pub struct Docs {
     /// Its lines, as attributes.
     pub lines: Vec<Attribute>,
@@ -69,7 +71,7 @@ impl Declaration {
 
     /// Whether a caller may send one of its fields. No body makes or changes any other record.
     pub fn is_sent(&self) -> bool {
-        self.fields.iter().any(|field| field.role.0.is_sent())
+        self.fields.iter().any(|field| field.role.is_sent())
     }
 }
 
@@ -120,7 +122,7 @@ impl Field {
             None
         };
         input.parse::<Token![,]>()?;
-        Ok(role.map(|role| Self { docs, role, mark, name, ty, default, target }))
+        Ok(role.map(|(role, role_at)| Self { docs, role, role_at, mark, name, ty, default, target }))
     }
 
     /// Its mark.
@@ -147,7 +149,7 @@ fn mark(input: ParseStream<'_>, mistakes: &mut Mistakes) -> Result<Option<(Mark,
     let content;
     parenthesized!(content in input);
     let mark = Mark::parse(&content, mistakes);
-    // What is left unread would be one more error.
+    // Unread tokens would be one more error.
     content.parse::<TokenStream>()?;
     mark
 }

@@ -48,7 +48,7 @@ impl ListPlace {
         let list =
             content.parse().map_err(|error| syn::Error::new(error.span(), format!("a list has a name: {LISTS}")));
         let place = list.and_then(|list| Self::of(list, &content, mistakes));
-        // What is left unread would be one more error.
+        // Unread tokens would be one more error.
         content.parse::<TokenStream>()?;
         place
     }

@@ -115,7 +115,7 @@ impl Mark {
         matches!(self, Self::Unique | Self::UniqueFilter)
     }
 
-    /// Reads what stands between the parentheses, with its first token. `None` after a mistake.
+    /// Reads the words between the parentheses, with the first token. `None` after a mistake.
     pub fn parse(input: ParseStream<'_>, mistakes: &mut Mistakes) -> Result<Option<(Self, Ident)>> {
         let token =
             input.call(Ident::parse_any).map_err(|error| syn::Error::new(error.span(), marks("a mark is missing")))?;

@@ -1,6 +1,6 @@
 //! `record!` declares a record once. From the declaration follow its struct, its JSON, its stored item, the bodies of create and update, its
-//! filters, its schema and its place in the table. The macro is in the crate `record-declaration`; this module has what its code calls. A mistake in a
-//! declaration is an error of the compiler, at the word that is wrong.
+//! filters, its schema and its place in the table. The macro is in the crate `record-declaration`, and this module has the functions that its
+//! code calls. A mistake in a declaration is an error of the compiler, at the word that is wrong.
 //!
 //! ```text
 //! record! {

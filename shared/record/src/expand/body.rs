@@ -8,7 +8,7 @@ use crate::words::{Mark, RoleWord};
 
 /// `impl MadeOfBody`: the body of a create. It is left out where a body cannot make the record, since a field without a default is set by code.
 pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
-    let is_made = |field: &Field| field.default.is_some() || ![RoleWord::Own, RoleWord::Hidden].contains(&field.role.0);
+    let is_made = |field: &Field| field.default.is_some() || ![RoleWord::Own, RoleWord::Hidden].contains(&field.role);
     // Where a caller sends a field, a missing default is a mistake, which is reported already.
     if !declaration.is_sent() && !declaration.fields.iter().all(is_made) {
         return None;
@@ -37,7 +37,7 @@ pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
 /// Reads `field` from the body of a create: none after an issue.
 fn read(field: &Field) -> TokenStream {
     let json = field.json();
-    match (field.role.0, &field.default) {
+    match (field.role, &field.default) {
         (RoleWord::Input | RoleWord::Fixed, None) => code_of! { field => source.required(#json, issues) },
         (RoleWord::Input | RoleWord::Fixed, Some(default)) => {
             code_of! { field => source.optional(#json, issues, || #default) }
@@ -67,7 +67,7 @@ pub fn changes(declaration: &Declaration) -> TokenStream {
 
 /// The fields that an update can change.
 fn changed(declaration: &Declaration) -> impl Iterator<Item = &Field> {
-    declaration.fields.iter().filter(|field| field.role.0.is_changed())
+    declaration.fields.iter().filter(|field| field.role.is_changed())
 }
 
 /// The methods of `Declared` that are about bodies.
@@ -77,11 +77,11 @@ pub fn methods(declaration: &Declaration) -> TokenStream {
     code! { #begun #touched #changes #applied #addresses }
 }
 
-/// What a new record has that no body says.
+/// The fields that a new record does not get from its body.
 fn begun(declaration: &Declaration) -> TokenStream {
     let begun = declaration.fields.iter().filter_map(|field| {
         let name = &field.name;
-        match field.role.0 {
+        match field.role {
             RoleWord::Org => Some(code_of! { field => #name: org }),
             RoleWord::Parent => Some(code_of! { field => #name: parent.into() }),
             RoleWord::Created | RoleWord::Updated => Some(code_of! { field => #name: now }),
@@ -102,9 +102,9 @@ fn begun(declaration: &Declaration) -> TokenStream {
     }
 }
 
-/// When it has changed.
+/// Notes that the record has changed.
 fn touched(declaration: &Declaration) -> Option<TokenStream> {
-    let Field { name, .. } = declaration.fields.iter().find(|field| field.role.0 == RoleWord::Updated)?;
+    let Field { name, .. } = declaration.fields.iter().find(|field| field.role == RoleWord::Updated)?;
     Some(code! {
         fn touch(&mut self, now: crate::values::time::Timestamp) {
             self.#name = now;
@@ -128,7 +128,7 @@ fn read_changes(declaration: &Declaration) -> TokenStream {
     }
 }
 
-/// The changes of an update, made.
+/// Makes the changes of an update.
 fn applied(declaration: &Declaration) -> TokenStream {
     let applied = changed(declaration).map(|field| {
         let name = &field.name;

@@ -6,9 +6,9 @@ use super::code;
 use crate::parse::Declaration;
 use crate::place::{ListOwner, ListPlace};
 
-/// What is particular to the owner of a list. In it, `id` is the id of a row, `of` the owner, `fresh` a new id, `ordinal` that of the row.
+/// The code that depends on the owner of a list. In it, `id` is the id of a row, `of` the owner, `fresh` a new id, `ordinal` that of the row.
 struct Parts {
-    /// The type of what names a row.
+    /// The type of the key of a row.
     key: TokenStream,
     /// The id of the row.
     uuid: TokenStream,

@@ -53,7 +53,7 @@ pub fn json(declaration: &Declaration) -> TokenStream {
 
 /// The fields that are answered.
 fn answered(declaration: &Declaration) -> impl Iterator<Item = &Field> {
-    declaration.fields.iter().filter(|field| field.role.0 != RoleWord::Hidden)
+    declaration.fields.iter().filter(|field| field.role != RoleWord::Hidden)
 }
 
 /// `impl Schema`.
@@ -120,7 +120,7 @@ pub fn methods(declaration: &Declaration) -> TokenStream {
 /// The members, with their roles.
 fn members(declaration: &Declaration) -> TokenStream {
     let members = answered(declaration).map(|field| {
-        let role = match field.role.0 {
+        let role = match field.role {
             RoleWord::Input => code! { Input },
             RoleWord::Fixed => code! { Fixed },
             RoleWord::Later => code! { Later },
@@ -155,7 +155,7 @@ fn member(field: &Field) -> TokenStream {
 
 /// The attributes that are stored, and never answered. The item has a secret itself, in place of what is answered.
 fn hidden(declaration: &Declaration) -> TokenStream {
-    let is_hidden = |field: &&Field| field.role.0 == RoleWord::Hidden || field.secret().is_some();
+    let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.secret().is_some();
     let hidden = declaration.fields.iter().filter(is_hidden).map(|field| {
         let (name, json) = (&field.name, field.json());
         code_of! { field => crate::table::item::hide(item, #json, &self.#name)?; }
