@@ -1,6 +1,6 @@
 //! The macro `record!`, which declares a record. `shared::table::declaration` describes its roles, its marks and its places.
 //!
-//! [`parse`] reads a declaration, [`check`] looks for mistakes, and [`expand`] writes the code of the record. Each mistake is an error of the
+//! `parse` reads a declaration, `check` looks for mistakes, and `expand` writes the code of the record. Each mistake is an error of the
 //! compiler at its token, and all of them are reported at once.
 
 #![warn(missing_docs)]
