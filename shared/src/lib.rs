@@ -42,6 +42,8 @@ pub mod table;
 mod tags;
 pub mod values;
 
+pub(crate) use record_declaration::record;
+
 /// The imports of an operation.
 pub mod prelude {
     pub use crate::delivery::signature::new_secret;

@@ -20,14 +20,6 @@ pub struct Member {
     pub schema: Value,
 }
 
-/// The name of a field in JSON: a name that is a keyword of Rust is written with `r#` there.
-pub const fn field_name(field: &'static str) -> &'static str {
-    match field.as_bytes() {
-        [b'r', b'#', ..] => field.split_at(2).1,
-        _ => field,
-    }
-}
-
 /// The schema of an object with these members, in their order.
 pub fn object(members: Vec<Member>) -> Value {
     let required: Vec<_> = members.iter().filter(|member| member.required).map(|member| member.name).collect();

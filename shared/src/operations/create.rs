@@ -8,6 +8,7 @@ use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
 use crate::request::pipeline::{Operation, Request};
 use crate::request::response::Created;
+use crate::table::declaration::MadeOfBody;
 use crate::table::stored::{Listed, Of};
 
 /// Creates an `R`. The parent that the path names must exist, and so must the records that the body names. Addresses
@@ -15,7 +16,7 @@ use crate::table::stored::{Listed, Of};
 #[derive(Debug)]
 pub struct Create<R>(PhantomData<R>);
 
-impl<R: Listed> Operation for Create<R>
+impl<R: Listed + MadeOfBody> Operation for Create<R>
 where
     R::Of: Input,
 {

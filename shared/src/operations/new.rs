@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::input::schema::{Member, Value, object, titled};
 use crate::input::{Input, Issues, Location, Source, input_member, words};
 use crate::request::error::{Error, Result};
-use crate::table::declaration::{Declared, FieldRole, Named};
+use crate::table::declaration::{Declared, FieldRole, MadeOfBody, Named};
 use crate::values::id::OrgId;
 
 /// The most bytes of a record as JSON. An item of the table has at most 400 KB; the limits of single fields alone would
@@ -52,7 +52,7 @@ impl<R: Declared> New<R> {
     }
 }
 
-impl<R: Declared> Input for New<R> {
+impl<R: MadeOfBody> Input for New<R> {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let mut named = Named::default();
         R::read(source, issues, &mut named).map(|record| Self { record, named })

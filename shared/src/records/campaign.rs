@@ -43,7 +43,7 @@ use crate::records::due::Due;
 use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Result};
 use crate::table::Fingerprint;
-use crate::table::declaration::{Declared as _, Named};
+use crate::table::declaration::{MadeOfBody as _, Named};
 use crate::table::keys::Key;
 use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
 use crate::values::hash::hex;

@@ -1,5 +1,6 @@
 //! `record!` declares a record once. From the declaration follow its struct, its JSON, its stored item, the bodies of create and update, its
-//! filters, its schema and its place in the table.
+//! filters, its schema and its place in the table. The macro is in the crate `record-declaration`, and this module has the functions that its
+//! code calls. A mistake in a declaration is an error of the compiler, at the word that is wrong.
 //!
 //! ```text
 //! record! {
@@ -32,18 +33,21 @@
 //! | `hidden` | no | no | the service's; stored, and never answered |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
+//! The default is also what a stored item without the field has. `org` and `parent` have none. `later`, `own` and `hidden` need one, since no body of a
+//! create has their value. A record of which a caller sends nothing is made by code, so its fields need no default; `Create` does not take it then.
+//!
 //! A mark behind the role gives the field a rule, which holds wherever the field is read, shown or changed. A rule that concerns the value alone, such as
 //! a pattern or a limit, needs no mark: it is the field's type.
 //!
-//! | mark | rule |
-//! |---|---|
-//! | `filter` | lists can be filtered by the field |
-//! | `sparse filter` | the same, where few rows have the same value: no set is kept of it and other filters together |
-//! | `dates` | of the role `created`: lists can be filtered by `date_from` and `date_to` |
-//! | `unique` | no two records of a list have the same value |
-//! | `unique filter` | the same, and a list can be asked for the record with a value |
-//! | `address` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
-//! | `masks NAME` | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
+//! | mark | roles | rule |
+//! |---|---|---|
+//! | `filter` | `input`, `fixed`, `later`, `own` | lists can be filtered by the field |
+//! | `sparse filter` | the same | the same, where few rows have the same value: no set is kept of it and other filters together |
+//! | `unique` | the same | no two records of a list have the same value |
+//! | `unique filter` | the same | the same, and a list can be asked for the record with a value |
+//! | `masks NAME` | the same | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
+//! | `address` | `input`, `later` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
+//! | `dates` | `created` | lists can be filtered by `date_from` and `date_to` |
 //!
 //! The place is one of three:
 //!
@@ -59,7 +63,6 @@
 //! the index `Due`.
 
 mod choice;
-mod macros;
 
 use uuid::Uuid;
 
@@ -95,9 +98,6 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
     /// Says how often it has changed.
     fn set_version(&mut self, version: Version);
 
-    /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
-    fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
-
     /// The new record with `id`, made `now`.
     #[must_use]
     fn begun(self, id: Uuid, org: OrgId, parent: Uuid, now: Timestamp) -> Self;
@@ -109,43 +109,73 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
     fn apply(&mut self, changes: &Self::Changes);
 
     /// Notes that the record changed `now`.
-    fn touch(&mut self, now: Timestamp);
+    fn touch(&mut self, _now: Timestamp) {}
 
     /// The records that its fields name. They must exist.
-    fn references(&self, tenant: &Tenant) -> Vec<Reference>;
+    fn references(&self, _: &Tenant) -> Vec<Reference> {
+        Vec::new()
+    }
 
     /// The filters that the record matches.
-    fn terms(&self) -> Vec<Term>;
+    fn terms(&self) -> Vec<Term> {
+        Vec::new()
+    }
 
     /// Whether lists can be filtered by the time at which records were made.
-    const DATED: bool;
+    const DATED: bool = false;
 
     /// When it was made, where lists can be filtered by that.
-    fn dated(&self) -> Option<Timestamp>;
+    fn dated(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// Reads the filters of a list from its query.
-    fn read_terms(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
+    fn read_terms(_: &Source<'_>, _: &mut Issues) -> Option<Vec<Term>> {
+        Some(Vec::new())
+    }
 
     /// The values of the record that no other record of its list may have.
-    fn unique(&self) -> Vec<UniqueValue>;
+    fn unique(&self) -> Vec<UniqueValue> {
+        Vec::new()
+    }
 
     /// Reads the unique values that a list is asked for from its query.
-    fn read_unique(source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Term>>;
+    fn read_unique(_: &Source<'_>, _: &mut Issues) -> Option<Vec<Term>> {
+        Some(Vec::new())
+    }
 
     /// The filters among the members of a query.
-    fn filter_members() -> Vec<Member>;
+    fn filter_members() -> Vec<Member> {
+        Vec::new()
+    }
 
     /// The addresses of endpoints in it, with their fields.
-    fn addresses(&self) -> Vec<(&'static str, &str)>;
+    fn addresses(&self) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
 
     /// The addresses of endpoints that an update sets, with their fields.
-    fn changed_addresses(changes: &Self::Changes) -> Vec<(&'static str, &str)>;
+    fn changed_addresses(_: &Self::Changes) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
 
     /// Adds the attributes that are stored but never answered.
     ///
     /// # Errors
     /// [`TableError::Broken`] where one cannot be an attribute.
     fn hide(&self, item: &mut Item) -> Result<(), TableError>;
+}
+
+/// A record that the body of a create makes: each field that no body sets has a default.
+pub trait MadeOfBody: Declared {
+    /// Reads the body of a create. Fields that the service sets have their defaults, and the id is nil.
+    fn read(source: &Source<'_>, issues: &mut Issues, named: &mut Named) -> Option<Self>;
+}
+
+/// The schema of a record with the member `id`.
+pub fn schema<R: Declared>(id: Member, doc: &str) -> Value {
+    let members = R::members().into_iter().map(|(_, member)| Member { required: true, ..member });
+    titled(object([id].into_iter().chain(members).collect()), R::NAME, doc)
 }
 
 /// Who sets a field that is answered: see the table above.
@@ -172,6 +202,22 @@ pub struct Named {
     pub org: Option<(&'static str, OrgId)>,
     /// The parent, with its field.
     pub parent: Option<(&'static str, Uuid)>,
+}
+
+impl Named {
+    /// Reads the organisation that a body names in `field`. The result is nil: the record gets that of the caller.
+    pub fn read_org(&mut self, field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<OrgId> {
+        let org = source.optional::<Option<OrgId>>(field, issues, || None)?;
+        self.org = org.map(|org| (field, org));
+        Some(Uuid::nil().into())
+    }
+
+    /// Reads the parent that a body names in `field`. The result is nil: the record gets that of the path.
+    pub fn read_parent<T: Id>(&mut self, field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<T> {
+        let parent = source.optional::<Option<T>>(field, issues, || None)?;
+        self.parent = parent.map(|parent| (field, parent.into()));
+        Some(Uuid::nil().into())
+    }
 }
 
 /// A record that another one names in a field.
@@ -236,6 +282,21 @@ impl<T: MayBeAddress> MayBeAddress for Patch<T> {
     }
 }
 
+/// The address in `value` with its field, if it has one.
+pub fn named_address<'a>(field: &'static str, value: &'a impl MayBeAddress) -> Option<(&'static str, &'a str)> {
+    value.address().map(|address| (field, address))
+}
+
+/// The terms that a query asks for by several fields. None after an issue at one of them.
+pub fn all_terms<const N: usize>(terms: [Option<Vec<Term>>; N]) -> Option<Vec<Term>> {
+    terms.into_iter().collect::<Option<Vec<_>>>().map(|terms| terms.concat())
+}
+
+/// `terms`, of values that few rows have.
+pub fn sparse(terms: Option<Vec<Term>>) -> Option<Vec<Term>> {
+    terms.map(|terms| terms.into_iter().map(Term::sparse).collect())
+}
+
 /// The body of an update: an absent field keeps its value, null sets it to its default.
 #[derive(Debug)]
 pub struct Changes<R: Declared>(pub R::Changes);
@@ -288,5 +349,65 @@ impl<T> Default for Attribute<T> {
 impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Attribute<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::values::id::TagId;
+    use crate::values::json::JsonObject;
+
+    crate::record! {
+        /// A record whose fields have the names of variables that its code has.
+        pub struct Namesake(TagId): listed("NAMESAKE") {
+            /// One.
+            input source: String,
+            /// Two.
+            input issues: i64 = 1 + 1,
+            /// Three.
+            input changes: bool = false,
+            /// Four.
+            input(masks key) value: JsonObject,
+            /// Five.
+            org named: OrgId,
+            /// Six.
+            own stored: Option<String> = None,
+            /// Seven.
+            hidden members: Vec<String> = Vec::new(),
+            /// Eight.
+            created now: Timestamp,
+            /// Nine.
+            updated r#type: Timestamp,
+        }
+    }
+
+    /// Calls `read` with a body.
+    fn of_body<T>(body: &Value, read: impl FnOnce(&Source<'_>, &mut Issues) -> Option<T>) -> T {
+        let (bytes, mut issues) = (body.to_string().into_bytes(), Issues::new());
+        let read = read(&Source::body(Some(&bytes)).unwrap(), &mut issues);
+        read.unwrap_or_else(|| panic!("{issues:?}"))
+    }
+
+    #[test]
+    fn fields_may_have_the_names_of_variables_of_the_macro() {
+        let body = json!({"source": "a", "value": {"key": "abcdefghijklmnopqrstuvwxyz"}});
+        let read = of_body(&body, |source, issues| Namesake::read(source, issues, &mut Named::default()));
+        let now = Timestamp::from_unix_millis(1_000);
+        let mut record = read.begun(Uuid::from_u128(1), OrgId(Uuid::from_u128(2)), Uuid::nil(), now);
+        assert_eq!((record.issues, record.now, record.r#type, record.named.0), (2, now, now, Uuid::from_u128(2)));
+        let answered = serde_json::to_value(&record).unwrap();
+        assert!(answered.get("type").is_some() && answered.get("members").is_none(), "{answered}");
+        assert_ne!(answered["value"], body["value"]);
+        // A secret stays as it is where an update sends it back masked, also in a field without a default.
+        let body = json!({"value": answered["value"], "issues": 3});
+        let changes = of_body(&body, Namesake::read_changes);
+        let before = record.clone();
+        record.apply(&changes);
+        record.touch(Timestamp::from_unix_millis(2_000));
+        assert_eq!((record.value.clone(), record.issues), (before.value, 3));
+        assert_eq!((record.now, record.r#type), (now, Timestamp::from_unix_millis(2_000)));
     }
 }
