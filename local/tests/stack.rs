@@ -49,6 +49,7 @@ mod states;
 mod storage;
 mod stored;
 mod stream;
+mod table;
 mod template;
 mod tour;
 mod transactions;
@@ -63,6 +64,7 @@ mod support {
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;
+    pub mod forms;
     pub mod functions;
     pub mod generated;
     pub mod keyed;
