@@ -23,6 +23,7 @@ const WRITERS: &[&str] = &[
     "permissions::",
     "states::",
     "stored::",
+    "table::",
     "template::",
 ];
 /// The test that takes out of the roles what no test calls. It needs a run of all tests before.

@@ -36,10 +36,10 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("field", "[a-z_]+", "the name of a field"),
     ("terms", "(?:[a-z_]+=[^#]+)?", "`field=value`, several with `&` between them, or nothing: all rows"),
     ("list", "[A-Z_]+(?:#(?:UUID|[0-9]{10}))?", "a name of the table below"),
-    ("ordinal", "[0-9]{10}", "10 digits"),
+    ("ordinal", "[0-9]{10}(?:[0-9]{3})?", "10 digits, 13 of a row that is spread"),
     ("version", "[0-9]{10}", "10 digits"),
-    ("block", "[0-9]{8}", "8 digits"),
-    ("section", "[0-9]{8}", "8 digits"),
+    ("block", "[0-9]{8}(?:[0-9]{2})?", "8 digits, 10 of rows that are spread"),
+    ("section", "[0-9]{8}[0-9]?", "8 digits, 9 of rows that are spread"),
     ("volume", "[0-9]{8}", "8 digits"),
     ("place", "[0-9]{6}", "6 digits"),
     ("part", "[0-9]{2}", "2 digits"),
@@ -345,14 +345,22 @@ impl Form {
 
     /// How many items a partition gets, with the values of the constants.
     pub fn most(&self) -> String {
-        let mut parts = self.most.split('{');
-        let mut told = parts.next().unwrap_or_default().to_owned();
-        for (constant, after) in parts.filter_map(|part| part.split_once('}')) {
-            let (file, name) = constant.split_once(':').unwrap();
-            told += &(value_of(file, name) + after);
-        }
-        told
+        with_constants(self.most)
     }
+}
+
+/// `text` with the value of each constant in the place of its `{file:NAME}`.
+pub fn with_constants(text: &str) -> String {
+    let mut parts = text.split('{');
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let constant = part.split_once('}').and_then(|(constant, after)| Some((constant.split_once(':')?, after)));
+        match constant {
+            Some(((file, name), after)) => told += &(value_of(file, name) + after),
+            None => told = told + "{" + part,
+        }
+    }
+    told
 }
 
 /// The one form of `forms` that a key has.
