@@ -61,6 +61,7 @@ mod verify;
 mod support {
     pub mod agents;
     pub mod certificate;
+    pub mod chart;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;

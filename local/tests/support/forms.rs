@@ -35,7 +35,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("kind", "[a-z]+", "a word"),
     ("field", "[a-z_]+", "the name of a field"),
     ("terms", "(?:[a-z_]+=[^#]+)?", "`field=value`, several with `&` between them, or nothing: all rows"),
-    ("list", "[A-Z_]+(?:#(?:UUID|[0-9]{10}))?", "a name of the table below"),
+    ("list", "[A-Z_]+(?:#(?:UUID|[0-9]{10}))?", "a name from the table of lists"),
     ("ordinal", "[0-9]{10}(?:[0-9]{3})?", "10 digits, 13 of a row that is spread"),
     ("version", "[0-9]{10}", "10 digits"),
     ("block", "[0-9]{8}(?:[0-9]{2})?", "8 digits, 10 of rows that are spread"),
@@ -208,7 +208,7 @@ pub const FORMS: &[Form] = &[
         "ORG#<org>#MESSAGE#<conversation>",
         "<ordinal>",
         "a message of a conversation",
-        "{records/conversation.rs:MAX_MESSAGES}, with 4 MB of text",
+        "{records/conversation.rs:MAX_MESSAGES}, with {records/conversation.rs:MAX_TEXT} bytes of text",
         "records/conversation/storage.rs",
     ),
     form(
@@ -250,7 +250,7 @@ pub const FORMS: &[Form] = &[
     keyed(
         ("ORG#<org>#SET#<list>#<terms>", "SECTION#<section>"),
         "rows of a set in each block of a section, counted",
-        "{table/ordinals.rs:SECTION}",
+        "{table/ordinals.rs:SECTION}, and as many of rows that are spread",
         "filter_section",
         "table/filters/follow.rs",
     ),
@@ -306,7 +306,7 @@ pub const FORMS: &[Form] = &[
     keyed(
         ("RATE#<key>", "<rate>/<burst>"),
         "token bucket of an API key; expires",
-        "one for each limit that the key has had within hours",
+        "one for each limit that the key had in the last hours",
         "rate",
         "request/limit.rs",
     ),
@@ -324,7 +324,13 @@ pub const DUE: &[Form] = &[
         "records/delivery/storage.rs",
     ),
     form("DELIVERY#<shard>", "<time>", "deliveries that are ready, or wait for a retry", DUE_MOST, DUE_IN),
-    form("ENDPOINT#<shard>", "<time>", "webhooks and connectors with deferred deliveries", DUE_MOST, DUE_IN),
+    form(
+        "ENDPOINT#<shard>",
+        "<time>",
+        "webhooks and connectors whose circuit is open, or with deferred deliveries",
+        DUE_MOST,
+        DUE_IN,
+    ),
     form("RETIRED_WEBHOOK#<shard>", "<time>", "webhooks to remove at the payment provider", DUE_MOST, DUE_IN),
 ];
 
@@ -372,13 +378,16 @@ pub fn form_of(forms: &'static [Form], pk: &str, sk: Option<&str>) -> Result<usi
     }
 }
 
-/// The value of a constant in a file of `shared/src`, in groups of three digits.
+/// The value of a constant in a file of `shared/src`, a number or a product, in groups of three digits.
 fn value_of(file: &str, name: &str) -> String {
     let source = read(&format!("shared/src/{file}"));
     let line = source.lines().find(|line| line.contains(&format!("const {name}: ")));
     let line = line.unwrap_or_else(|| panic!("{file} has no constant {name}"));
-    let value: u64 = line.split(['=', ';']).nth(1).unwrap().trim().replace('_', "").parse().unwrap();
-    if value < 1000 { value.to_string() } else { format!("{},{:03}", value / 1000, value % 1000) }
+    let factors = line.split(['=', ';']).nth(1).unwrap().split('*');
+    let value: u64 = factors.map(|factor| factor.trim().replace('_', "").parse::<u64>().unwrap()).product();
+    let digits = value.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
+    groups.join(",")
 }
 
 fn matches(form: &'static str, key: &str) -> bool {
