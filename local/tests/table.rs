@@ -298,3 +298,22 @@ async fn the_chart_has_the_form_of_every_key_and_no_other() {
     generated("docs/TABLE.md", &page);
     generated_between("shared/src/table/keys.rs", ("//! ```text", "//! ```\n"), &comment());
 }
+
+#[test]
+fn a_key_without_a_form_and_a_form_at_another_place_are_found() {
+    let org = "ORG#01900000-0000-7000-8000-a00000000001";
+    assert!(form_of(FORMS, &format!("{org}#LIST#TAG#ROWS"), Some("0000000001")).is_ok());
+    for (pk, sk) in
+        [("LIST#TAG#ROWS", "1"), ("LIST#TAG#ROWS", "0000000001#"), ("LIST#Tag#ROWS", "0000000001"), ("X", "X")]
+    {
+        assert!(form_of(FORMS, &format!("{org}#{pk}"), Some(sk)).is_err(), "{pk} {sk}");
+    }
+    let mut wrong = Vec::new();
+    let form = |pk, sk, made_in, written_in| Form { pk, sk, item: "", most: "1", made_in, written_in };
+    let keys = "table/keys.rs";
+    misplaced(&[form("MADE_BY#<origin>", "MADE_BY", keys, Some(("made_by", "table/transaction.rs")))], &mut wrong);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    misplaced(&[form("MADE_BY#<origin>", "", keys, Some(("made_by", "table/once.rs")))], &mut wrong);
+    misplaced(&[form("MADE#<origin>", "", keys, None), form("THREAD#<widget>", "", keys, None)], &mut wrong);
+    assert_eq!(wrong.len(), 3, "{wrong:?}");
+}

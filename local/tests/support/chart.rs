@@ -137,8 +137,8 @@ has one of these forms, and where a file does not make the key that it is said t
 [`forms.rs`](../local/tests/support/forms.rs)). The column *Read* says how the functions read the items while the test ran: by the whole key, or by a
 query of the partition. Where it is empty, a write has a condition on the item, or the table's stream passes it on.
 
-DynamoDB gives each partition key 1,000 write units and 3,000 read units a second ([ADR 32](adr/0032-partitions-are-counted.md)). The number of items in a
-partition has no limit of its own.
+DynamoDB gives each partition key 1,000 write units and 3,000 read units a second ([ADR 32](adr/0032-partitions-are-counted.md)). A partition may have
+any number of items.
 
 ## Items of an organisation
 
@@ -151,7 +151,7 @@ Each partition key begins with `{org}`, which the chart leaves out.
 ## The index `Due`
 
 An item is in this index while it has the attributes `due_pk` and `due_at`. The sort key is `due_at`, a time. The index has the keys of the items only:
-whoever queries it reads the items afterwards. It has the items of all organisations.
+a function that queries it reads the items afterwards. It has the items of all organisations.
 
 {due}
 ## The lists

@@ -250,7 +250,7 @@ pub const FORMS: &[Form] = &[
     keyed(
         ("ORG#<org>#SET#<list>#<terms>", "SECTION#<section>"),
         "rows of a set in each block of a section, counted",
-        "{table/ordinals.rs:SECTION}, and as many of rows that are spread",
+        "{table/ordinals.rs:SECTION}, and {table/ordinals.rs:SECTION} more where rows are spread",
         "filter_section",
         "table/filters/follow.rs",
     ),
@@ -315,15 +315,21 @@ pub const FORMS: &[Form] = &[
 
 /// A form of partition key in the index `Due`. The sort key is the time at which the item becomes due.
 pub const DUE: &[Form] = &[
-    form("CAMPAIGN#<shard>", "<time>", "campaigns that are being sent, or have a next time", DUE_MOST, DUE_IN),
+    form("CAMPAIGN#<shard>", "<time>", "campaigns that are being sent, or that are sent later", DUE_MOST, DUE_IN),
     form(
         "DEFERRED#<endpoint>",
         "<time>",
-        "deliveries that wait until a circuit closes",
+        "deliveries that the tick sends, such as those behind an open circuit",
         "those of one webhook or connector",
         "records/delivery/storage.rs",
     ),
-    form("DELIVERY#<shard>", "<time>", "deliveries that are ready, or wait for a retry", DUE_MOST, DUE_IN),
+    form(
+        "DELIVERY#<shard>",
+        "<time>",
+        "deliveries that the stream sends: ready, or waiting for a retry",
+        DUE_MOST,
+        DUE_IN,
+    ),
     form(
         "ENDPOINT#<shard>",
         "<time>",
