@@ -51,9 +51,9 @@
 //! WARM_UP                                    WARM_UP                  no item: a process reads it when it starts
 //!
 //! In the index `Due`:
-//! CAMPAIGN#<shard>                           <time>                   campaigns that are being sent, or have a next time
-//! DEFERRED#<endpoint>                        <time>                   deliveries that wait until a circuit closes
-//! DELIVERY#<shard>                           <time>                   deliveries that are ready, or wait for a retry
+//! CAMPAIGN#<shard>                           <time>                   campaigns that are being sent, or that are sent later
+//! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
+//! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
 //! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
 //! ```
