@@ -82,7 +82,7 @@ async fn text(response: &mut HttpResponse) -> Result<Vec<u8>, ConnectorError> {
 }
 
 /// The call in `request`; `None` if the request is not for the database.
-fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
+pub(crate) fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
     let action = request.headers().get("x-amz-target")?.rsplit('.').next()?.to_owned();
     let body: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
     let items = match body["KeyConditionExpression"].as_str() {

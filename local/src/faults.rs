@@ -16,6 +16,7 @@ use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::calls::{self, DatabaseCall};
 use crate::in_progress::{InProgress, Met, cancelled, conflict, conflict_of_one, exception};
 use crate::roles::bucket_action;
 
@@ -128,6 +129,8 @@ pub struct Faults {
 struct State {
     plan: Option<Box<Plan>>,
     requests: Vec<String>,
+    /// The calls of the database, where they are noted.
+    calls: Option<Vec<DatabaseCall>>,
     lost: Arc<Notify>,
     pause: Pause,
 }
@@ -194,6 +197,16 @@ impl Faults {
         self.state(|state| state.requests.clone())
     }
 
+    /// Notes the calls of the database, with their keys, until a plan is set.
+    pub fn note_calls(&self) {
+        self.state(|state| state.calls = Some(Vec::new()));
+    }
+
+    /// The calls that were noted, retries included.
+    pub fn calls(&self) -> Vec<DatabaseCall> {
+        self.state(|state| state.calls.clone().unwrap_or_default())
+    }
+
     /// The number of requests since the plan was set that may have changed something, including retries.
     pub fn writes(&self) -> usize {
         self.state(|state| state.requests.iter().filter(|action| !READS.contains(&action.as_str())).count())
@@ -216,6 +229,14 @@ impl Faults {
     /// `inner`, whose requests follow the plan.
     pub fn connector(&self, inner: SharedHttpConnector) -> SharedHttpConnector {
         SharedHttpConnector::new(FaultyConnector { faults: self.clone(), inner })
+    }
+
+    fn note(&self, request: &HttpRequest) {
+        self.state(|state| {
+            if let Some(calls) = &mut state.calls {
+                calls.extend(calls::begun(request));
+            }
+        });
     }
 
     fn decide(&self, action: &str) -> Fault {
@@ -272,6 +293,7 @@ impl FaultyConnector {
             Some(target) => target.rsplit('.').next().unwrap_or_default().to_owned(),
             None => bucket_action(request.method(), request.uri()).to_owned(),
         };
+        self.faults.note(&request);
         let inner = self.inner.clone();
         let lost = self.faults.state(|state| Arc::clone(&state.lost));
         let fault = self.faults.decide(&action);

@@ -23,6 +23,7 @@ const WRITERS: &[&str] = &[
     "permissions::",
     "states::",
     "stored::",
+    "table::",
     "template::",
 ];
 /// The test that removes unused permissions from the roles. It needs a run of all tests before.

@@ -1,9 +1,62 @@
-//! The keys of the single table: their form, and those of lists, filters, token buckets and markers. The key of a record stands with the record.
+//! The keys of the single table: their forms. This file makes those of lists, filters, token buckets and markers. The key of any other record stands
+//! with the record.
 //!
-//! A partition key begins with the caller's organisation, and only a [`Tenant`] can write it; API keys, and what leads to an agency with a
-//! webhook at the payment provider, are alone found before the organisation is known, and token buckets belong to a key. The rows of a list
-//! share a partition, as they have to be read in their order, or where it is long eight of them: a partition takes a thousand write units a
-//! second. Every other record has a partition of its own.
+//! The partition key of an organisation's item begins with the organisation, and [`Key::of`] takes it from a [`Tenant`]. Three kinds of items are found
+//! before the organisation is known: an API key, the token bucket of a key, and the pointer to an agency with a webhook at the payment provider. The
+//! listing of API keys is for operators, who name an organisation themselves.
+//!
+//! Items that are read together share a partition: the rows of a list, the messages of a conversation, the counts of a set. A partition takes a
+//! thousand write units a second, so a long list has its later rows in eight partitions.
+//!
+//! `cargo generate` writes this chart. `docs/TABLE.md` also says how many items each partition gets.
+//!
+//! ```text
+//! KEY#<hash>                                 KEY                      an API key, found by its hash
+//! ORG#<org>#API_KEYS                         <key>                    the same API key, in the listing for operators
+//! ORG#<org>#CAMPAIGN_CONTACT#<run>#<part>    <contact>                a contact of a campaign
+//! ORG#<org>#CAMPAIGN_POINTERS#<run>#<shard>  <contact>                pointer from a contact to its place in a campaign
+//! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign
+//! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_SAID#<version>  a text that the campaign said before
+//! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_TEXT            the text of the campaign
+//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          count of sent and failed contacts
+//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
+//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
+//! ORG#<org>#DATASOURCE_LINK#<datasource>     <assistant>              pointer to the link of a data source with an assistant
+//! ORG#<org>#ENDPOINT_HEALTH#<endpoint>       ENDPOINT_HEALTH          circuit breaker of a webhook or connector
+//! ORG#<org>#ENTITY_LINKS#<kind>#<entity>     <tag>                    pointer to the link of a record with a tag
+//! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires
+//! ORG#<org>#INTENT_LINK#<intent>             <assistant>              pointer to the link of an intent with an assistant
+//! ORG#<org>#LIST#<list>                      HEAD                     head of a list: the next ordinal, and tokens
+//! ORG#<org>#LIST#<list>                      SECTION#<section>        holes of each block of a section, counted
+//! ORG#<org>#LIST#<list>#HOLES                <block>                  holes of a block of a list
+//! ORG#<org>#LIST#<list>#ROWS                 <ordinal>                a record: a row of a list
+//! ORG#<org>#LIST#<list>#ROWS#<shard>         <ordinal>                a record: a later row of a list that spreads
+//! ORG#<org>#MADE_BY#<origin>                 MADE_BY                  marker: the record that a request or an event has made; expires
+//! ORG#<org>#MESSAGE#<conversation>           <ordinal>                a message of a conversation
+//! ORG#<org>#PAYMENT_CUSTOMER#<hash>          PAYMENT_CUSTOMER         a customer of the payment provider; expires where no user is known
+//! ORG#<org>#PAYMENT_EVENT#<hash>             PAYMENT_EVENT            marker: an event of the payment provider has counted; expires
+//! ORG#<org>#RATE_LIMIT#<widget>              <limit>                  next free time of a widget to dispatch, or to send
+//! ORG#<org>#REMOVAL#<id>                     REMOVAL                  rest of a cascade
+//! ORG#<org>#RETIRED_WEBHOOK#<agency>         RETIRED_WEBHOOK          webhook at the payment provider that is to be removed there
+//! ORG#<org>#RUN#<hash>                       RUN                      marker: the campaign that a request has made; expires
+//! ORG#<org>#SET#<list>#<terms>               SECTION#<section>        rows of a set in each block of a section, counted
+//! ORG#<org>#SET#<list>#<terms>               VOLUME#<volume>          rows of a set in each section of a volume, counted
+//! ORG#<org>#SET#<list>#<terms>#BLOCKS        <block>                  rows of a set in a block: a bit for each
+//! ORG#<org>#SET#<list>#<terms>#SECTIONS      SECTION#<section>        a section that a volume counts
+//! ORG#<org>#TAG_LINKS#<tag>                  <kind>#<entity>          pointer to the link of a tag with a record
+//! ORG#<org>#THREAD#<widget>#<contact>        <conversation>           pointer to an open conversation
+//! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it
+//! PAYMENT_WEBHOOK#<agency>                   ORG#<org>                pointer to an agency that gets events of the payment provider
+//! RATE#<key>                                 <rate>/<burst>           token bucket of an API key; expires
+//! WARM_UP                                    WARM_UP                  no item: a process reads it when it starts
+//!
+//! In the index `Due`:
+//! CAMPAIGN#<shard>                           <time>                   campaigns that are being sent, or that are sent later
+//! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
+//! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
+//! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
+//! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
+//! ```
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -168,7 +221,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// An item that is found without an organisation.
+    /// An item whose key is made without a tenant.
     pub(crate) fn new(pk: String, sk: impl Display) -> Self {
         Self { pk, sk: sk.to_string() }
     }
