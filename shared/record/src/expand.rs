@@ -47,7 +47,7 @@ pub fn record(declaration: &Declaration) -> TokenStream {
     }
 }
 
-/// `impl Declared`.
+/// `impl Declared`, and `impl Versioned`.
 fn declared(declaration: &Declaration) -> TokenStream {
     let name = &declaration.name;
     let title = name.to_string();
@@ -55,20 +55,22 @@ fn declared(declaration: &Declaration) -> TokenStream {
     let bodies = body::methods(declaration);
     let queries = query::methods(declaration);
     code! {
-        impl crate::table::declaration::Declared for #name {
-            const NAME: &'static str = #title;
-            type Changes = Fields;
-
-            fn uuid(&self) -> ::uuid::Uuid {
-                self.id.into()
-            }
-
+        impl crate::table::version::Versioned for #name {
             fn version(&self) -> crate::table::version::Version {
                 self.version
             }
 
             fn set_version(&mut self, version: crate::table::version::Version) {
                 self.version = version;
+            }
+        }
+
+        impl crate::table::declaration::Declared for #name {
+            const NAME: &'static str = #title;
+            type Changes = Fields;
+
+            fn uuid(&self) -> ::uuid::Uuid {
+                self.id.into()
             }
 
             #values

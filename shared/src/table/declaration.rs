@@ -74,13 +74,13 @@ use crate::table::filters::Term;
 use crate::table::item::Item;
 use crate::table::keys::Key;
 use crate::table::unique::UniqueValue;
-use crate::table::version::Version;
+use crate::table::version::Versioned;
 use crate::values::id::{Id, OrgId};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 /// What follows from the declaration of a record, apart from its place in the table.
-pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 'static {
+pub trait Declared: Schema + Versioned + serde::Serialize + Clone + Send + Sync + Sized + 'static {
     /// Name of the schema component.
     const NAME: &'static str;
     /// The body of an update.
@@ -91,12 +91,6 @@ pub trait Declared: Schema + serde::Serialize + Clone + Send + Sync + Sized + 's
 
     /// Its id.
     fn uuid(&self) -> Uuid;
-
-    /// How often it has changed.
-    fn version(&self) -> Version;
-
-    /// Says how often it has changed.
-    fn set_version(&mut self, version: Version);
 
     /// The new record with `id`, made `now`.
     #[must_use]

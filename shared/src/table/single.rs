@@ -5,16 +5,7 @@ use crate::table::item::from_item;
 use crate::table::part::Table;
 use crate::table::stored::Single;
 use crate::table::transaction::Write;
-use crate::table::version::Version;
-
-/// A record outside any list that counts its changes.
-pub trait Versioned: Single + Clone {
-    /// The number of its changes.
-    fn version(&self) -> Version;
-
-    /// Sets the number of its changes.
-    fn set_version(&mut self, version: Version);
-}
+use crate::table::version::Versioned;
 
 /// The result of the change of a record.
 #[derive(Debug, Clone)]
@@ -31,7 +22,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub(crate) async fn change_single<R: Versioned>(
+    pub(crate) async fn change_single<R: Single + Versioned + Clone>(
         &self,
         id: R::Id,
         seen: Option<R>,
@@ -60,7 +51,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub(crate) async fn remove_seen<R: Versioned>(&self, id: R::Id, seen: &R) -> Result<bool, TableError> {
+    pub(crate) async fn remove_seen<R: Single + Versioned>(&self, id: R::Id, seen: &R) -> Result<bool, TableError> {
         let removal = Write::delete(self.key::<R>(id)).when(seen.version().alone());
         was_done(self.store.transact(&[removal]).await)
     }

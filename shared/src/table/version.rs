@@ -22,6 +22,15 @@ pub struct Version {
     by: Option<Uuid>,
 }
 
+/// A record that counts its changes.
+pub trait Versioned {
+    /// The number of its changes.
+    fn version(&self) -> Version;
+
+    /// Sets the number of its changes.
+    fn set_version(&mut self, version: Version);
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 const fn is_first(number: &u64) -> bool {
     *number == 0
