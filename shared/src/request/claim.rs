@@ -60,7 +60,9 @@ pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &By
     match table.store.put_if(&table.item(key, claim)?, &still).await {
         Ok(()) => Ok(true),
         // If the answer to an attempt was lost, the existing claim may be this one.
-        Err(Cancelled::Condition((), stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
+        Err(Cancelled::Condition((), existing)) => {
+            Ok(existing.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
+        }
         Err(cancelled) => Err(cancelled.into()),
     }
 }

@@ -55,7 +55,7 @@ pub struct TextOf {
 /// The position of a campaign's message: the conversation, the ordinal there, and the version of the text. Without an
 /// ordinal, only the conversation is known: old versions of the service did not store more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaidAt(pub ConversationId, pub Option<u64>, pub u32);
+pub struct MessagePosition(pub ConversationId, pub Option<u64>, pub u32);
 
 /// The text that a campaign sends to each contact, or an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -93,15 +93,15 @@ impl Campaign {
 
     /// Whether contacts may have been dispatched. True for a run that is older than the field `until_place`, since
     /// nothing shows whether they were.
-    const fn may_have_spoken(&self) -> bool {
+    const fn may_have_dispatched(&self) -> bool {
         self.until_place.is_some() || self.last_run_at.is_some() || self.next_place > 0 || self.start_time.is_none()
     }
 }
 
 impl CampaignContact {
     /// The positions of the messages sent to it, as far as they are known.
-    pub(super) fn said_at(&self) -> Vec<SaidAt> {
-        let in_conversation = || self.conversation_id.map(|id| SaidAt(id, None, 0)).into_iter().collect();
+    pub(super) fn message_positions(&self) -> Vec<MessagePosition> {
+        let in_conversation = || self.conversation_id.map(|id| MessagePosition(id, None, 0)).into_iter().collect();
         self.said.clone().unwrap_or_else(in_conversation)
     }
 }
@@ -115,7 +115,8 @@ pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture
             let (items, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
             let keys: Vec<Key> = items.iter().filter_map(key_of).collect();
             let contacts: Vec<CampaignContact> = readable(items);
-            keep_said(table, run, contacts.iter().flat_map(CampaignContact::said_at).collect()).await?;
+            copy_text_into_messages(table, run, contacts.iter().flat_map(CampaignContact::message_positions).collect())
+                .await?;
             table.store.delete_all(&keys).await?;
             if more {
                 return Ok(false);
@@ -151,7 +152,7 @@ pub(super) fn changing_text(
     let unchanged = "attribute_not_exists(text_version) OR text_version = :read";
     let unchanged = Condition::of(unchanged, [(":read", number(before.version))]);
     let mut writes = vec![Write::put(now.item(&present)).when(unchanged)];
-    if was.may_have_spoken() {
+    if was.may_have_dispatched() {
         let of = TextOf { run: was.id.run(), version: before.version };
         let before = CampaignText { assistant_id: was.assistant_id, ..before };
         writes.push(Write::put(before.item(&earlier_text(&table.tenant, of))));
@@ -218,8 +219,12 @@ pub(crate) async fn text_of_version(
 ///
 /// # Errors
 /// [`TableError`]: some messages may have their text.
-pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
-    let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
+pub(super) async fn copy_text_into_messages(
+    table: &Table,
+    run: RunId,
+    said: Vec<MessagePosition>,
+) -> Result<(), TableError> {
+    let find = async |MessagePosition(conversation, ordinal, version): MessagePosition| match ordinal {
         Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
         None => conversation::said_in(table, conversation, run).await,
     };

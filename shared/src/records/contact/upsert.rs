@@ -183,7 +183,7 @@ impl Upsert {
 }
 
 /// Why a contact that was found is not written.
-enum Unwritten {
+enum ContactUpdateRefused {
     /// The contact has these fields already.
     Equal(Box<Contact>),
     /// Another writer gave it another e-mail address and telephone number.
@@ -234,19 +234,19 @@ pub(super) async fn update_found(
     }
     let change = |contact: &mut Contact| {
         if !fields.find(contact) {
-            return Err(Unwritten::Moved);
+            return Err(ContactUpdateRefused::Moved);
         }
         // A contact that stays the same is not written.
         if !fields.apply(contact) {
-            return Err(Unwritten::Equal(Box::new(contact.clone())));
+            return Err(ContactUpdateRefused::Equal(Box::new(contact.clone())));
         }
         contact.updated_at = upsert.now;
         Ok(())
     };
     match table.try_change(id, upsert.change, change).await {
         Ok(contact) => Ok(Upserted::Updated(contact)),
-        Err(NotChanged::Refused(Unwritten::Equal(contact))) => Ok(Upserted::Updated(*contact)),
-        Err(NotChanged::Refused(Unwritten::Moved)) => Err(TableError::Missing),
+        Err(NotChanged::Refused(ContactUpdateRefused::Equal(contact))) => Ok(Upserted::Updated(*contact)),
+        Err(NotChanged::Refused(ContactUpdateRefused::Moved)) => Err(TableError::Missing),
         Err(NotChanged::Failed(error)) => Err(error),
     }
 }
