@@ -45,7 +45,7 @@ async fn a_foreign_id_in_the_path_answers_like_an_unknown_id() {
             // Two ids name a link. The issue may name the last one.
             let last = parameters.last().unwrap();
             assert!(
-                [foreign, last].iter().any(|told| answers == not_found(told)),
+                [foreign, last].iter().any(|record| answers == not_found(record)),
                 "{} {foreign} {answers:?}",
                 route.name
             );

@@ -13,8 +13,8 @@ use crate::support::generated::generated;
 
 /// The name of a state: the word before its data.
 fn name(state: &impl std::fmt::Debug) -> String {
-    let told = format!("{state:?}");
-    told.split([' ', '(']).next().unwrap().to_owned()
+    let text = format!("{state:?}");
+    text.split([' ', '(']).next().unwrap().to_owned()
 }
 
 /// Every transition between the states that can be reached from `first`.

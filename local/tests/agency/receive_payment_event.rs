@@ -654,10 +654,10 @@ async fn an_unusable_event_is_ignored_and_logged_without_ids() {
         add(event);
     }
     for body in bodies {
-        let told = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        let text = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
         let answer = stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await;
         let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": {"outcome": "ignored"}});
-        assert_eq!((answer.status, json(&answer)), (200, wanted), "{told}");
+        assert_eq!((answer.status, json(&answer)), (200, wanted), "{text}");
     }
     assert_eq!(changes(&stack, &before).await, nothing());
     receive(&stack, &subscription("active", "1", 0)).await;
@@ -841,7 +841,7 @@ async fn a_single_fault_is_retried_and_a_lasting_fault_gives_503() {
         let (stack, faults) = with_faults(few()).await;
         let mut struck = BTreeSet::new();
         faults.plan(move |action, _| {
-            let first = fault.befalls(action) && struck.insert(action.to_owned());
+            let first = fault.applies_to(action) && struck.insert(action.to_owned());
             if first { fault } else { Fault::None }
         });
         assert_eq!(receive(&stack, &event).await, "applied", "{fault:?}");

@@ -15,8 +15,8 @@
 //! no row can be written any more. Then the next process that appends turns the ordinals into holes, and removes the
 //! token (`tidy`).
 //!
-//! Each execution of a request has reservations of its own, even if it repeats another one: the rows of an earlier
-//! execution are found by their marker ([`Transaction::made_by`]).
+//! Each attempt of a request has reservations of its own, even if it repeats another one: the rows of an earlier
+//! attempt are found by their marker ([`Transaction::made_by`]).
 
 mod tidy;
 mod token;

@@ -89,7 +89,7 @@ enum Meaning<M> {
 /// The condition of a request's writes that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
-    /// No earlier execution of the request may have made the writes.
+    /// No earlier attempt of the request may have made the writes.
     Repeated,
     /// The row must be as it was read.
     Changed,

@@ -229,7 +229,7 @@ pub(super) async fn update_found(
     id: ContactId,
 ) -> Result<Upserted<Contact>, TableError> {
     if with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
-        // An earlier execution of this request has created it, or an attempt whose answer was lost.
+        // An earlier attempt of this request has created it, or a call whose answer was lost.
         return Ok(Upserted::Created(table.get(id).await?));
     }
     let change = |contact: &mut Contact| {
