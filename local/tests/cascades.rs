@@ -174,11 +174,11 @@ async fn a_batch_makes_one_step_of_a_long_cascade() {
 #[tokio::test]
 async fn undelivered_contacts_of_a_deleted_widget_fail_with_a_reason() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let nobody = json!({
+    let widget = json!({
         "widget_type": "chat", "assistant_id": id('a', kind::ASSISTANT, 1), "opening_message": "Hello",
         "connector_url": "http://127.0.0.1:1/",
     });
-    let widget = make(&stack, "/api/v1/widget", nobody).await;
+    let widget = make(&stack, "/api/v1/widget", widget).await;
     // More contacts than one step handles.
     let contacts = contacts(&stack, MANY).await;
     let run = format!("/api/v1/campaign/run/{widget}");

@@ -888,9 +888,9 @@ async fn deleting_a_user_deletes_its_customer() {
 async fn a_deleted_agency_refuses_events_and_has_no_pointer() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
+    let unknown = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
     data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{}", agency('a')), ACME)).await);
-    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), nobody);
+    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), unknown);
     let pointers = items(&stack).await.into_keys().filter(|(pk, _)| pk.starts_with("PAYMENT_WEBHOOK#"));
     assert_eq!(pointers.map(|(pk, _)| pk).collect::<Vec<_>>(), [format!("PAYMENT_WEBHOOK#{}", agency('b'))]);
 }
@@ -985,6 +985,6 @@ async fn the_payment_event_command_sends_and_other_origins_get_403() {
     assert!(!sent.1.contains("whsec"), "{}", sent.1);
     let unknown = run(&["charge.refunded"]).await;
     assert!(unknown.0 == Some(2) && unknown.2.contains("checkout.session.completed"), "{unknown:?}");
-    let nobody = run(&["invoice.paid", "--agency", NOBODYS]).await;
-    assert!(nobody.0 == Some(2) && nobody.2.lines().count() == 1, "{nobody:?}");
+    let unknown = run(&["invoice.paid", "--agency", NOBODYS]).await;
+    assert!(unknown.0 == Some(2) && unknown.2.lines().count() == 1, "{unknown:?}");
 }

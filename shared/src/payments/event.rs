@@ -339,7 +339,7 @@ mod tests {
     fn a_refused_event_has_a_reason_without_its_content() {
         let error_of = |kind: &str, object: Value| read(kind, &object).unwrap_err().to_string();
         assert_eq!(error_of("charge.refunded", json!({})), "a type of event that is not used");
-        let nobody = "a checkout of nobody that is known";
+        let reason = "a checkout of nobody that is known";
         let user = "01900000-0000-7000-8000-a00c00000001";
         for session in [
             json!({}),
@@ -347,7 +347,7 @@ mod tests {
             json!({"customer": "cus_1", "client_reference_id": "order 7"}),
             json!({"customer": null, "client_reference_id": user}),
         ] {
-            assert_eq!(error_of("checkout.session.completed", session), nobody);
+            assert_eq!(error_of("checkout.session.completed", session), reason);
         }
         let shape = "not in the shape that the provider documents";
         for (kind, object) in [

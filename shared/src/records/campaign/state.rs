@@ -294,7 +294,7 @@ impl Campaign {
         }
         self.rewind();
         if self.start_time.is_none() {
-            self.go_on(now, now);
+            self.continue_at(now, now);
             return Ok(());
         }
         if self.execution_at.is_none() && !self.is_under_way() {
@@ -318,7 +318,7 @@ impl Campaign {
                 self.round += 1;
                 self.rewind();
                 let schedule = self.schedule();
-                self.go_on(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
+                self.continue_at(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
             }
         }
         Ok(())
@@ -337,7 +337,7 @@ impl Campaign {
     }
 
     /// Continues the current run at `at`: at once, or when its window opens.
-    fn go_on(&mut self, at: Timestamp, now: Timestamp) {
+    fn continue_at(&mut self, at: Timestamp, now: Timestamp) {
         self.enter(if at == now { CampaignPhase::Queued { at } } else { CampaignPhase::Waiting { at } });
         self.touch(now);
     }
@@ -386,7 +386,7 @@ impl Campaign {
         };
         match next {
             Some(_) if !self.enabled => self.stop(CampaignPhase::NotStarted, now),
-            Some(at) if under_way => self.go_on(at, now),
+            Some(at) if under_way => self.continue_at(at, now),
             Some(at) => self.enter(CampaignPhase::Waiting { at }),
             None => self.stop(CampaignPhase::Completed, now),
         }
