@@ -78,7 +78,7 @@ impl CampaignText {
 
     fn item(&self, key: &Key) -> Item {
         let mut item = key.attributes();
-        item.extend(self.text.as_ref().map(|said| ("text".to_owned(), text(said))));
+        item.extend(self.text.as_ref().map(|message| ("text".to_owned(), text(message))));
         item.extend(self.assistant_id.map(|id| ("assistant_id".to_owned(), text(id))));
         item.extend((self.version > 0).then(|| ("text_version".to_owned(), number(self.version))));
         item
@@ -134,8 +134,8 @@ pub async fn stage_message(table: &Table, campaign: &Campaign) -> Result<(), Tab
     if campaign.message.is_none() {
         return Ok(());
     }
-    let said = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
-    table.store.put(said.item(&present_text(&table.tenant, campaign.id.run()))).await
+    let current = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
+    table.store.put(current.item(&present_text(&table.tenant, campaign.id.run()))).await
 }
 
 /// The writes for a change of a campaign's text; `was` is the campaign before the change, with the items stored with
@@ -214,21 +214,21 @@ pub(crate) async fn text_of_version(
     table.store.get(&earlier_text(&table.tenant, TextOf { run, version })).await?.map(from_item).transpose()
 }
 
-/// Copies the texts into the messages in `said`, which only refer to them until then. A repeat makes no difference, and
-/// a deleted message stays deleted.
+/// Copies the texts into the messages at `positions`, which only refer to them until then. A repeat makes no difference,
+/// and a deleted message stays deleted.
 ///
 /// # Errors
 /// [`TableError`]: some messages may have their text.
 pub(super) async fn copy_text_into_messages(
     table: &Table,
     run: RunId,
-    said: Vec<MessagePosition>,
+    positions: Vec<MessagePosition>,
 ) -> Result<(), TableError> {
     let find = async |MessagePosition(conversation, ordinal, version): MessagePosition| match ordinal {
         Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
         None => conversation::said_in(table, conversation, run).await,
     };
-    let finds: Vec<_> = said.into_iter().map(find).collect();
+    let finds: Vec<_> = positions.into_iter().map(find).collect();
     let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
     let found: Vec<_> = found.concat();
     if found.is_empty() {
