@@ -55,7 +55,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Trouble`] where it cannot be made.
-    pub fn beside(data: &Data) -> Result<Self, Trouble> {
+    pub fn next_to(data: &Data) -> Result<Self, Trouble> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let folder = match data {
             Data::File(file) => {

@@ -202,14 +202,17 @@ mod tests {
 
     #[test]
     fn a_call_has_the_units_of_all_tables_and_its_failure() {
-        let told = |answer: &Value| {
+        let units_and_error = |answer: &Value| {
             let mut call = DatabaseCall::default();
             ended(&mut call, Duration::ZERO, answer.to_string().as_bytes());
             (call.units, call.failure)
         };
-        assert_eq!(told(&json!({"ConsumedCapacity": {"CapacityUnits": 0.5}})), (0.5, None));
-        assert_eq!(told(&json!({"ConsumedCapacity": [{"CapacityUnits": 2.0}, {"CapacityUnits": 4.0}]})), (6.0, None));
+        assert_eq!(units_and_error(&json!({"ConsumedCapacity": {"CapacityUnits": 0.5}})), (0.5, None));
+        assert_eq!(
+            units_and_error(&json!({"ConsumedCapacity": [{"CapacityUnits": 2.0}, {"CapacityUnits": 4.0}]})),
+            (6.0, None)
+        );
         let refused = json!({"__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"});
-        assert_eq!(told(&refused), (0.0, Some("ConditionalCheckFailedException".into())));
+        assert_eq!(units_and_error(&refused), (0.0, Some("ConditionalCheckFailedException".into())));
     }
 }

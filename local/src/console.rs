@@ -236,11 +236,11 @@ async fn operate(
     let body = if of_body.is_empty() { String::new() } else { Value::Object(Map::from_iter(of_body)).to_string() };
     let answer = console.api.request(organisation, route, &parameters, &body).await;
     // The form has sent its request, even if the API refuses it.
-    Ok(Json(json!({if answer.status >= 400 { "error" } else { "told" }: told(&answer)})))
+    Ok(Json(json!({if answer.status >= 400 { "error" } else { "told" }: answer_line(&answer)})))
 }
 
 /// An answer of the API in one line.
-fn told(answer: &Answer) -> String {
+fn answer_line(answer: &Answer) -> String {
     let issues: Vec<_> = journal::issues(answer).iter().map(|issue| format!("{} {}", issue.loc, issue.msg)).collect();
     format!("Answered {}. {}", answer.status, issues.join("; "))
 }

@@ -24,8 +24,8 @@ use tokio::time::sleep;
 use crate::Trouble;
 use crate::event_source::StreamFaults;
 use crate::fault_run::acts::Closed;
-use crate::fault_run::check::Evidence;
-use crate::fault_run::plan::{Manner, Plan};
+use crate::fault_run::check::ReceivedEvents;
+use crate::fault_run::plan::{EndpointKind, Plan};
 use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
 use crate::fault_run::world::{LONG_TICK, World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
@@ -177,43 +177,43 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
         None
     };
     done(format!("{} conversations opened", world.conversations.len()));
-    acts::fall_ill(&world, options.attempt);
-    world.go_wrong(options);
-    let (clock, going_on) = (world.let_time_pass(options.times), world.go_on(options.times));
+    acts::start_endpoint_faults(&world, options.attempt);
+    world.start_faults(options);
+    let (clock, background) = (world.run_clock(options.times), world.run_in_background(options.times));
     let pace = options.pace;
-    let (closed, clean, ran) = try_join!(
+    let (closed, clean, finished) = try_join!(
         acts::close(&world, pace),
         undisturbed(calm, options.times, pace / CALMER),
         acts::campaign(&world, options)
     )?;
     // A request that was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
-    drop((clock, going_on));
-    let contacts = world.plan.runs.iter().map(|run| run.contacts).sum::<usize>();
+    drop((clock, background));
+    let contacts = world.plan.campaigns.iter().map(|run| run.contacts).sum::<usize>();
     done(format!(
         "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent",
         closed.len()
     ));
-    let clock = world.let_time_pass(1);
+    let clock = world.run_clock(1);
     let days = acts::recover(&world, options).await?;
     done(format!("{days:.1} days until nothing was left to do"));
-    let (evidence, mut checks) = check::read(&world);
+    let (received_events, mut checks) = check::read(&world);
     let logs = check::logs(&world).await?;
-    checks.extend(check::closed(&world, &closed, &evidence, &logs));
-    checks.push(check::repeats(&world, &evidence, &logs));
+    checks.extend(check::closed(&world, &closed, &received_events, &logs));
+    checks.push(check::repeats(&world, &received_events, &logs));
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     // Until here the units of partitions are refilled, second by second.
     drop(clock);
     let requests = world.requests();
-    world.go_right();
+    world.stop_faults();
     checks.push(check::long_ticks(&world));
     checks.push(check::lists(&world).await?);
-    checks.extend(check::campaigns(&world, &ran, &evidence, options).await?);
+    checks.extend(check::campaigns(&world, &finished, &received_events, options).await?);
     checks.extend(check::rates(&world, options));
     checks.extend(check::ends(&world).await?);
-    let rows = rows(&world, &closed, &evidence, &logs);
-    let faulty = quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt));
+    let rows = rows(&world, &closed, &received_events, &logs);
+    let faulty = quantiles(&check::times(&world, &closed, &received_events, EndpointKind::Prompt));
     done(format!("all looked through; the database had {requests} requests"));
     let slowest = clean.zip(faulty).map(|((_, clean), (_, faulty))| (clean, faulty));
     Ok(FaultRunReport { seed: options.seed, rows, checks, slowest, partitions: world.partitions.clone() })
@@ -226,51 +226,56 @@ async fn undisturbed(
     pace: u32,
 ) -> Result<Option<(Duration, Duration)>, Trouble> {
     let Some(world) = world else { return Ok(None) };
-    let (_clock, _going_on) = (world.let_time_pass(times), world.go_on(times));
+    let (_clock, _background) = (world.run_clock(times), world.run_in_background(times));
     let closed = acts::close(&world, pace.max(1)).await?;
-    let (evidence, _) = check::read(&world);
-    Ok(quantiles(&check::times(&world, &closed, &evidence, Manner::Prompt)))
+    let (received_events, _) = check::read(&world);
+    Ok(quantiles(&check::times(&world, &closed, &received_events, EndpointKind::Prompt)))
 }
 
-fn rows(world: &Arc<World>, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<EndpointFigures> {
-    let webhooks = Manner::ALL.map(|manner| {
-        let mut row = EndpointFigures { name: format!("webhook, {}", manner.name()), ..EndpointFigures::default() };
+fn rows(
+    world: &Arc<World>,
+    closed: &Closed,
+    received_events: &ReceivedEvents,
+    logs: &[Vec<Delivery>],
+) -> Vec<EndpointFigures> {
+    let webhooks = EndpointKind::ALL.map(|kind| {
+        let mut row = EndpointFigures { name: format!("webhook, {}", kind.name()), ..EndpointFigures::default() };
         let (mut attempts, mut dead) = (0, 0);
-        for (number, log) in logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].manner == manner)
-        {
-            row.events += closed.keys().filter(|talk| world.plan.talks[**talk].webhook == number).count();
-            row.count(evidence, &path_of_webhook(number));
+        for (number, log) in logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].kind == kind) {
+            row.events +=
+                closed.keys().filter(|conversation| world.plan.conversations[**conversation].webhook == number).count();
+            row.count(received_events, &path_of_webhook(number));
             attempts += log.iter().map(|delivery| delivery.attempts).sum::<u64>();
             dead += log.iter().filter(|delivery| delivery.state == DeliveryState::Dead).count();
         }
         (row.attempts, row.dead) = (Some(attempts), Some(dead));
-        if manner == Manner::Prompt {
-            row.times = quantiles(&check::times(world, closed, evidence, manner));
+        if kind == EndpointKind::Prompt {
+            row.times = quantiles(&check::times(world, closed, received_events, kind));
         }
         row
     });
-    let connectors = world.plan.runs.iter().enumerate().filter_map(|(number, run)| {
-        let end = match run.end {
-            plan::End::Whole if run.later => ", with a schedule",
-            plan::End::Whole => "",
-            plan::End::Paused(_) => ", paused",
-            plan::End::Cancelled(_) => ", cancelled",
-            plan::End::Thinned(_) => ", thinned",
+    let connectors = world.plan.campaigns.iter().enumerate().filter_map(|(number, run)| {
+        let end = match run.act {
+            plan::CallerAct::None if run.later => ", with a schedule",
+            plan::CallerAct::None => "",
+            plan::CallerAct::Pause(_) => ", paused",
+            plan::CallerAct::Cancel(_) => ", cancelled",
+            plan::CallerAct::DeleteContacts(_) => ", thinned",
         };
         let name = format!("connector, {}{end}", run.connector?.name());
         let mut row = EndpointFigures { name, events: run.contacts, ..EndpointFigures::default() };
-        row.count(evidence, &path_of_connector(number));
+        row.count(received_events, &path_of_connector(number));
         Some(row)
     });
     webhooks.into_iter().chain(connectors).collect()
 }
 
 impl EndpointFigures {
-    fn count(&mut self, evidence: &Evidence, path: &str) {
-        for heard in evidence.get(path).into_iter().flat_map(|heard| heard.values()) {
-            self.requests += heard.requests;
-            self.taken += usize::from(heard.taken > 0);
-            self.again += heard.taken.saturating_sub(1);
+    fn count(&mut self, received_events: &ReceivedEvents, path: &str) {
+        for event in received_events.get(path).into_iter().flat_map(|events| events.values()) {
+            self.requests += event.requests;
+            self.taken += usize::from(event.taken > 0);
+            self.again += event.taken.saturating_sub(1);
         }
     }
 }

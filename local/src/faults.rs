@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::calls::{self, DatabaseCall};
-use crate::in_progress::{InProgress, Met, cancelled, conflict, conflict_of_one, exception};
+use crate::in_progress::{InProgress, Interference, cancelled, conflict, conflict_of_one, exception};
 use crate::roles::bucket_action;
 
 /// The actions that change nothing.
@@ -84,7 +84,7 @@ impl Pause {
 impl Fault {
     /// Whether this fault is possible for `action`; otherwise it is left out: only single writes and transactions
     /// conflict, only transactions are cancelled, and only batches are left unprocessed.
-    pub fn befalls(self, action: &str) -> bool {
+    pub fn applies_to(self, action: &str) -> bool {
         match self {
             Self::Conflict => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action),
             Self::ThrottledTransaction | Self::InProgress { .. } => action == "TransactWriteItems",
@@ -244,7 +244,7 @@ impl Faults {
             let number = state.requests.len();
             state.requests.push(action.to_owned());
             let planned = state.plan.as_mut().map(|plan| plan(action, number));
-            planned.filter(|fault| fault.befalls(action)).unwrap_or(Fault::None)
+            planned.filter(|fault| fault.applies_to(action)).unwrap_or(Fault::None)
         })
     }
 
@@ -275,11 +275,11 @@ impl HttpConnector for FaultyConnector {
 
 impl FaultyConnector {
     /// Passes a request on, unless it meets a transaction in progress.
-    fn behind_what_is_in_progress(&self, action: &str, request: HttpRequest) -> HttpConnectorFuture {
+    fn after_transactions_in_progress(&self, action: &str, request: HttpRequest) -> HttpConnectorFuture {
         let inner = self.inner.clone();
-        match self.faults.in_progress.meet(action, &request) {
-            Met::Refusal(refusal) => answer(400, &refusal),
-            Met::Ended(transactions) => HttpConnectorFuture::new(async move {
+        match self.faults.in_progress.check_call(action, &request) {
+            Interference::Refusal(refusal) => answer(400, &refusal),
+            Interference::Ended(transactions) => HttpConnectorFuture::new(async move {
                 for transaction in transactions {
                     inner.call(transaction).await?;
                 }
@@ -328,16 +328,16 @@ impl FaultyConnector {
                 inner.call(request).await?;
                 Err(broken())
             }),
-            Fault::StaleIndex => self.as_the_index_was(request),
+            Fault::StaleIndex => self.stale_index_answer(request),
             Fault::Unprocessed => self.half_of_a_batch(request),
             Fault::None | Fault::Throttle | Fault::ServerError | Fault::Conflict | Fault::ThrottledTransaction => {
-                self.behind_what_is_in_progress(&action, request)
+                self.after_transactions_in_progress(&action, request)
             }
         }
     }
 
     /// Passes a query of an index on, and returns the answer of the query before it.
-    fn as_the_index_was(&self, request: HttpRequest) -> HttpConnectorFuture {
+    fn stale_index_answer(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (inner, shown) = (self.inner.clone(), Arc::clone(&self.faults.shown));
         let Some(partition) = index_partition(request.body().bytes()) else { return inner.call(request) };
         HttpConnectorFuture::new(async move {

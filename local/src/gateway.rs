@@ -163,17 +163,17 @@ impl Gateway {
         Some(Arc::clone(processes.entry(name.to_owned()).or_insert_with(begin)))
     }
 
-    /// Serves HTTP on `listener` until `stop` resolves. The routes in `beside` are no part of the API.
+    /// Serves HTTP on `listener` until `stop` resolves. The routes in `other_routes` are no part of the API.
     ///
     /// # Errors
     /// [`Trouble`] where the socket fails.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
-        beside: Router,
+        other_routes: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Trouble> {
-        let router = Router::new().fallback(http).with_state(self).merge(beside);
+        let router = Router::new().fallback(http).with_state(self).merge(other_routes);
         axum::serve(listener, router).with_graceful_shutdown(stop).await.map_err(|error| Trouble(error.to_string()))
     }
 

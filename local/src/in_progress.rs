@@ -25,7 +25,7 @@ struct Held {
 }
 
 /// The effect of transactions in progress on a call.
-pub enum Met {
+pub enum Interference {
     /// The call is refused, with this answer.
     Refusal(Value),
     /// These transactions are committed first.
@@ -41,10 +41,10 @@ impl InProgress {
     }
 
     /// The effect of transactions in progress on this call of `action`.
-    pub fn meet(&self, action: &str, request: &HttpRequest) -> Met {
+    pub fn check_call(&self, action: &str, request: &HttpRequest) -> Interference {
         self.with(|all| {
             if all.is_empty() {
-                return Met::Ended(Vec::new());
+                return Interference::Ended(Vec::new());
             }
             let body = request.body().bytes().unwrap_or_default();
             let (token, keys) = (token_of(body), written(action, body));
@@ -53,7 +53,7 @@ impl InProgress {
                 let held = &mut all[place];
                 if held.meets > 0 {
                     held.meets -= 1;
-                    return Met::Refusal(if !token.is_null() && token == held.token {
+                    return Interference::Refusal(if !token.is_null() && token == held.token {
                         exception("TransactionInProgressException", "The transaction is in progress")
                     } else if token.is_null() {
                         conflict_of_one()
@@ -64,7 +64,7 @@ impl InProgress {
                 let held = all.remove(place);
                 ended.extend(held.commits.then_some(held.request));
             }
-            Met::Ended(ended)
+            Interference::Ended(ended)
         })
     }
 

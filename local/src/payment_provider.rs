@@ -272,7 +272,7 @@ async fn send(
 ) -> Result<Json<SentPaymentEvent>, InboxRefusal> {
     from_here(&headers)?;
     let event: NewPaymentEvent = serde_json::from_slice(&body).map_err(|error| InboxRefusal(400, error.to_string()))?;
-    provider.send(&event).await.map(Json).map_err(|Trouble(told)| InboxRefusal(409, told))
+    provider.send(&event).await.map(Json).map_err(|Trouble(message)| InboxRefusal(409, message))
 }
 
 /// The header with which the provider signs `body`, at `seconds` since 1970.

@@ -115,10 +115,10 @@ impl HttpConnector for RoleConnector {
         });
         match lacks.ok().flatten() {
             None => self.inner.call(request),
-            Some(told) if request.headers().get("x-amz-target").is_none() => refusal(403, told),
-            Some(told) => {
+            Some(message) if request.headers().get("x-amz-target").is_none() => refusal(403, message),
+            Some(message) => {
                 let kind = "com.amazon.coral.service#AccessDeniedException";
-                refusal(400, json!({"__type": kind, "Message": told}).to_string())
+                refusal(400, json!({"__type": kind, "Message": message}).to_string())
             }
         }
     }

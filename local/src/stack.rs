@@ -289,7 +289,7 @@ impl Stack {
         let listeners = Listeners::bind(&settings).await?;
         let urls = listeners.urls()?;
         let database = database::open(&settings.data, &template)?;
-        let objects = Folder::beside(&settings.data)?;
+        let objects = Folder::next_to(&settings.data)?;
         let (stop, payment_provider) = (watch::Sender::new(false), ProviderStandIn::new(settings.clock.clone()));
         let tasks = vec![
             database::serve(listeners.dynamodb, database.clone(), stopped(&stop)),
@@ -355,8 +355,8 @@ impl Stack {
 
     /// Serves the API, and next to it the inbox and `console`.
     fn serve(&mut self, listener: TcpListener, console: Console) {
-        let beside = Arc::clone(&self.inbox).router().merge(console.router());
-        let serving = Arc::clone(&self.gateway).serve(listener, beside, stopped(&self.stop));
+        let other_routes = Arc::clone(&self.inbox).router().merge(console.router());
+        let serving = Arc::clone(&self.gateway).serve(listener, other_routes, stopped(&self.stop));
         self.tasks.push(tokio::spawn(async move {
             if let Err(trouble) = serving.await {
                 eprintln!("{trouble}");

@@ -174,11 +174,11 @@ async fn a_batch_makes_one_step_of_a_long_cascade() {
 #[tokio::test]
 async fn undelivered_contacts_of_a_deleted_widget_fail_with_a_reason() {
     let stack = Stack::start(streaming()).await.unwrap();
-    let nobody = json!({
+    let widget = json!({
         "widget_type": "chat", "assistant_id": id('a', kind::ASSISTANT, 1), "opening_message": "Hello",
         "connector_url": "http://127.0.0.1:1/",
     });
-    let widget = make(&stack, "/api/v1/widget", nobody).await;
+    let widget = make(&stack, "/api/v1/widget", widget).await;
     // More contacts than one step handles.
     let contacts = contacts(&stack, MANY).await;
     let run = format!("/api/v1/campaign/run/{widget}");
@@ -282,10 +282,10 @@ async fn a_contact_deleted_before_its_turn_fails_with_a_reason() {
     stack.tick("send-campaigns").await.unwrap();
     let path = format!("/api/v1/campaign/contact/list/{}", run["campaign_id"].as_str().unwrap());
     let listed = get(&stack, &path).await;
-    let told: Vec<_> =
+    let outcomes: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|one| (one["status"].clone(), one["error"].clone())).collect();
     let sent = (json!("sent"), Value::Null);
-    assert_eq!(told, [sent.clone(), (json!("failed"), json!("the contact is gone")), sent]);
+    assert_eq!(outcomes, [sent.clone(), (json!("failed"), json!("the contact is gone")), sent]);
     let path = format!("/api/v1/campaign/get/{}", run["campaign_id"].as_str().unwrap());
     let read = get(&stack, &path).await;
     assert_eq!(read["counts"], json!({"queued": 0, "sent": 2, "failed": 1, "cancelled": 0}));

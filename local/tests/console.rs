@@ -151,15 +151,15 @@ async fn a_request_from_another_host_gets_403() {
 async fn the_stream_of_changes_reports_each_change() {
     let stack = Stack::start(streaming()).await.unwrap();
     let mut changes = http_client().get(format!("{}/console/changes", stack.url)).send().await.unwrap();
-    let mut told = String::new();
+    let mut text = String::new();
     for _ in 0..3 {
-        let before = told.matches("data: ").count();
-        while told.matches("data: ").count() == before {
-            told += std::str::from_utf8(&changes.chunk().await.unwrap().unwrap()).unwrap();
+        let before = text.matches("data: ").count();
+        while text.matches("data: ").count() == before {
+            text += std::str::from_utf8(&changes.chunk().await.unwrap().unwrap()).unwrap();
         }
         http_client().get(format!("{}/api/v1/nothing", stack.url)).send().await.unwrap();
     }
-    assert!(told.starts_with("data: 0\n\ndata: 1\n\n"), "{told}");
+    assert!(text.starts_with("data: 0\n\ndata: 1\n\n"), "{text}");
 }
 
 #[tokio::test]

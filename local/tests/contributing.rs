@@ -128,8 +128,9 @@ impl Copy {
         command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.env("CARGO_TARGET_DIR", self.target()).env("CARGO_BUILD_BUILD_DIR", compiled());
         let output = command.output().unwrap();
-        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        (output.status.success(), told)
+        let output_text =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.success(), output_text)
     }
 }
 
@@ -168,10 +169,10 @@ fn the_steps_of_contributing_add_a_record_with_five_operations() {
     let generate = ["test", "--package", "local", "--test", "generate", "--", "--quick"];
     // The writing tests that the later steps need.
     let writing = ["contract::", "cost::the_table", "events::every_event", "permissions::", "stored::", "template::"];
-    let (generated, told) = copy.cargo(&[&generate[..], &writing].concat());
-    assert!(generated, "{told}");
+    let (generated, output_text) = copy.cargo(&[&generate[..], &writing].concat());
+    assert!(generated, "{output_text}");
     for name in OPERATIONS.map(|(_, name, ..)| name) {
-        assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {told}");
+        assert!(copy.0.join(format!("events/{name}.json")).is_file(), "no event of {name}: {output_text}");
     }
     // The binaries are compiled as empty tests, so that they share the dependencies of the other tests.
     let binaries = OPERATIONS.iter().flat_map(|(_, name, ..)| ["--bin", name]);
@@ -190,6 +191,6 @@ fn the_steps_of_contributing_add_a_record_with_five_operations() {
         "stored::",
     ];
     let skipped = ["--skip", "figures_of_every_function_are_kept"];
-    let (passes, told) = copy.cargo(&[&tests[..], &matrices, &skipped].concat());
-    assert!(passes, "{told}");
+    let (passes, output_text) = copy.cargo(&[&tests[..], &matrices, &skipped].concat());
+    assert!(passes, "{output_text}");
 }

@@ -86,12 +86,12 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
             Fault::InProgress { meets: 6, commits: true },
             Fault::InProgress { meets: 6, commits: false },
         ];
-        for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.befalls(action))) {
+        for fault in all.into_iter().filter(|fault| actions.iter().any(|action| fault.applies_to(action))) {
             let case = format!("{} {fault:?}", route.name);
             let (disturbed, faults) = stack().await;
             let mut struck = BTreeSet::new();
             faults.plan(move |action, _| {
-                let first = fault.befalls(action) && struck.insert(action.to_owned());
+                let first = fault.applies_to(action) && struck.insert(action.to_owned());
                 if first { fault } else { Fault::None }
             });
             let answer = disturbed.answer(&call).await;

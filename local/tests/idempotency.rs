@@ -178,8 +178,8 @@ async fn a_repeat_returns_the_kept_client_error() {
     let again = stack.answer(&run(&silent)).await;
     assert_eq!((again.status, &again.body), (first.status, &first.body));
     assert!(again.cost.calls < first.cost.calls, "the operation ran again");
-    let spoken = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi"});
-    reused(&stack.answer(&run(&spoken)).await, "another body");
+    let with_message = json!({"contact_ids": [id('a', kind::CONTACT, 1)], "message": "Hi"});
+    reused(&stack.answer(&run(&with_message)).await, "another body");
 }
 
 #[tokio::test]

@@ -116,25 +116,25 @@ async fn the_inbox_lists_events_and_refuses_pages_of_another_host() {
         let request = signature.iter().fold(request, |request, text| request.header("webhook-signature", *text));
         request.send().await.unwrap().status().as_u16()
     };
-    let told = async |body: Value, origin: Option<&str>| {
+    let set_plan = async |body: Value, origin: Option<&str>| {
         let request = client.put(address("/answers")).body(body.to_string());
         let request = origin.iter().fold(request, |request, origin| request.header("origin", *origin));
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
     };
     let plan = json!({"count": 2, "status": 500, "delay_milliseconds": 1});
-    assert_eq!(told(plan.clone(), None).await, (200, plan));
+    assert_eq!(set_plan(plan.clone(), None).await, (200, plan));
     for wrong in [
         json!({"count": 1, "status": 99}),
         json!({"count": -1}),
         json!([]),
         json!({"count": 1, "delay_milliseconds": 60_001}),
     ] {
-        let (status, body) = told(wrong.clone(), None).await;
+        let (status, body) = set_plan(wrong.clone(), None).await;
         assert!(status == 400 && body["error"].is_string(), "{wrong} {body}");
     }
-    assert_eq!(told(json!({"count": 0}), Some("http://page.example")).await.0, 403);
-    assert_eq!(told(json!({"count": 2, "status": 502}), Some(&stack.url)).await.0, 200);
+    assert_eq!(set_plan(json!({"count": 0}), Some("http://page.example")).await.0, 403);
+    assert_eq!(set_plan(json!({"count": 2, "status": 502}), Some(&stack.url)).await.0, 200);
     let answers = [send("{\"a\":1}", None).await, send("text", Some("v1,AAAA")).await, send("third", None).await];
     assert_eq!(answers, [502, 502, 200]);
     let listed: Value = client.get(address("")).send().await.unwrap().json().await.unwrap();

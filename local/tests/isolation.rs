@@ -45,7 +45,7 @@ async fn a_foreign_id_in_the_path_answers_like_an_unknown_id() {
             // Two ids name a link. The issue may name the last one.
             let last = parameters.last().unwrap();
             assert!(
-                [foreign, last].iter().any(|told| answers == not_found(told)),
+                [foreign, last].iter().any(|record| answers == not_found(record)),
                 "{} {foreign} {answers:?}",
                 route.name
             );
@@ -87,9 +87,9 @@ async fn a_body_that_names_another_organisation_is_forbidden() {
     let stack = warm_stack().await;
     let organisations = ["01900000-0000-7000-8000-b00000000001", NOBODYS];
     for path in ["/api/v1/assistant", "/api/v1/agency"] {
-        let [other, nobody] = organisations.map(|org| post(path, ACME, format!(r#"{{"org_id":"{org}"}}"#)));
-        let (other, nobody) = (visible(stack.answer(&other).await), visible(stack.answer(&nobody).await));
-        assert_eq!(other, nobody);
+        let [other, unknown] = organisations.map(|org| post(path, ACME, format!(r#"{{"org_id":"{org}"}}"#)));
+        let (other, unknown) = (visible(stack.answer(&other).await), visible(stack.answer(&unknown).await));
+        assert_eq!(other, unknown);
         assert_eq!(other.status, 403);
         assert_eq!(
             other.body,

@@ -91,7 +91,7 @@ impl Journey {
         let answer = self.ask(method, path, &body).await;
         let command = Self::command(method, path, &body);
         let command = if keep.is_empty() { command } else { format!("{command} | tee answer.json") };
-        self.told(says, command, keep, &answer)
+        self.write_step(says, command, keep, &answer)
     }
 
     /// Repeats a request until a member of its answer has a value, and writes it down with the last answer.
@@ -109,11 +109,11 @@ impl Journey {
         let command = Self::command("GET", path, &Value::Null);
         let is = format!("jq --exit-status '{member} == \"{value}\"' answer.json");
         let command = format!("until {command} > answer.json && {is}; do sleep 2; done\ncat answer.json");
-        self.told(says, command, &[], &answer)
+        self.write_step(says, command, &[], &answer)
     }
 
     /// Writes down a command and its answer, and keeps members of it.
-    fn told(&mut self, says: &str, mut command: String, keep: &[(&'static str, &str)], answer: &Value) -> Value {
+    fn write_step(&mut self, says: &str, mut command: String, keep: &[(&'static str, &str)], answer: &Value) -> Value {
         for (name, member) in keep {
             write!(command, "\n{name}=$(jq --raw-output '{member}' answer.json)").unwrap();
             self.variables.insert(name, at(answer, member).as_str().unwrap().to_owned());

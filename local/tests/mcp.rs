@@ -467,15 +467,15 @@ async fn the_page_shows_a_call_and_its_answer() {
 
 /// Starts a stack in a thread of its own. Returns its address. It runs until the sender is dropped.
 fn elsewhere() -> (String, oneshot::Sender<()>) {
-    let ((tell, told), (stop, stopped)) = (mpsc::channel(), oneshot::channel());
+    let ((started, url), (stop, stopped)) = (mpsc::channel(), oneshot::channel());
     let serve = async move {
         let stack = stack().await;
-        tell.send(stack.url.clone()).unwrap();
+        started.send(stack.url.clone()).unwrap();
         let _ = stopped.await;
     };
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     std::thread::spawn(move || runtime().block_on(serve));
-    (told.recv().unwrap(), stop)
+    (url.recv().unwrap(), stop)
 }
 
 /// The operations run in another thread, so this log holds only the lines of the MCP function.

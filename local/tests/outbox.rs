@@ -67,7 +67,7 @@ impl Customer {
     }
 
     /// Closes a conversation and waits until its event is handled.
-    async fn tell(&self) {
+    async fn close_one(&self) {
         self.converse(1).await;
         self.setup.settle().await;
     }
@@ -250,7 +250,7 @@ async fn a_crash_of_a_tick_loses_no_deferred_delivery() {
         let customer = Customer::new().await;
         customer.answers(Behaviour::Answer(500));
         for _ in 0..4 {
-            customer.tell().await;
+            customer.close_one().await;
         }
         // One is deferred, one waits for its retry, and all of them are due.
         customer.answers(Behaviour::Recovering { failures: 1, then: 200 });
@@ -340,7 +340,7 @@ async fn a_disabled_or_deleted_webhook_gets_no_event() {
                     end().await;
                 }
                 _ => {
-                    customer.tell().await;
+                    customer.close_one().await;
                     for _ in 0..if moment == "deferred" { 3 } else { 0 } {
                         customer.until_due(&customer.delivery().await).await;
                     }
@@ -359,8 +359,8 @@ async fn a_disabled_or_deleted_webhook_gets_no_event() {
             // A deleted webhook takes its deliveries along.
             assert_eq!(outbox.len(), if deletes { 0 } else { dead }, "{what}");
             for stored in outbox {
-                let told = (stored.state, stored.error.as_deref());
-                assert_eq!(told, (DeliveryState::Dead, Some("the webhook is disabled")), "{what}");
+                let outcome = (stored.state, stored.error.as_deref());
+                assert_eq!(outcome, (DeliveryState::Dead, Some("the webhook is disabled")), "{what}");
             }
         }
     }
@@ -370,7 +370,7 @@ async fn a_disabled_or_deleted_webhook_gets_no_event() {
 async fn a_failing_delivery_ends_after_ten_attempts_in_three_days() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Answer(500));
-    customer.tell().await;
+    customer.close_one().await;
     for delay in [5, 300, 30 * 60, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR] {
         let delivery = customer.delivery().await;
         assert_eq!((delivery.state, delivery.status), (DeliveryState::Waiting, Some(500)));
@@ -412,7 +412,7 @@ async fn a_finished_delivery_expires_after_thirty_days() {
     customer.converse(6).await;
     setup.settle().await;
     customer.answers(Behaviour::Answer(500));
-    customer.tell().await;
+    customer.close_one().await;
     let all = listed().await;
     assert_eq!(all.len(), 7);
     setup.pass(30 * DAY - 1);
@@ -444,7 +444,7 @@ async fn a_retry_after_header_sets_the_delay_of_the_retry() {
     let customer = Customer::new().await;
     for (status, wait) in [(429, 7200), (502, 7200), (503, 7200), (504, 7200), (500, 5), (404, 5)] {
         customer.answers(Behaviour::Sequence(vec![Behaviour::RetryAfter(status, 7200), Behaviour::Answer(200)]));
-        customer.tell().await;
+        customer.close_one().await;
         let waiting = customer.outbox().await.pop().unwrap();
         let due = waiting.due_at.unwrap().unix_millis() - customer.setup.clock.now().unix_millis();
         assert!((wait * 1000..=wait * 1100).contains(&due), "{status}: {due}");
@@ -465,10 +465,10 @@ async fn a_delivery_without_a_2xx_answer_is_retried() {
     ] {
         let customer = Customer::new().await;
         customer.answers(behaviour);
-        customer.tell().await;
+        customer.close_one().await;
         let delivery = customer.delivery().await;
-        let told = (delivery.state, delivery.status, delivery.error.as_deref());
-        assert_eq!(told, (DeliveryState::Waiting, status, error));
+        let outcome = (delivery.state, delivery.status, delivery.error.as_deref());
+        assert_eq!(outcome, (DeliveryState::Waiting, status, error));
         assert_eq!((customer.received().len(), customer.setup.receiver.received("/elsewhere").len()), (1, 0));
     }
 }
@@ -479,7 +479,7 @@ async fn an_endless_2xx_answer_is_a_success() {
         let setup = Setup::with(|settings| Settings { network: loopback(Duration::from_secs(1)), ..settings }).await;
         let customer = Customer::of(setup).await;
         customer.answers(behaviour);
-        customer.tell().await;
+        customer.close_one().await;
         let delivery = customer.delivery().await;
         assert_eq!((delivery.state, delivery.status), (DeliveryState::Delivered, Some(200)));
         assert!(delivery.log[0].answer.as_ref().unwrap().len() <= 1024);
@@ -490,12 +490,12 @@ async fn an_endless_2xx_answer_is_a_success() {
 async fn a_410_answer_disables_the_webhook() {
     let customer = Customer::new().await;
     customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(500), Behaviour::Answer(410)]));
-    customer.tell().await;
-    customer.tell().await;
+    customer.close_one().await;
+    customer.close_one().await;
     let webhook = customer.setup.get(&customer.org, &customer.path("")).await;
     assert_eq!((&webhook["enabled"], &webhook["disabled_reason"]), (&json!(false), &json!("gone")));
     assert_eq!(webhook["disabled_at"], "2026-02-01T12:00:00.000Z");
-    customer.tell().await;
+    customer.close_one().await;
     customer.setup.minutes(2).await;
     let outbox = customer.outbox().await;
     assert_eq!((states(&outbox), customer.received().len()), (BTreeMap::from([("dead", 2)]), 2));
@@ -506,7 +506,7 @@ async fn a_410_answer_disables_the_webhook() {
     customer.answers(Behaviour::Answer(200));
     let webhook = customer.change("PUT", "", json!({"enabled": true})).await;
     assert_eq!(webhook["disabled_reason"], Value::Null);
-    customer.tell().await;
+    customer.close_one().await;
     assert_eq!(customer.outbox().await[2].state, DeliveryState::Delivered);
 }
 
@@ -520,7 +520,7 @@ async fn a_webhook_is_disabled_after_five_days_of_failures() {
             if recovers_on == Some(day) {
                 customer.answers(Behaviour::Sequence(vec![Behaviour::Answer(200), Behaviour::Answer(500)]));
             }
-            customer.tell().await;
+            customer.close_one().await;
             customer.setup.minutes(2).await;
             let webhook = customer.setup.get(&customer.org, &customer.path("")).await;
             if webhook["enabled"] == false {
@@ -656,12 +656,12 @@ async fn a_tick_without_time_left_still_sends_one_suspect() {
     let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     let id = id_of(&customer.webhook).parse::<Uuid>().unwrap().into();
     delivery::health::keep(&customer.org.table, &EndpointHealth::healthy(id), &failed, now, now).await.unwrap();
-    customer.tell().await;
+    customer.close_one().await;
     setup.pass(60);
     assert!(setup.stack.tick("send-delivery").await.is_err());
     assert!(customer.delivery().await.is_suspect());
     setup.pass(300);
-    customer.tell().await;
+    customer.close_one().await;
     setup.pass(60);
     setup.stack.tick("send-delivery").await.unwrap();
     assert_eq!(setup.clock.now(), now.plus_seconds(60 + 300 + 60 + 2 * 41), "the other delivery went first");
@@ -750,9 +750,9 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let old = customer.webhook["secret"].clone();
     let new = customer.change("POST", "/rotate_secret", Value::Null).await["secret"].clone();
     customer.setup.pass(DAY - 1);
-    customer.tell().await;
+    customer.close_one().await;
     customer.setup.pass(1);
-    customer.tell().await;
+    customer.close_one().await;
     let received = customer.received();
     assert_eq!(received[0].headers["webhook-signature"].split(' ').count(), 2);
     assert!(is_signed_with(&received[0], &old) && is_signed_with(&received[0], &new));
@@ -763,7 +763,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
 #[tokio::test]
 async fn a_finished_delivery_can_be_sent_again() {
     let customer = Customer::new().await;
-    customer.tell().await;
+    customer.close_one().await;
     customer.setup.pass(DAY);
     let id = customer.delivery().await.id;
     let again = customer.change("POST", &format!("/logs/{id}/redeliver"), Value::Null).await;
@@ -830,8 +830,8 @@ async fn a_rebound_name_is_not_connected_to() {
         setup.converse(&org, &assistant, 1).await;
         setup.settle().await;
         let delivery = setup.outbox(&org, &webhook).await.remove(0);
-        let told = (delivery.state, delivery.status, delivery.error.as_deref());
-        assert_eq!(told, (DeliveryState::Waiting, None, Some("address not allowed")), "{there}");
+        let outcome = (delivery.state, delivery.status, delivery.error.as_deref());
+        assert_eq!(outcome, (DeliveryState::Waiting, None, Some("address not allowed")), "{there}");
         assert!(!format!("{delivery:?}").contains(there), "the delivery shows the address");
         let no_connection = machine.accept().unwrap_err();
         assert_eq!(no_connection.kind(), io::ErrorKind::WouldBlock);
@@ -850,7 +850,7 @@ async fn a_webhook_secret_appears_only_in_its_own_row() {
     for behaviour in [Behaviour::Answer(200), Behaviour::DropConnection, Behaviour::Answer(500), Behaviour::Answer(410)]
     {
         customer.answers(behaviour);
-        customer.tell().await;
+        customer.close_one().await;
         customer.setup.minutes(2).await;
     }
     let setup = &customer.setup;
@@ -882,7 +882,7 @@ async fn a_delivery_missing_from_the_index_is_sent() {
         let customer = Customer::new().await;
         customer.answers(Behaviour::Answer(500));
         for _ in 0..4 {
-            customer.tell().await;
+            customer.close_one().await;
         }
         for _ in 0..hours {
             customer.setup.pass(HOUR);

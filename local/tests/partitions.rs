@@ -95,7 +95,7 @@ impl CountedTable {
     fn taken(&self) -> Vec<String> {
         let heat = self.partitions.heat();
         self.partitions.forget();
-        heat.iter().filter(|(_, heat)| heat.units > 0.0).map(|(one, heat)| told(one, heat.units)).collect()
+        heat.iter().filter(|(_, heat)| heat.units > 0.0).map(|(one, heat)| line(one, heat.units)).collect()
     }
 
     fn items(&self) -> Value {
@@ -103,13 +103,13 @@ impl CountedTable {
     }
 }
 
-fn told(partition: &Partition, units: f64) -> String {
+fn line(partition: &Partition, units: f64) -> String {
     let index = partition.index.as_ref().map(|index| format!("{index} ")).unwrap_or_default();
     format!("{:?} {index}{} {units}", partition.unit, partition.key)
 }
 
 /// The units that an answer reports.
-fn told_by(answer: &Value) -> f64 {
+fn units_of(answer: &Value) -> f64 {
     let consumed = &answer["ConsumedCapacity"];
     let each = consumed.as_array().map_or(std::slice::from_ref(consumed), Vec::as_slice);
     each.iter().filter_map(|consumed| consumed["CapacityUnits"].as_f64()).sum()
@@ -207,7 +207,7 @@ fn each_call_takes_units_from_its_partitions() {
         assert_eq!(table.taken(), wanted, "{action} {body} {answer}");
         // A failed call takes units too, but its answer reports none.
         let wanted = if status == 200 { taken } else { 0.0 };
-        assert_eq!((status, told_by(&answer)), (status, wanted), "{action} {body} {answer}");
+        assert_eq!((status, units_of(&answer)), (status, wanted), "{action} {body} {answer}");
     }
 }
 
@@ -345,11 +345,11 @@ fn the_heat_report_masks_customer_data() {
     }
     partitions.take(&Partition { unit: Unit::Read, ..write("R", None) }, 3000.0);
     let lines: Vec<String> = partitions.to_string().lines().skip(1).map(str::to_owned).collect();
-    let told: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();
+    let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();
     let rows = format!("{org}#LIST#CONTACT#ROWS");
     let (unique, set) = (format!("{org}#UNIQUE#CONTACT#email#…"), format!("{org}#SET#CONTACT#email=…&status=open"));
     assert_eq!(
-        told,
+        words,
         [
             vec!["3000.0", "3000.0", "0", "read", "table", "R"],
             vec!["900.0", "900.0", "0", "write", "table", &rows],

@@ -113,8 +113,8 @@ async fn a_replay_names_functions_that_cannot_write() {
         creates || call == &"open-conversation"
     };
     assert!(failed.iter().all(updates), "{report}");
-    let told = report.to_string();
-    assert!(told.contains("503  201, DIFFERS") && told.contains(&format!("{} not", failed.len())), "{told}");
+    let text = report.to_string();
+    assert!(text.contains("503  201, DIFFERS") && text.contains(&format!("{} not", failed.len())), "{text}");
 }
 
 fn program(arguments: &[&str]) -> (Option<i32>, String, String) {

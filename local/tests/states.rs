@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared::records::campaign::{Campaign, CampaignCommand, CampaignPhase, CampaignStep, Counts, Standing};
+use shared::records::campaign::{Campaign, CampaignCommand, CampaignPhase, CampaignStep, ContactTotals, Counts};
 use shared::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, EventId, NewDelivery, SentBy};
 use shared::values::id::{CampaignId, DeliveryId};
 use shared::values::time::Timestamp;
@@ -13,8 +13,8 @@ use crate::support::generated::generated;
 
 /// The name of a state: the word before its data.
 fn name(state: &impl std::fmt::Debug) -> String {
-    let told = format!("{state:?}");
-    told.split([' ', '(']).next().unwrap().to_owned()
+    let text = format!("{state:?}");
+    text.split([' ', '(']).next().unwrap().to_owned()
 }
 
 /// Every transition between the states that can be reached from `first`.
@@ -85,12 +85,12 @@ async fn of_campaigns() -> Vec<String> {
     };
     let counts = Counts { queued: 1, failed: 1, ..Counts::default() };
     let next = |campaign: &Campaign| {
-        let standing = Standing { counts, dispatched: 0 };
-        let over = Standing { counts: Counts { failed: 1, ..Counts::default() }, dispatched: 0 };
+        let totals = ContactTotals { counts, dispatched: 0 };
+        let over = ContactTotals { counts: Counts { failed: 1, ..Counts::default() }, dispatched: 0 };
         let commands = [
-            ("cancel", CampaignCommand::Cancel, standing),
-            ("pause", CampaignCommand::Pause, standing),
-            ("resume", CampaignCommand::Resume, standing),
+            ("cancel", CampaignCommand::Cancel, totals),
+            ("pause", CampaignCommand::Pause, totals),
+            ("resume", CampaignCommand::Resume, totals),
             ("retry", CampaignCommand::Retry, over),
         ];
         let later = now.plus_seconds(3600);
@@ -100,8 +100,8 @@ async fn of_campaigns() -> Vec<String> {
             ("all dispatched", CampaignStep::Finish { lease: lease(campaign) }),
             ("nothing queued", CampaignStep::Complete { round: campaign.round }),
         ];
-        let commanded = commands.into_iter().filter_map(|(event, command, standing)| {
-            Some((event.to_owned(), campaign.clone().on(command, standing, now).ok()?))
+        let commanded = commands.into_iter().filter_map(|(event, command, totals)| {
+            Some((event.to_owned(), campaign.clone().on(command, totals, now).ok()?))
         });
         let stepped =
             steps.into_iter().filter_map(|(event, step)| Some((event.to_owned(), campaign.clone().after(step, now)?)));

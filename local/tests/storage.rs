@@ -109,8 +109,8 @@ fn limits(name: &str, member: &Value) -> Option<(Value, Value, &'static str)> {
         let most = usize::try_from(most).unwrap();
         let is_address = ["endpoint", "connector_url"].contains(&name);
         assert_eq!(most, if is_address { 2048 } else { longest(name) }, "{name}");
-        let told = if is_address { "url_too_long" } else { "string_too_long" };
-        return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), told));
+        let kind = if is_address { "url_too_long" } else { "string_too_long" };
+        return Some(("é".repeat(most).into(), "é".repeat(most + 1).into(), kind));
     }
     let text = |bytes: usize| "x".repeat(bytes);
     match member["type"].as_str()? {
@@ -137,14 +137,14 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
         }
         for (name, member) in fields(route) {
             let Some((most, more, kind)) = limits(&name, not_null(&member)) else { continue };
-            let told = format!("[\"body\",\"{name}\"] {kind}");
+            let issue = format!("[\"body\",\"{name}\"] {kind}");
             for (value, refused) in [(most, false), (more, true)] {
                 let mut body: Value = serde_json::from_str(&valid_body(route, 'a')).unwrap();
                 body[&name] = value;
                 let answer =
                     stack().await.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await;
                 let (status, issues) = failure(&answer);
-                assert_eq!(issues.contains(&told), refused, "{} {name} {status} {issues:?}", route.name);
+                assert_eq!(issues.contains(&issue), refused, "{} {name} {status} {issues:?}", route.name);
                 assert!(!refused || status == 422, "{} {name} {status}", route.name);
             }
             limited.push(format!("{} {name}", route.name));
@@ -179,10 +179,10 @@ async fn an_oversized_page_names_a_size_that_works() {
         }
         refused += 1;
         assert_eq!(failure(&answer), (422, vec![r#"["query","size"] page_too_large"#.into()]));
-        let told = json(&answer)["detail"][0]["msg"].as_str().unwrap().to_owned();
-        let works: u64 = told.rsplit(' ').next().unwrap().parse().unwrap();
-        assert!(works < size, "{told}");
-        assert_eq!(read(page, works).await.status, 200, "{page} {told}");
+        let msg = json(&answer)["detail"][0]["msg"].as_str().unwrap().to_owned();
+        let works: u64 = msg.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(works < size, "{msg}");
+        assert_eq!(read(page, works).await.status, 200, "{page} {msg}");
     }
     assert!(refused >= 1, "{refused}");
 }

@@ -214,8 +214,8 @@ async fn a_failure_of_one_organisation_loses_no_change() {
     stack.stream.drain_for("record-changed").await.unwrap();
     faults.end();
     for (organisation, key) in both {
-        let told = data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, organisation, key)).await);
-        assert_eq!(told["total"], 2, "the demo set's, and one of the conversation that was closed: {told}");
+        let page = data(&stack.answer(&valid_call(&routes::LIST_DELIVERIES, organisation, key)).await);
+        assert_eq!(page["total"], 2, "the demo set's, and one of the conversation that was closed: {page}");
     }
 }
 

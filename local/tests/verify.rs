@@ -77,7 +77,7 @@ async fn the_examples_of_the_page_accept_only_genuine_events() {
     let org = setup.org().await;
     let webhook = setup.webhook(&org, "/hook").await;
     let assistant = setup.assistant(&org, &webhook).await;
-    let tell = async || {
+    let next_request = async || {
         let conversation = setup.open(&org, &assistant).await;
         let words = json!({"sender_type": "user", "text": "Grüße 👋 \u{2028}\\"});
         setup.post(&org, &format!("/api/v1/conversation/{}/message", id_of(&conversation)), words).await;
@@ -85,10 +85,10 @@ async fn the_examples_of_the_page_accept_only_genuine_events() {
         setup.settle().await;
         setup.receiver.received("/hook").pop().unwrap()
     };
-    let once = tell().await;
+    let once = next_request().await;
     let rotated =
         setup.post(&org, &format!("/api/v1/outbound_webhook/{}/rotate_secret", id_of(&webhook)), Value::Null).await;
-    let twice = tell().await;
+    let twice = next_request().await;
     let stranger = setup.webhook(&org, "/other").await;
 
     let ours = Case::of(&once, &webhook["secret"]);

@@ -143,7 +143,7 @@ impl Bucket {
         }
     }
 
-    /// Puts an object, unless there is one. An existing object stays: an earlier execution of the same request has put
+    /// Puts an object, unless there is one. An existing object stays: an earlier attempt of the same request has put
     /// it.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl Bucket {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<HttpResponse, BucketError> {
-        // The time of the machine, as the SDK signs; the time of the execution may differ from the one of S3, which
+        // The time of the machine, as the SDK signs; the time of the attempt may differ from the one of S3, which
         // compares them.
         let url = self.signed(method, place, headers, Clock::System.now()).await?;
         let mut failure = String::new();

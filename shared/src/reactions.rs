@@ -142,7 +142,7 @@ impl<R: Owned> React for RemoveOrphans<R> {
     async fn react(cx: &Reacting<'_>, records: &[RowChange<R>]) -> Result<()> {
         let made = records.iter().filter_map(|changed| changed.is.as_ref());
         let owners = made.flat_map(|record| record.owners(&cx.table.tenant)).collect();
-        let gone = cascade::not_there(&cx.table, owners).await?;
+        let gone = cascade::missing_records(&cx.table, owners).await?;
         remove_belongings(cx, gone.into_iter().filter_map(|owner| Some((owner.record, owner.proof?))).collect()).await
     }
 }

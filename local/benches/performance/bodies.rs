@@ -97,7 +97,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
             let parse = if body.skipped { "a parse that keeps nothing" } else { "a parse into a `Value`" };
             let subject = format!("{}: {}, answered {status}", reader.route.name, body.what);
             let row = Row::new(SECTION, &subject, ours, Unit::Instructions);
-            figures.push(row.beside(parse, plain));
+            figures.push(row.compared_with(parse, plain));
             let row = Row::new(SECTION, format!("{subject}: times {parse}"), ours / plain, Unit::Times);
             figures.push(row.must(Must::AtMost(MOST)));
         }

@@ -37,7 +37,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let (ours, bare) = operation(bench, route.name).await.map_err(|error| format!("{}: {error}", route.name))?;
         let reference = "a bare handler";
         let row = Row::new(SECTION, route.name, ours, Unit::Instructions).of_binary(bench.digest(route.name)?);
-        figures.push(row.beside(reference, bare));
+        figures.push(row.compared_with(reference, bare));
         let more = (ours / bare - 1.0) * 100.0;
         let row = Row::new(SECTION, format!("{}: more instructions than {reference}", route.name), more, Unit::Percent);
         let most = if OF_S3.contains(&route.name) { MOST_OF_S3 } else { MOST };

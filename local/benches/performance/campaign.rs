@@ -59,14 +59,14 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         row("from the event to the answer, on this machine", answer.wall.as_secs_f64(), Unit::Seconds)
             .must(Must::AtMost(SECONDS)),
         row("units for a contact, compared with what is expected", each, Unit::CapacityUnits)
-            .beside("two units a contact", EXPECTED)
+            .compared_with("two units a contact", EXPECTED)
             .must(Must::AtMost(EXPECTED)),
         row(
             "units for a contact, compared with the least possible: an eventually consistent read and a write",
             each,
             Unit::CapacityUnits,
         )
-        .beside("half a unit to read, one to write", LEAST)
+        .compared_with("half a unit to read, one to write", LEAST)
         .must(Must::AtMost(MOST * LEAST)),
         row("calls", cost.calls.into(), Unit::Calls),
         row("sequential calls", cost.depth.into(), Unit::Calls),
@@ -91,10 +91,10 @@ pub fn measure_sending(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let (rate, long) = send(bench, 32_000).await?;
         let row = |subject: &str, value: f64, unit: Unit| Row::new(SENDING, subject, value, unit);
         let asked = f64::from(RATE);
-        let sent = row("contacts a second", rate, Unit::PerSecond).beside("SendsPerSecond", asked);
+        let sent = row("contacts a second", rate, Unit::PerSecond).compared_with("SendsPerSecond", asked);
         figures.push(sent.must(Must::AtLeast(REACHED * asked)));
         let units = row("write units a contact, a message of 32,000 characters", long, Unit::CapacityUnits);
-        figures.push(units.beside("one of ten", short).must(Must::AtMost(short + 0.1)));
+        figures.push(units.compared_with("one of ten", short).must(Must::AtMost(short + 0.1)));
         Ok(())
     })
 }

@@ -125,7 +125,7 @@ impl Counted {
 
     /// Reports the units that `count` of `what` took of the hottest partition, and of each other partition that each of
     /// them uses, and how many per second that allows, which must be `at_least` so many.
-    fn told(&self, figures: &mut Figures, what: &str, count: usize, at_least: f64) -> Result<()> {
+    fn report(&self, figures: &mut Figures, what: &str, count: usize, at_least: f64) -> Result<()> {
         eprintln!("{what}, {count} times\n{}", self.partitions);
         let of_each = |(partition, heat): (Partition, Heat)| (partition, heat.units / figure(count as u64));
         let mut taken: Vec<_> = self.partitions.heat().into_iter().map(of_each).collect();
@@ -161,7 +161,7 @@ impl Counted {
             self.follow(number).await?;
         }
         self.received("/closed", OPERATIONS)?;
-        self.told(
+        self.report(
             figures,
             "conversations with contacts opened and closed, with an event to one webhook",
             OPERATIONS,
@@ -184,7 +184,7 @@ impl Counted {
                 self.post(&path, &json!({"sender_type": "user", "text": "Until when are you open?"})).await?;
                 self.follow(number).await?;
             }
-            self.told(figures, which, OPERATIONS, at_least)?;
+            self.report(figures, which, OPERATIONS, at_least)?;
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Counted {
             self.stack.settle().await?;
         }
         self.received("/hook", OPERATIONS)?;
-        self.told(figures, "deliveries to one webhook", OPERATIONS, 1000.0)
+        self.report(figures, "deliveries to one webhook", OPERATIONS, 1000.0)
     }
 
     async fn contacts(&self, figures: &mut Figures) -> Result<()> {
@@ -210,11 +210,11 @@ impl Counted {
             self.post("/api/v1/contact/upsert", &contact(0, number)).await?;
             self.follow(number).await?;
         }
-        self.told(figures, "contacts created by `upsert-contact`", OPERATIONS, 1000.0)?;
+        self.report(figures, "contacts created by `upsert-contact`", OPERATIONS, 1000.0)?;
         self.begin().await?;
         self.import(2).await?;
         self.stack.settle().await?;
-        self.told(figures, "contacts created by `import-contacts`", OPERATIONS, 1000.0)
+        self.report(figures, "contacts created by `import-contacts`", OPERATIONS, 1000.0)
     }
 
     /// Imports contacts that no other call imports; returns their ids.
@@ -248,7 +248,7 @@ impl Counted {
             self.stack.minute().await?;
         }
         self.received("/connector", OPERATIONS)?;
-        self.told(figures, "contacts of one campaign with a connector", OPERATIONS, 500.0)
+        self.report(figures, "contacts of one campaign with a connector", OPERATIONS, 500.0)
     }
 
     /// Requires that so many requests were received.

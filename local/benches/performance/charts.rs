@@ -40,7 +40,7 @@ pub fn write(folder: &Path, figures: &Figures) -> Result<Vec<(&'static str, &'st
             "What the instructions of a warm call of create-assistant go to",
             parts(&of(breakdown::CALL_CHART)),
         ),
-        ("beside", "Us, what one would write first, and the same in Python", beside(&figures.rows)),
+        ("beside", "Us, what one would write first, and the same in Python", comparison(&figures.rows)),
         ("calls", "Instructions of a warm call of every operation", warm_calls(&figures.rows)),
         (contention::CHART, "64 environments of one function", contended(&of(contention::CHART))),
         (lists::CHART, "Read units of any page, in addition to those of its rows", lines(&of(lists::CHART))),
@@ -89,7 +89,7 @@ fn parts(series: &[&Series]) -> Option<Drawing> {
 }
 
 /// The service, the naive program, and the same in Python: a panel for each figure that they share.
-fn beside(rows: &[Row]) -> Option<Drawing> {
+fn comparison(rows: &[Row]) -> Option<Drawing> {
     let bar = |name: &str, value: f64, unit: Unit, class: &'static str| Bar {
         name: name.to_owned(),
         value,

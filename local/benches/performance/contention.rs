@@ -114,7 +114,7 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let each = run(&mut processes, &proxy, |environment| environment, asks, &event, 1).await?;
         let one = run(&mut processes, &proxy, |_| 0, asks, &event, 2).await?;
         eprintln!("{function}: alone {alone}, apart {each}, together {one}");
-        told(figures, function, asks, environments, (&alone, &each, &one));
+        report(figures, function, asks, environments, (&alone, &each, &one));
         let point = |outcome: &Outcome| (figure(number as u64), outcome.rate());
         if environments == MANY {
             together.push((function, point(&one)));
@@ -135,7 +135,7 @@ async fn measure_all(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-fn told(
+fn report(
     figures: &mut Figures,
     function: &str,
     asks: Asks,
@@ -155,11 +155,13 @@ fn told(
         return;
     }
     let (p50, p99) = (milliseconds(one.percentile(50)), milliseconds(one.percentile(99)));
-    let rate = row("requests a second", one.rate(), Unit::PerSecond).beside(APART, each.rate());
+    let rate = row("requests a second", one.rate(), Unit::PerSecond).compared_with(APART, each.rate());
     figures.push(rate.must(Must::AtLeast(0.8 * each.rate())));
-    figures.push(row("99th percentile", p99, Unit::Milliseconds).beside("median", p50).must(Must::AtMost(5.0 * p50)));
+    figures.push(
+        row("99th percentile", p99, Unit::Milliseconds).compared_with("median", p50).must(Must::AtMost(5.0 * p50)),
+    );
     let calls = row("database calls for a request", one.calls, Unit::Calls);
-    figures.push(calls.beside("one environment alone", alone.calls).must(Must::AtMost(1.1 * alone.calls)));
+    figures.push(calls.compared_with("one environment alone", alone.calls).must(Must::AtMost(1.1 * alone.calls)));
 }
 
 /// Lets every process answer its requests, one after another, all processes at the same time.

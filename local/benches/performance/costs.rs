@@ -20,7 +20,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         ];
         for (rows, (section, unit, is, said)) in rows.iter_mut().zip(kinds) {
             let row = Row::new(section, route.name, is, unit);
-            rows.push(row.beside("docs/COST.md", said).must(Must::Exactly(said)));
+            rows.push(row.compared_with("docs/COST.md", said).must(Must::Exactly(said)));
         }
     }
     figures.rows.extend(rows.into_iter().flatten());

@@ -102,7 +102,7 @@ async fn measure_tenants(bench: &Bench, figures: &mut Figures) -> Result<()> {
     many.sort_unstable();
     let (one, many) = (milliseconds(one[ROUNDS / 2]), milliseconds(many[ROUNDS / 2]));
     let row = Row::new(TENANTS, "for a hundred organisations", many, Unit::Milliseconds);
-    figures.push(row.beside("for one", one).must(Must::AtMost(LITTLE * one)));
+    figures.push(row.compared_with("for one", one).must(Must::AtMost(LITTLE * one)));
     let wanted = 2 * ROUNDS * BATCH;
     let arrived = figure(receiver.count("/hook") as u64);
     let row = Row::new(TENANTS, "received", arrived, Unit::Requests);
@@ -156,13 +156,13 @@ async fn measure_connector(bench: &Bench, figures: &mut Figures) -> Result<()> {
         rate,
         Unit::PerSecond,
     );
-    figures.push(row.beside("SendsPerSecond", RATE.into()));
+    figures.push(row.compared_with("SendsPerSecond", RATE.into()));
     let each = milliseconds(cpu) / f64::from(SENT);
     let row = Row::new(CONNECTOR, "processor time of the function for each", each, Unit::Milliseconds);
     // Lambda gives one processor to 1,769 MB.
     let processors = figure(LANES as u64) * MEGABYTES / 1769.0;
     let most = processors * 1000.0 / f64::from(RATE);
-    figures.push(row.beside("what ten lanes of 512 MB have for each", most).must(Must::AtMost(most)));
+    figures.push(row.compared_with("what ten lanes of 512 MB have for each", most).must(Must::AtMost(most)));
     let row = Row::new(CONNECTOR, "received", figure(arrived.len() as u64), Unit::Requests);
     figures.push(row.must(Must::Exactly(SENT.into())));
     stack.stop().await;

@@ -159,7 +159,7 @@ impl Row {
 
     /// The same, with a reference.
     #[must_use]
-    pub fn beside(self, name: impl Into<String>, value: f64) -> Self {
+    pub fn compared_with(self, name: impl Into<String>, value: f64) -> Self {
         Self { reference: Some((name.into(), value)), ..self }
     }
 

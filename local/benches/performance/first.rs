@@ -16,7 +16,7 @@ const WARM: usize = 25;
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for name in ["create-assistant", "get-agent-list", "delete-tag", "open-conversation", "read-conversation"] {
         let (first, warm) = first_and_warm(bench, name).await?;
-        figures.push(Row::new(SECTION, name, first, Unit::Milliseconds).beside("a warm call", warm));
+        figures.push(Row::new(SECTION, name, first, Unit::Milliseconds).compared_with("a warm call", warm));
         let row = Row::new(SECTION, format!("{name}: compared with a warm call"), first / warm, Unit::Times);
         figures.push(row.must(Must::AtMost(MOST)));
     }

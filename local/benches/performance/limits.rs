@@ -63,12 +63,13 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let limit = f64::from(LIMIT);
     let row = |subject: &str, value: f64, unit: Unit| Row::new(SECTION, subject, value, unit);
     let admitted = a_second(sum(|one| one.admitted));
-    let at_most = row("admitted a second, at most", admitted, Unit::PerSecond).beside("the limit", limit);
+    let at_most = row("admitted a second, at most", admitted, Unit::PerSecond).compared_with("the limit", limit);
     figures.push(at_most.must(Must::AtMost(1.2 * limit)));
-    let at_least = row("admitted a second, at least", admitted, Unit::PerSecond).beside("the limit", limit);
+    let at_least = row("admitted a second, at least", admitted, Unit::PerSecond).compared_with("the limit", limit);
     figures.push(at_least.must(Must::AtLeast(0.8 * limit)));
     // A machine that is too slow would send too few requests.
-    let asked = row("asked a second", a_second(sum(|one| one.asked)), Unit::PerSecond).beside("the limit", limit);
+    let asked =
+        row("asked a second", a_second(sum(|one| one.asked)), Unit::PerSecond).compared_with("the limit", limit);
     figures.push(asked.must(Must::AtLeast(2.0 * limit)));
     let refused =
         row("another organisation: answers with the status 429", sum(|one| one.others_refused), Unit::Requests);

@@ -22,14 +22,14 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     for Function { name, .. } in bench.functions()? {
         let resident = figure(bench.program(&name, &stack).start().await?.resident()?);
         let row = Row::new(SECTION, format!("{name} at its first poll"), resident, Unit::Bytes);
-        figures.push(row.beside("naive", naive).must(Must::AtMost(MOST)));
+        figures.push(row.compared_with("naive", naive).must(Must::AtMost(MOST)));
     }
     stack.stop().await;
     for name in ["delete-tag", "get-agent-list", "create-assistant"] {
         let (before, after) = growth(bench, name).await?;
         let subject = format!("{name}: growth from call {SETTLED} to call {CALLS}");
         let row = Row::new(SECTION, subject, after - before, Unit::Bytes);
-        figures.push(row.beside("what it had before", before).must(Must::AtMost(before * GROWTH)));
+        figures.push(row.compared_with("what it had before", before).must(Must::AtMost(before * GROWTH)));
         let each = (after - before) / f64::from(CALLS - SETTLED);
         figures.push(Row::new(SECTION, format!("{name}: growth of each of these calls"), each, Unit::Bytes));
     }

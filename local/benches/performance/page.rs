@@ -73,12 +73,12 @@ pub fn write(root: &Path, kept: &Kept) -> Result<()> {
         "",
     );
     page += "\n";
-    let mut told = "";
+    let mut section = "";
     for measure in measures(figures) {
         let row = worst(&measure);
-        if row.section != told {
+        if row.section != section {
             writeln!(page, "- **{}**", row.section)?;
-            told = &row.section;
+            section = &row.section;
         }
         page += &wrapped(&format!("  - {}", sentence(row)), "    ");
     }

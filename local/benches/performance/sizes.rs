@@ -34,7 +34,7 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let more = client || text.contains(ZONES) || REACTS.contains(&name.as_str());
         let most = if more { MOST_WITH_MORE } else { MOST };
         let subject = if client { format!("{name}, with an HTTP client of its own") } else { name };
-        let row = Row::new(SECTION, subject, zip(&binary)?, Unit::Bytes).beside("naive", naive);
+        let row = Row::new(SECTION, subject, zip(&binary)?, Unit::Bytes).compared_with("naive", naive);
         figures.push(row.must(Must::AtMost(most)));
     }
     Ok(())

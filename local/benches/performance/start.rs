@@ -22,7 +22,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     stack.stop().await;
     for (name, count) in ours(bench).await? {
         let digest = bench.digest(&name)?;
-        let row = Row::new(SECTION, name, count, Unit::Instructions).beside("hello, which has no SDK", hello);
+        let row = Row::new(SECTION, name, count, Unit::Instructions).compared_with("hello, which has no SDK", hello);
         let row = row.of_binary(digest);
         figures.push(row.must(Must::AtMost(MOST)));
     }

@@ -72,7 +72,7 @@ async fn campaigns(bench: &Bench, figures: &mut Figures) -> Result<()> {
         if ready(&stack).await?.len() != all * (round + 1) {
             return Err(format!("{what}: not all were dispatched").into());
         }
-        tell(figures, &format!("{what}, dispatched by `send-campaigns`"), each, 1.0, CAMPAIGNS);
+        report_tick(figures, &format!("{what}, dispatched by `send-campaigns`"), each, 1.0, CAMPAIGNS);
     }
     stack.stop().await;
     Ok(())
@@ -100,7 +100,7 @@ async fn deferred(bench: &Bench, figures: &mut Figures) -> Result<()> {
     if all.len() != DEFERRED || all.iter().any(|delivery| delivery.state == DeliveryState::Waiting) {
         return Err("deliveries are still deferred".into());
     }
-    tell(figures, "deferred deliveries, handed to the stream by `send-delivery`", each, PART, DELIVERIES);
+    report_tick(figures, "deferred deliveries, handed to the stream by `send-delivery`", each, PART, DELIVERIES);
     stack.stop().await;
     Ok(())
 }
@@ -114,8 +114,8 @@ async fn tick(process: &mut Process, count: usize) -> Result<f64> {
 
 /// Adds the row with the processor time of each. Its bound is the time that a tick of `seconds`, with that part of a
 /// processor, may spend on each of `wanted`.
-fn tell(figures: &mut Figures, what: &str, each: f64, part: f64, (seconds, wanted): (f64, f64)) {
+fn report_tick(figures: &mut Figures, what: &str, each: f64, part: f64, (seconds, wanted): (f64, f64)) {
     let most = seconds * 1000.0 * part / wanted;
     let row = Row::new(SECTION, format!("{what}: for each"), each, Unit::Milliseconds);
-    figures.push(row.beside(format!("for {wanted} a minute"), most).must(Must::AtMost(most)));
+    figures.push(row.compared_with(format!("for {wanted} a minute"), most).must(Must::AtMost(most)));
 }

@@ -32,9 +32,9 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let naive = hello(bench, &bench.naive(&stack), &event).await?;
     let reference = "naive";
     let row = Row::new(SECTION, "time of a processor", ours.0, Unit::Milliseconds);
-    figures.push(row.beside(reference, naive.0).must(Must::AtMost(MOST)));
+    figures.push(row.compared_with(reference, naive.0).must(Must::AtMost(MOST)));
     let row = Row { exact: false, ..Row::new(SECTION, "instructions", ours.1, Unit::Instructions) };
-    figures.push(row.beside(reference, naive.1));
+    figures.push(row.compared_with(reference, naive.1));
     stack.stop().await;
     Ok(())
 }

@@ -55,8 +55,8 @@ async fn starts(bench: &Bench, figures: &mut Figures) -> Result<()> {
 
 /// The service's milliseconds next to the other two, with the factor by which it must at least be faster than Python.
 fn compare(figures: &mut Figures, subject: &str, [ours, naive, twin]: [f64; 3], least: f64) {
-    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(TWIN, twin));
-    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).beside(NAIVE, naive));
+    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).compared_with(TWIN, twin));
+    figures.push(Row::new(SECTION, subject, ours, Unit::Milliseconds).compared_with(NAIVE, naive));
     let row = Row::new(SECTION, format!("{subject}: times faster than {TWIN}"), twin / ours, Unit::Times);
     figures.push(row.must(Must::AtLeast(least)));
 }
@@ -126,7 +126,7 @@ async fn instructions(bench: &Bench, figures: &mut Figures, name: &str) -> Resul
     let ours = calls::warm(bench, &bench.program(name, &stack), &event, restore).await?;
     let naive = calls::warm(bench, &bench.naive(&stack), &event, restore).await?;
     let row = Row::new(SECTION, format!("a warm call of {name}, counted"), ours, Unit::Instructions);
-    figures.push(row.beside(NAIVE, naive));
+    figures.push(row.compared_with(NAIVE, naive));
     stack.stop().await;
     Ok(())
 }

@@ -93,7 +93,7 @@ impl Embedded {
         self.admit([&partition])?;
         get.return_consumed_capacity = Some("TOTAL".to_owned());
         let got = self.database.get_item(get)?;
-        self.partitions.take(&partition, told(got.consumed_capacity.as_ref()));
+        self.partitions.take(&partition, units(got.consumed_capacity.as_ref()));
         Ok(text(&got)?)
     }
 
@@ -105,7 +105,7 @@ impl Embedded {
         self.admit([&partition])?;
         query.return_consumed_capacity = Some("TOTAL".to_owned());
         let found = self.database.query(query)?;
-        self.partitions.take(&partition, told(found.consumed_capacity.as_ref()));
+        self.partitions.take(&partition, units(found.consumed_capacity.as_ref()));
         Ok(text(&found)?)
     }
 
@@ -301,19 +301,19 @@ fn parts(wanted: &mut Value) -> Vec<Value> {
 }
 
 /// The units in an answer.
-fn told(consumed: Option<&ConsumedCapacity>) -> f64 {
+fn units(consumed: Option<&ConsumedCapacity>) -> f64 {
     consumed.map_or(0.0, |consumed| consumed.capacity_units)
 }
 
 /// Whether the answer to a transaction says that it was made by an earlier call: then the answer has read units.
 fn was_done_before(answered: &str) -> bool {
     #[derive(Deserialize)]
-    struct Told {
+    struct TransactionAnswer {
         #[serde(rename = "ConsumedCapacity", default)]
         consumed: Vec<ConsumedCapacity>,
     }
-    let told = serde_json::from_str::<Told>(answered);
-    told.is_ok_and(|told| told.consumed.iter().any(|consumed| consumed.read_capacity_units.is_some()))
+    let answer = serde_json::from_str::<TransactionAnswer>(answered);
+    answer.is_ok_and(|answer| answer.consumed.iter().any(|consumed| consumed.read_capacity_units.is_some()))
 }
 
 /// DynamoDB's message if a partition of a table without provisioned capacity has no units left.

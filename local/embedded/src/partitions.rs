@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The number of partitions in a report, the hottest first.
-const TOLD: usize = 10;
+const REPORTED: usize = 10;
 /// Characters of the longest id.
 const LONGEST_ID: usize = 36;
 
@@ -227,7 +227,7 @@ impl Partitions {
         let mut all: Vec<_> = self.heat().into_iter().collect();
         let share = |(partition, heat): &(Partition, Heat)| heat.peak / partition.unit.limit();
         all.sort_by(|one, other| share(other).total_cmp(&share(one)));
-        all.truncate(TOLD);
+        all.truncate(REPORTED);
         all
     }
 

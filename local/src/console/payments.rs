@@ -81,6 +81,6 @@ pub(super) async fn send(
         Ok(sent) => {
             json!({"told": format!("{} was answered {}: {}", event.kind, sent.status, sent.answer["data"]["outcome"])})
         }
-        Err(Trouble(told)) => json!({"error": told}),
+        Err(Trouble(message)) => json!({"error": message}),
     }))
 }

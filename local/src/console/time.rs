@@ -21,7 +21,7 @@ use super::markup::{rows, time_of};
 /// The most seconds in one skip: 30 days.
 const LONGEST: u64 = 30 * 86_400;
 /// The most due items that are listed for one skip.
-const TOLD: usize = 100;
+const REPORTED: usize = 100;
 
 /// The skips, the oldest first.
 pub type Skips = Mutex<Vec<Skip>>;
@@ -71,14 +71,14 @@ impl Console {
             expired.expression_attribute_values(":from", seconds(from)).expression_attribute_values(":to", seconds(to));
         let due: Result<Vec<Item>, _> = index.into_paginator().items().send().collect().await;
         let expired: Result<Vec<Item>, _> = expired.into_paginator().items().send().collect().await;
-        let told = |item: &Item, what: &str| {
+        let line = |item: &Item, what: &str| {
             Some(format!("{what}: {}", key_of(item).map(|key| format!("{} {}", key.pk, key.sk))?))
         };
         let kind = |item: &Item| Some(item.get("due_pk")?.as_s().ok()?.split('#').next()?.to_owned());
         let due = due.map_err(|error| error.to_string())?;
         let expired = expired.map_err(|error| error.to_string())?;
-        let due = due.iter().filter_map(|item| told(item, &kind(item)?));
-        Ok(due.chain(expired.iter().filter_map(|item| told(item, "expired"))).collect())
+        let due = due.iter().filter_map(|item| line(item, &kind(item)?));
+        Ok(due.chain(expired.iter().filter_map(|item| line(item, "expired"))).collect())
     }
 }
 
@@ -88,8 +88,8 @@ fn skipped(skip: &Skip) -> Markup {
         td { (time_of(skip.to)) }
         td.wide {
             @if skip.due.is_empty() { "Nothing." }
-            @for due in skip.due.iter().take(TOLD) { div { code { (due) } } }
-            @if skip.due.len() > TOLD { "… and " (skip.due.len() - TOLD) " more" }
+            @for due in skip.due.iter().take(REPORTED) { div { code { (due) } } }
+            @if skip.due.len() > REPORTED { "… and " (skip.due.len() - REPORTED) " more" }
         }
     }
 }
@@ -110,10 +110,10 @@ pub(super) async fn skip(
     console.clock.skip(Duration::from_secs(wanted.seconds));
     let to = console.clock.now();
     let due = console.due(from, to).await.map_err(failed)?;
-    let told = format!("It is {to}. {} came due.", due.len());
+    let report = format!("It is {to}. {} came due.", due.len());
     console.skips.lock().unwrap_or_else(PoisonError::into_inner).push(Skip { from, to, due });
     let done = console.schedules.minute().await;
     console.journal.changed();
     done.map_err(|trouble| failed(trouble.to_string()))?;
-    Ok(Json(json!({"told": told})))
+    Ok(Json(json!({"told": report})))
 }

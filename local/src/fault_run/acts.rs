@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Trouble;
 use crate::fault_run::FaultRunOptions;
-use crate::fault_run::plan::{End, Manner};
+use crate::fault_run::plan::{CallerAct, EndpointKind};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 
 /// One of so many contacts of a campaign is changed.
@@ -36,8 +36,8 @@ const DAYS: i64 = 40;
 /// When each conversation was closed: the beginning of the successful call.
 pub type Closed = BTreeMap<usize, Instant>;
 
-/// A campaign that ran.
-pub struct Ran {
+/// A campaign that finished.
+pub struct FinishedCampaign {
     /// Its id.
     pub id: CampaignId,
     /// Its contacts, in the order of their places.
@@ -51,10 +51,10 @@ pub struct Ran {
 }
 
 /// Makes the customers' servers behave as in the plan, until they recover.
-pub fn fall_ill(world: &World, attempt: Duration) {
+pub fn start_endpoint_faults(world: &World, attempt: Duration) {
     let mut random = Rng::with_seed(world.plan.seed);
-    for (path, manner) in endpoints(world) {
-        world.receiver.behave(&path, manner.at_first(attempt, &mut random));
+    for (path, kind) in endpoints(world) {
+        world.receiver.behave(&path, kind.at_first(attempt, &mut random));
     }
 }
 
@@ -64,14 +64,14 @@ pub fn fall_ill(world: &World, attempt: Duration) {
 /// # Errors
 /// [`Trouble`] where one cannot be closed.
 pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
-    let (talks, begun) = (&world.plan.talks, Instant::now());
-    let closing: Vec<usize> = (0..talks.len()).filter(|number| talks[*number].closes).collect();
+    let (conversations, begun) = (&world.plan.conversations, Instant::now());
+    let closing: Vec<usize> = (0..conversations.len()).filter(|number| conversations[*number].closes).collect();
     let turns: BTreeMap<usize, u32> = closing.iter().copied().zip(0..).collect();
     let closed = at_once(world, CLOSING, closing, |world, number| {
         let turn = begun + Duration::from_secs(1) / pace * turns[&number];
         async move {
             sleep(turn.saturating_duration_since(Instant::now())).await;
-            let organisation = world.plan.webhooks[world.plan.talks[number].webhook].organisation;
+            let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
             let path = format!("/api/v1/conversation/{}/close", world.conversations[number]);
             let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
             match answered.status {
@@ -81,18 +81,18 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
         }
     });
     let closed = Closed::from_iter(closed.await?);
-    let healthy = |webhook: usize| world.plan.webhooks[webhook].manner == Manner::Prompt;
+    let healthy = |webhook: usize| world.plan.webhooks[webhook].kind == EndpointKind::Prompt;
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
-    for number in closed.keys().filter(|number| healthy(talks[**number].webhook)) {
-        *wanted.entry(path_of_webhook(talks[*number].webhook)).or_default() += 1;
+    for number in closed.keys().filter(|number| healthy(conversations[**number].webhook)) {
+        *wanted.entry(path_of_webhook(conversations[*number].webhook)).or_default() += 1;
     }
-    let heard = async {
+    let arrived = async {
         while wanted.iter().any(|(path, wanted)| world.receiver.count(path) < *wanted) {
             sleep(GLANCE).await;
         }
     };
     // The measured times include an event that is too late.
-    let _ = timeout(PATIENCE, heard).await;
+    let _ = timeout(PATIENCE, arrived).await;
     Ok(closed)
 }
 
@@ -100,10 +100,10 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
 ///
 /// # Errors
 /// [`Trouble`] where one cannot be run or stopped.
-pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<Ran>, Trouble> {
-    let (runs, under_way) = (0..world.plan.runs.len(), options.under_way());
+pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
+    let (runs, under_way) = (0..world.plan.campaigns.len(), options.under_way());
     let run = |world: Arc<World>, number| async move { run(&world, number, under_way).await };
-    let ran = at_once(world, runs.len(), runs, run).await?;
+    let finished = at_once(world, runs.len(), runs, run).await?;
     let sent = async {
         while world.due().await?.iter().any(|(partition, _)| partition.starts_with("CAMPAIGN#")) {
             sleep(GLANCE * 4).await;
@@ -111,12 +111,12 @@ pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<V
         Ok(())
     };
     timeout(PATIENCE * 5, sent).await.unwrap_or(Ok(()))?;
-    Ok(ran)
+    Ok(finished)
 }
 
 /// Starts a campaign, at once or some minutes later.
 async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
-    let (run, channel) = (&world.plan.runs[number], &world.channels[number]);
+    let (run, channel) = (&world.plan.campaigns[number], &world.channels[number]);
     if !run.later {
         let body = json!({"contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2)});
         let began = post(world, number, &format!("/api/v1/campaign/run/{}", channel.widget), &body).await?;
@@ -136,7 +136,7 @@ async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
 
 /// The data of the answer to a POST by the organisation of the campaign.
 async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<Value, Trouble> {
-    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
     let mut answered = world.ask(organisation, "POST", path, "", body).await?;
     match answered.status {
         200 | 201 => Ok(answered.body["data"].take()),
@@ -149,13 +149,13 @@ async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<
 /// # Errors
 /// [`Trouble`].
 pub async fn contacts_of(world: &World, number: usize, id: CampaignId) -> Result<Vec<CampaignContact>, Trouble> {
-    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
     world.list(organisation, &format!("/api/v1/campaign/contact/list/{id}"), "").await
 }
 
 /// A caller's command for a campaign. Returns false if all of the campaign was sent before.
 async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Result<bool, Trouble> {
-    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
     let path = format!("/api/v1/campaign/{id}/{verb}");
     let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
     match answered.status {
@@ -167,7 +167,7 @@ async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Re
 
 /// Gives some contacts of a campaign other names and numbers while it sends to them.
 async fn change_contacts(world: &World, number: usize) -> Result<(), Trouble> {
-    let organisation = world.plan.webhooks[world.plan.runs[number].webhook].organisation;
+    let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
     for (place, contact) in world.channels[number].contacts.iter().enumerate().step_by(CHANGED) {
         let path = format!("/api/v1/contact/{contact}");
         let body = json!({"first_name": "Another", "phone_number": format!("+313{number:03}{place:06}")});
@@ -179,12 +179,12 @@ async fn change_contacts(world: &World, number: usize) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, Trouble> {
-    let run = &world.plan.runs[number];
+async fn run(world: &World, number: usize, under_way: Duration) -> Result<FinishedCampaign, Trouble> {
+    let run = &world.plan.campaigns[number];
     let organisation = world.plan.webhooks[run.webhook].organisation;
     let id = begin(world, number).await?;
     let contacts = contacts_of(world, number, id).await?.iter().map(|contact| contact.id).collect();
-    let mut ran = Ran { id, contacts, cancelled: None, deleted: BTreeMap::new(), while_paused: 0 };
+    let mut finished = FinishedCampaign { id, contacts, cancelled: None, deleted: BTreeMap::new(), while_paused: 0 };
     change_contacts(world, number).await?;
     let connector = path_of_connector(number);
     let got = async |requests: usize| {
@@ -195,28 +195,28 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
         };
         let _ = timeout(PATIENCE, got).await;
     };
-    match &run.end {
-        End::Whole => {}
-        End::Cancelled(after) => {
+    match &run.act {
+        CallerAct::None => {}
+        CallerAct::Cancel(after) => {
             got(*after).await;
             if control(world, number, id, "cancel").await? {
-                ran.cancelled = Some(Instant::now());
+                finished.cancelled = Some(Instant::now());
             }
         }
-        End::Paused(after) => {
+        CallerAct::Pause(after) => {
             got(*after).await;
             if control(world, number, id, "pause").await? {
                 // Requests that were being sent arrive.
                 sleep(under_way).await;
                 let before = world.receiver.count(&connector);
                 sleep(GLANCE * 10).await;
-                ran.while_paused = world.receiver.count(&connector) - before;
+                finished.while_paused = world.receiver.count(&connector) - before;
                 control(world, number, id, "resume").await?;
             }
         }
-        End::Thinned(places) => {
+        CallerAct::DeleteContacts(places) => {
             for place in places {
-                let contact = ran.contacts[*place as usize];
+                let contact = finished.contacts[*place as usize];
                 let path = format!("/api/v1/campaign_contact/{contact}");
                 let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
                 // If the answer to a delete was lost, the next answer is 404.
@@ -224,11 +224,11 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
                     (200, _) | (404, 1..) => {}
                     (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
                 }
-                ran.deleted.insert(contact, Instant::now());
+                finished.deleted.insert(contact, Instant::now());
             }
         }
     }
-    Ok(ran)
+    Ok(finished)
 }
 
 /// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Returns the number of
@@ -237,13 +237,13 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Ran, T
 /// # Errors
 /// [`Trouble`] with the stream or the database.
 pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Trouble> {
-    for (path, manner) in endpoints(world) {
-        world.receiver.behave(&path, manner.in_the_end(options.attempt));
+    for (path, kind) in endpoints(world) {
+        world.receiver.behave(&path, kind.in_the_end(options.attempt));
     }
     let recovering: BTreeSet<_> =
-        endpoints(world).into_iter().filter(|(_, manner)| manner.recovers()).map(|(path, _)| path).collect();
+        endpoints(world).into_iter().filter(|(_, kind)| kind.recovers()).map(|(path, _)| path).collect();
     let news = || recovering.iter().map(|path| world.receiver.count(path)).sum::<usize>();
-    let (begun, mut step, mut heard) = (world.clock.now(), MINUTE, news());
+    let (begun, mut step, mut known) = (world.clock.now(), MINUTE, news());
     let (mut expired, mut random) = (begun, Rng::with_seed(world.plan.seed));
     let end = begun.plus_seconds(DAYS * 86_400);
     while world.clock.now() < end {
@@ -255,8 +255,8 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
             continue;
         }
         let Some(next) = world.next_due().await? else { break };
-        step = if news() > heard { MINUTE } else { (step * 2).min(LONGEST) };
-        heard = news();
+        step = if news() > known { MINUTE } else { (step * 2).min(LONGEST) };
+        known = news();
         world.skip(step);
         let now = world.clock.now();
         world.skip(until(now, next));
@@ -295,11 +295,11 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(then.unix_millis() - now.unix_millis()).unwrap_or_default())
 }
 
-/// All endpoints, with their paths and their manners.
-pub fn endpoints(world: &World) -> Vec<(String, Manner)> {
+/// All endpoints, with their paths and their kinds.
+pub fn endpoints(world: &World) -> Vec<(String, EndpointKind)> {
     let webhooks =
-        world.plan.webhooks.iter().enumerate().map(|(number, webhook)| (path_of_webhook(number), webhook.manner));
-    let runs = world.plan.runs.iter().enumerate();
+        world.plan.webhooks.iter().enumerate().map(|(number, webhook)| (path_of_webhook(number), webhook.kind));
+    let runs = world.plan.campaigns.iter().enumerate();
     let connectors = runs.filter_map(|(number, run)| Some((path_of_connector(number), run.connector?)));
     webhooks.chain(connectors).collect()
 }

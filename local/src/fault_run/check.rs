@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::Trouble;
 use crate::fault_run::FaultRunOptions;
-use crate::fault_run::acts::{self, Closed, Ran, contacts_of, is_delivery};
-use crate::fault_run::plan::{Manner, Run};
+use crate::fault_run::acts::{self, Closed, FinishedCampaign, contacts_of, is_delivery};
+use crate::fault_run::plan::{EndpointKind, PlannedCampaign};
 use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
 use crate::receiver::Received;
 
@@ -49,7 +49,7 @@ impl Check {
 
 /// The requests of one event to an endpoint.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedEvent {
     /// The first request.
     pub first: Instant,
     /// The last request.
@@ -59,24 +59,24 @@ pub struct Heard {
     /// The number of requests that were answered with success.
     pub taken: usize,
     /// The body of the first request, without the parts that may change.
-    told: Value,
+    body: Value,
 }
 
 /// The requests to every endpoint, by its path and by the subject of the event.
-pub type Evidence = HashMap<String, HashMap<Uuid, Heard>>;
+pub type ReceivedEvents = HashMap<String, HashMap<Uuid, ReceivedEvent>>;
 
 /// Reads all requests, and checks that they are valid by Standard Webhooks.
-pub fn read(world: &World) -> (Evidence, Vec<Check>) {
+pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
     let mut signed = Check::that("every request is signed with the secret of its webhook");
     let mut named = Check::that("an event has one webhook-id, and a webhook-id one event");
-    let mut same = Check::that("of an event the same is told every time, but for what its contact has become");
+    let mut same = Check::that("each request of one event has the same body, except for the fields of its contact");
     let secrets: HashMap<String, _> = {
         let webhooks = (0..world.webhooks.len()).map(|number| (path_of_webhook(number), number));
-        let runs = world.plan.runs.iter().enumerate();
+        let runs = world.plan.campaigns.iter().enumerate();
         let connectors = runs.map(|(number, run)| (path_of_connector(number), run.webhook));
         webhooks.chain(connectors).map(|(path, webhook)| (path, &world.webhooks[webhook].secret)).collect()
     };
-    let (mut evidence, mut events) = (Evidence::new(), HashMap::new());
+    let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
     for received in world.receiver.all() {
         let Received { path, headers, at, .. } = &received;
         let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
@@ -85,28 +85,28 @@ pub fn read(world: &World) -> (Evidence, Vec<Check>) {
         let as_expected =
             expected.is_some_and(|expected| expected.iter().all(|(name, value)| headers.get(*name) == Some(value)));
         signed.see(as_expected, || format!("{path} {id}"));
-        let mut told: Value = serde_json::from_str(&body).unwrap_or_default();
-        let contact = told["data"].get_mut("contact").map(Value::take);
-        let data = &told["data"];
-        let about = if told["event"] == "conversation.closed" { "conversation_id" } else { "campaign_contact_id" };
+        let mut sent: Value = serde_json::from_str(&body).unwrap_or_default();
+        let contact = sent["data"].get_mut("contact").map(Value::take);
+        let data = &sent["data"];
+        let about = if sent["event"] == "conversation.closed" { "conversation_id" } else { "campaign_contact_id" };
         let subject = data[about].as_str().and_then(|id| id.parse().ok()).unwrap_or_default();
         let first = events.entry(id.to_owned()).or_insert(subject);
-        let right = told["id"] == id && *first == subject && id == EventId(subject).to_string();
+        let right = sent["id"] == id && *first == subject && id == EventId(subject).to_string();
         named.see(right, || format!("{path} {id} {body}"));
-        let heard = evidence.entry(path.clone()).or_default().entry(subject).or_insert_with(|| Heard {
+        let event = received_events.entry(path.clone()).or_default().entry(subject).or_insert_with(|| ReceivedEvent {
             first: *at,
             last: *at,
             requests: 0,
             taken: 0,
-            told: told.clone(),
+            body: sent.clone(),
         });
-        heard.requests += 1;
-        heard.taken += usize::from(received.succeeded());
-        heard.last = heard.last.max(*at);
-        let its_own = contact.is_none_or(|contact| contact["id"] == told["data"]["contact_id"]);
-        same.see(heard.told == told && its_own, || format!("{path} {id} {body}"));
+        event.requests += 1;
+        event.taken += usize::from(received.succeeded());
+        event.last = event.last.max(*at);
+        let its_own = contact.is_none_or(|contact| contact["id"] == sent["data"]["contact_id"]);
+        same.see(event.body == sent && its_own, || format!("{path} {id} {body}"));
     }
-    (evidence, vec![signed, named, same])
+    (received_events, vec![signed, named, same])
 }
 
 fn header<'a>(received: &'a Received, name: &str) -> &'a str {
@@ -130,26 +130,26 @@ fn path_of_log(world: &World, webhook: usize) -> String {
 }
 
 /// Checks that every closed conversation arrived, and nothing else.
-pub fn closed(world: &World, closed: &Closed, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Vec<Check> {
+pub fn closed(world: &World, closed: &Closed, received_events: &ReceivedEvents, logs: &[Vec<Delivery>]) -> Vec<Check> {
     let mut arrived = Check::that("every closed conversation reached its webhook, where that recovers");
-    let mut nothing = Check::that("no webhook heard of anything else");
+    let mut nothing = Check::that("no webhook received any other event");
     let mut logged = Check::that("every closed conversation has one delivery, which came to its end");
     for (number, webhook) in world.plan.webhooks.iter().enumerate() {
         let path = path_of_webhook(number);
-        let of_it = closed.keys().filter(|talk| world.plan.talks[**talk].webhook == number);
-        let wanted: BTreeSet<Uuid> = of_it.map(|talk| world.conversations[*talk].0).collect();
-        let heard = |id: &Uuid| evidence.get(&path).and_then(|heard| heard.get(id));
-        for id in wanted.iter().filter(|_| webhook.manner.recovers()) {
-            arrived.see(heard(id).is_some_and(|heard| heard.taken > 0), || format!("{path} {id}"));
+        let of_it = closed.keys().filter(|conversation| world.plan.conversations[**conversation].webhook == number);
+        let wanted: BTreeSet<Uuid> = of_it.map(|conversation| world.conversations[*conversation].0).collect();
+        let event = |id: &Uuid| received_events.get(&path).and_then(|events| events.get(id));
+        for id in wanted.iter().filter(|_| webhook.kind.recovers()) {
+            arrived.see(event(id).is_some_and(|event| event.taken > 0), || format!("{path} {id}"));
         }
-        for id in evidence.get(&path).into_iter().flat_map(HashMap::keys) {
+        for id in received_events.get(&path).into_iter().flat_map(HashMap::keys) {
             nothing.see(wanted.contains(id), || format!("{path} {id}"));
         }
         let mut left = wanted.clone();
         for delivery in &logs[number] {
             let ended = match delivery.state {
                 DeliveryState::Delivered => true,
-                DeliveryState::Dead => !webhook.manner.recovers(),
+                DeliveryState::Dead => !webhook.kind.recovers(),
                 DeliveryState::Ready | DeliveryState::Waiting => false,
             };
             let once = delivery.conversation_id.is_some_and(|id| left.remove(&id.0));
@@ -206,17 +206,17 @@ pub fn long_ticks(world: &World) -> Check {
 
 /// Checks why a webhook that answers at once got an event more than once: either the stream repeated the event, or a
 /// tick failed or was overtaken by the next one.
-pub fn repeats(world: &World, evidence: &Evidence, logs: &[Vec<Delivery>]) -> Check {
+pub fn repeats(world: &World, received_events: &ReceivedEvents, logs: &[Vec<Delivery>]) -> Check {
     let mut bounded = Check::that("an event comes again at most once for each death or redelivery");
     let failed_ticks = world.failed_ticks.load(Ordering::Relaxed) + world.long_ticks.load(Ordering::Relaxed);
     let repeats = world.stack.stream.repeats();
     let of_webhooks =
-        logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].manner == Manner::Prompt);
+        logs.iter().enumerate().filter(|(number, _)| world.plan.webhooks[*number].kind == EndpointKind::Prompt);
     for (number, log) in of_webhooks {
-        let heard = evidence.get(&path_of_webhook(number));
+        let events = received_events.get(&path_of_webhook(number));
         for delivery in log {
             let key = world.key_of_delivery(number, delivery.id);
-            let taken = delivery.conversation_id.and_then(|id| heard?.get(&id.0)).map_or(0, |heard| heard.taken);
+            let taken = delivery.conversation_id.and_then(|id| events?.get(&id.0)).map_or(0, |event| event.taken);
             let text = json!({"pk": {"S": key.pk}, "sk": {"S": key.sk}}).to_string();
             let most = 1 + repeats.get(&text).copied().unwrap_or_default() + failed_ticks;
             bounded.see(taken <= most, || format!("{key:?}: {taken} times, at most {most}"));
@@ -232,7 +232,7 @@ pub fn rates(world: &World, options: &FaultRunOptions) -> Option<Check> {
     let delay = (options.under_way() * options.times).as_secs() + LONG_TICK.unsigned_abs();
     let most = usize::try_from(u64::from(options.sends_per_second) * (WINDOW + delay + 1)).ok()?;
     let mut limited = Check::that("no connector gets more in any window than its rate limit allows");
-    for (number, _) in world.plan.runs.iter().enumerate().filter(|(_, run)| run.contacts > most) {
+    for (number, _) in world.plan.campaigns.iter().enumerate().filter(|(_, run)| run.contacts > most) {
         let path = path_of_connector(number);
         let sent = world.receiver.received(&path);
         let at = |received: &Received| header(received, "webhook-timestamp").parse().unwrap_or_default();
@@ -276,24 +276,24 @@ pub async fn lists(world: &World) -> Result<Check, Trouble> {
 /// [`Trouble`] where campaigns or conversations cannot be read.
 pub async fn campaigns(
     world: &World,
-    ran: &[Ran],
-    evidence: &Evidence,
+    finished: &[FinishedCampaign],
+    received_events: &ReceivedEvents,
     options: &FaultRunOptions,
 ) -> Result<Vec<Check>, Trouble> {
     let mut arrived = Check::that("every contact that was not stopped reached its connector, where that recovers");
-    let mut nothing = Check::that("no connector heard of anything else");
+    let mut nothing = Check::that("no connector received any other event");
     let mut stopped = Check::that("nothing was sent that was cancelled, deleted or paused before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
     let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
     let mut conversations = conversations_by_widget(world).await?;
-    for (number, ran) in ran.iter().enumerate() {
-        let campaign = EndedCampaign::of(world, number, ran, evidence).await?;
+    for (number, finished) in finished.iter().enumerate() {
+        let campaign = EndedCampaign::of(world, number, finished, received_events).await?;
         campaign.see_who_was_reached(&mut arrived);
         campaign.see_nothing_else(&mut nothing);
         campaign.see_nothing_after_a_stop(options.under_way(), &mut stopped);
         campaign.see_counts(&mut counts);
-        let talks = conversations.remove(&campaign.channel.widget).unwrap_or_default();
-        campaign.see_conversations(&talks, &mut begun);
+        let of_widget = conversations.remove(&campaign.channel.widget).unwrap_or_default();
+        campaign.see_conversations(&of_widget, &mut begun);
     }
     Ok(vec![arrived, nothing, stopped, counts, begun])
 }
@@ -302,9 +302,9 @@ async fn conversations_by_widget(world: &World) -> Result<HashMap<WidgetId, Vec<
     let mut conversations: HashMap<_, Vec<_>> = HashMap::new();
     for organisation in 0..world.organisations.len() {
         let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
-        for talk in all {
-            if let Some(widget) = talk.widget_id {
-                conversations.entry(widget).or_default().push(talk);
+        for conversation in all {
+            if let Some(widget) = conversation.widget_id {
+                conversations.entry(widget).or_default().push(conversation);
             }
         }
     }
@@ -313,64 +313,77 @@ async fn conversations_by_widget(world: &World) -> Result<HashMap<WidgetId, Vec<
 
 /// A campaign at the end of the run.
 struct EndedCampaign<'a> {
-    run: &'a Run,
-    ran: &'a Ran,
+    run: &'a PlannedCampaign,
+    finished: &'a FinishedCampaign,
     channel: &'a Channel,
     /// The path of its connector, and the requests to it.
     path: String,
-    heard: Option<&'a HashMap<Uuid, Heard>>,
+    events: Option<&'a HashMap<Uuid, ReceivedEvent>>,
     /// The campaign and its contacts from the API.
     campaign: Campaign,
     places: Vec<CampaignContact>,
 }
 
 impl<'a> EndedCampaign<'a> {
-    async fn of(world: &'a World, number: usize, ran: &'a Ran, evidence: &'a Evidence) -> Result<Self, Trouble> {
-        let (run, path) = (&world.plan.runs[number], path_of_connector(number));
+    async fn of(
+        world: &'a World,
+        number: usize,
+        finished: &'a FinishedCampaign,
+        received_events: &'a ReceivedEvents,
+    ) -> Result<Self, Trouble> {
+        let (run, path) = (&world.plan.campaigns[number], path_of_connector(number));
         let organisation = world.plan.webhooks[run.webhook].organisation;
-        let places = contacts_of(world, number, ran.id).await?;
-        let of_it = format!("/api/v1/campaign/get/{}", ran.id);
+        let places = contacts_of(world, number, finished.id).await?;
+        let of_it = format!("/api/v1/campaign/get/{}", finished.id);
         let answered = world.ask(organisation, "GET", &of_it, "", &Value::Null).await?;
         let campaign = member(&answered.body, "data")?;
-        Ok(Self { run, ran, channel: &world.channels[number], heard: evidence.get(&path), path, campaign, places })
+        Ok(Self {
+            run,
+            finished,
+            channel: &world.channels[number],
+            events: received_events.get(&path),
+            path,
+            campaign,
+            places,
+        })
     }
 
-    fn heard(&self, id: CampaignContactId) -> Option<&Heard> {
-        self.heard?.get(&id.0)
+    fn event(&self, id: CampaignContactId) -> Option<&ReceivedEvent> {
+        self.events?.get(&id.0)
     }
 
     fn see_who_was_reached(&self, arrived: &mut Check) {
-        let never_recovers = self.run.connector == Some(Manner::Dead);
+        let never_recovers = self.run.connector == Some(EndpointKind::Dead);
         for place in &self.places {
             let wanted = match place.status {
                 ContactStatus::Sent => !never_recovers,
                 ContactStatus::Failed => never_recovers,
-                ContactStatus::Cancelled => self.ran.cancelled.is_some(),
+                ContactStatus::Cancelled => self.finished.cancelled.is_some(),
                 ContactStatus::Queued => false,
             };
-            let taken = self.heard(place.id).is_some_and(|heard| heard.taken > 0);
+            let taken = self.event(place.id).is_some_and(|event| event.taken > 0);
             let reached = place.status != ContactStatus::Sent || self.run.connector.is_none() || taken;
             arrived.see(wanted && reached, || format!("{} {place:?}", self.path));
         }
     }
 
     fn see_nothing_else(&self, nothing: &mut Check) {
-        let ids: BTreeSet<Uuid> = self.ran.contacts.iter().map(|id| id.0).collect();
-        for id in self.heard.into_iter().flat_map(HashMap::keys) {
+        let ids: BTreeSet<Uuid> = self.finished.contacts.iter().map(|id| id.0).collect();
+        for id in self.events.into_iter().flat_map(HashMap::keys) {
             nothing.see(ids.contains(id), || format!("{} {id}", self.path));
         }
     }
 
     /// After a stop, only an attempt that had begun before it may arrive.
     fn see_nothing_after_a_stop(&self, under_way: Duration, stopped: &mut Check) {
-        let Self { ran, path, .. } = self;
-        for id in &ran.contacts {
-            if let Some(at) = ran.deleted.get(id).copied().or(ran.cancelled) {
-                let late = self.heard(*id).is_some_and(|heard| heard.last > at + under_way);
+        let Self { finished, path, .. } = self;
+        for id in &finished.contacts {
+            if let Some(at) = finished.deleted.get(id).copied().or(finished.cancelled) {
+                let late = self.event(*id).is_some_and(|event| event.last > at + under_way);
                 stopped.see(!late, || format!("{path} {id}"));
             }
         }
-        stopped.see(ran.while_paused == 0, || format!("{path}: {} while it was paused", ran.while_paused));
+        stopped.see(finished.while_paused == 0, || format!("{path}: {} while it was paused", finished.while_paused));
     }
 
     fn see_counts(&self, counts: &mut Check) {
@@ -381,18 +394,19 @@ impl<'a> EndedCampaign<'a> {
             failed: with(ContactStatus::Failed),
             cancelled: with(ContactStatus::Cancelled),
         };
-        let status = if self.ran.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
-        let all = self.places.len() + self.ran.deleted.len() == self.run.contacts;
+        let status =
+            if self.finished.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
+        let all = self.places.len() + self.finished.deleted.len() == self.run.contacts;
         let right = all && self.campaign.counts == wanted && self.campaign.status == status;
         counts.see(right, || format!("{} {:?}, not {wanted:?}", self.path, self.campaign));
     }
 
-    fn see_conversations(&self, talks: &[Conversation], begun: &mut Check) {
+    fn see_conversations(&self, conversations: &[Conversation], begun: &mut Check) {
         let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
-        for talk in talks {
-            let first = of_contact.insert(talk.contact_id, talk.id).is_none();
-            let invited = talk.contact_id.is_some_and(|contact| self.channel.contacts.contains(&contact));
-            begun.see(first && invited, || format!("{} {talk:?}", self.path));
+        for conversation in conversations {
+            let first = of_contact.insert(conversation.contact_id, conversation.id).is_none();
+            let invited = conversation.contact_id.is_some_and(|contact| self.channel.contacts.contains(&contact));
+            begun.see(first && invited, || format!("{} {conversation:?}", self.path));
         }
         for place in &self.places {
             let has = of_contact.get(&Some(place.contact_id)).copied();
@@ -416,12 +430,12 @@ pub async fn ends(world: &World) -> Result<Vec<Check>, Trouble> {
     Ok(vec![kept, left])
 }
 
-/// The durations from close to receipt at webhooks of this manner, the shortest first.
-pub fn times(world: &World, closed: &Closed, evidence: &Evidence, manner: Manner) -> Vec<Duration> {
-    let time = |(talk, closed): (&usize, &Instant)| {
-        let webhook = world.plan.talks[*talk].webhook;
-        let heard = evidence.get(&path_of_webhook(webhook))?.get(&world.conversations[*talk].0)?;
-        (world.plan.webhooks[webhook].manner == manner).then(|| heard.first.saturating_duration_since(*closed))
+/// The durations from close to receipt at webhooks of this kind, the shortest first.
+pub fn times(world: &World, closed: &Closed, received_events: &ReceivedEvents, kind: EndpointKind) -> Vec<Duration> {
+    let time = |(conversation, closed): (&usize, &Instant)| {
+        let webhook = world.plan.conversations[*conversation].webhook;
+        let event = received_events.get(&path_of_webhook(webhook))?.get(&world.conversations[*conversation].0)?;
+        (world.plan.webhooks[webhook].kind == kind).then(|| event.first.saturating_duration_since(*closed))
     };
     let mut times: Vec<_> = closed.iter().filter_map(time).collect();
     times.sort();

@@ -7,7 +7,7 @@ use shared::records::widget::WidgetType;
 
 use crate::receiver::Behaviour;
 
-/// The number of organisations. Each has a webhook of every manner.
+/// The number of organisations. Each has a webhook of every kind.
 pub const ORGANISATIONS: usize = 3;
 /// Contacts of a campaign whose connector never recovers: each is attempted ten times, and such a connector gets one
 /// attempt per minute.
@@ -15,7 +15,7 @@ const NEVER_RECOVERING: usize = 3;
 
 /// How an endpoint answers until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Manner {
+pub enum EndpointKind {
     /// 200, at once.
     Prompt,
     /// 200, but slowly: its circuit opens. It never recovers.
@@ -32,7 +32,7 @@ pub enum Manner {
     Dead,
 }
 
-impl Manner {
+impl EndpointKind {
     /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Prompt, Self::Slow, Self::Broken, Self::Busy, Self::Dropping, Self::Silent, Self::Dead];
@@ -83,48 +83,48 @@ pub struct PlannedWebhook {
     /// The organisation to which it belongs.
     pub organisation: usize,
     /// How it answers.
-    pub manner: Manner,
+    pub kind: EndpointKind,
 }
 
 /// A conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct Talk {
+pub struct PlannedConversation {
     /// The webhook that gets the event.
     pub webhook: usize,
     /// Whether it is closed.
     pub closes: bool,
     /// Whether it has messages.
-    pub spoken: bool,
+    pub has_messages: bool,
 }
 
 /// An act of a caller while a campaign is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum CallerAct {
     /// No act: all of it is sent.
-    Whole,
+    None,
     /// It is cancelled after its connector has got so many requests.
-    Cancelled(usize),
+    Cancel(usize),
     /// It is paused after its connector has got so many requests, and then resumed.
-    Paused(usize),
+    Pause(usize),
     /// The contacts at these places are deleted.
-    Thinned(Vec<u32>),
+    DeleteContacts(Vec<u32>),
 }
 
 /// A campaign, through a widget of its own.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct PlannedCampaign {
     /// The webhook of its assistant; its secret signs.
     pub webhook: usize,
     /// The widget's channel.
     pub channel: WidgetType,
     /// How the widget's connector answers, if it has one.
-    pub connector: Option<Manner>,
+    pub connector: Option<EndpointKind>,
     /// The number of its contacts.
     pub contacts: usize,
     /// Whether it has a schedule: it begins some minutes later, and contacts are added in the meantime.
     pub later: bool,
     /// The act of a caller.
-    pub end: End,
+    pub act: CallerAct,
 }
 
 /// The plan.
@@ -135,68 +135,69 @@ pub struct Plan {
     /// The webhooks.
     pub webhooks: Vec<PlannedWebhook>,
     /// The conversations, in the order in which they are closed.
-    pub talks: Vec<Talk>,
+    pub conversations: Vec<PlannedConversation>,
     /// The campaigns.
-    pub runs: Vec<Run>,
+    pub campaigns: Vec<PlannedCampaign>,
 }
 
 impl Plan {
     /// The plan of `seed`, with these numbers of closed conversations and of contacts.
     pub fn of(seed: u64, conversations: usize, contacts: usize) -> Self {
         let mut random = Rng::with_seed(seed);
-        let of_organisation = |organisation| Manner::ALL.map(|manner| PlannedWebhook { organisation, manner });
+        let of_organisation = |organisation| EndpointKind::ALL.map(|kind| PlannedWebhook { organisation, kind });
         let webhooks: Vec<_> = (0..ORGANISATIONS).flat_map(of_organisation).collect();
-        let of_manner = |manner: Manner, organisation: usize| {
-            let found = webhooks.iter().position(|own| own.manner == manner && own.organisation == organisation);
+        let of_kind = |kind: EndpointKind, organisation: usize| {
+            let found = webhooks.iter().position(|own| own.kind == kind && own.organisation == organisation);
             found.unwrap_or_default()
         };
         // Half of the work is for healthy endpoints. One in twenty conversations stays open: no event about it may
         // arrive.
-        let mut talks: Vec<_> = (0..conversations + conversations / 20)
+        let mut planned: Vec<_> = (0..conversations + conversations / 20)
             .map(|number| {
-                let manner = match random.usize(0..20) {
-                    0..10 => Manner::Prompt,
-                    10..12 => Manner::Slow,
-                    12..14 => Manner::Broken,
-                    14..16 => Manner::Busy,
-                    16..18 => Manner::Dropping,
-                    18 => Manner::Silent,
-                    _ => Manner::Dead,
+                let kind = match random.usize(0..20) {
+                    0..10 => EndpointKind::Prompt,
+                    10..12 => EndpointKind::Slow,
+                    12..14 => EndpointKind::Broken,
+                    14..16 => EndpointKind::Busy,
+                    16..18 => EndpointKind::Dropping,
+                    18 => EndpointKind::Silent,
+                    _ => EndpointKind::Dead,
                 };
-                let webhook = of_manner(manner, random.usize(0..ORGANISATIONS));
-                Talk { webhook, closes: number < conversations, spoken: random.usize(0..4) == 0 }
+                let webhook = of_kind(kind, random.usize(0..ORGANISATIONS));
+                PlannedConversation { webhook, closes: number < conversations, has_messages: random.usize(0..4) == 0 }
             })
             .collect();
-        random.shuffle(&mut talks);
+        random.shuffle(&mut planned);
         let shapes = [
-            (WidgetType::Chat, Some(Manner::Prompt), 10),
-            (WidgetType::FbMessenger, Some(Manner::Prompt), 10),
-            (WidgetType::PlivoCall, Some(Manner::Prompt), 10),
+            (WidgetType::Chat, Some(EndpointKind::Prompt), 10),
+            (WidgetType::FbMessenger, Some(EndpointKind::Prompt), 10),
+            (WidgetType::PlivoCall, Some(EndpointKind::Prompt), 10),
             (WidgetType::Html, None, 15),
-            (WidgetType::Phone, Some(Manner::Broken), 10),
-            (WidgetType::Sms, Some(Manner::Slow), 8),
-            (WidgetType::Telegram, Some(Manner::Prompt), 15),
-            (WidgetType::Whatsapp, Some(Manner::Busy), 12),
-            (WidgetType::Sip, Some(Manner::Dropping), 8),
-            (WidgetType::WebCall, Some(Manner::Silent), 2),
-            (WidgetType::Instagram, Some(Manner::Dead), 0),
+            (WidgetType::Phone, Some(EndpointKind::Broken), 10),
+            (WidgetType::Sms, Some(EndpointKind::Slow), 8),
+            (WidgetType::Telegram, Some(EndpointKind::Prompt), 15),
+            (WidgetType::Whatsapp, Some(EndpointKind::Busy), 12),
+            (WidgetType::Sip, Some(EndpointKind::Dropping), 8),
+            (WidgetType::WebCall, Some(EndpointKind::Silent), 2),
+            (WidgetType::Instagram, Some(EndpointKind::Dead), 0),
         ];
-        let mut run = |(number, (channel, connector, share)): (usize, (WidgetType, Option<Manner>, usize))| {
-            let contacts = if share == 0 { NEVER_RECOVERING } else { (contacts * share / 100).max(1) };
-            let places = 0..u32::try_from(contacts).unwrap_or(u32::MAX);
-            let end = match channel {
-                WidgetType::Telegram => End::Cancelled(contacts / 3),
-                WidgetType::Whatsapp => End::Cancelled(1),
-                WidgetType::FbMessenger => End::Paused(contacts / 3),
-                WidgetType::Sip => End::Thinned(places.filter(|_| random.usize(0..3) == 0).collect()),
-                _ => End::Whole,
+        let mut campaign =
+            |(number, (channel, connector, share)): (usize, (WidgetType, Option<EndpointKind>, usize))| {
+                let contacts = if share == 0 { NEVER_RECOVERING } else { (contacts * share / 100).max(1) };
+                let places = 0..u32::try_from(contacts).unwrap_or(u32::MAX);
+                let act = match channel {
+                    WidgetType::Telegram => CallerAct::Cancel(contacts / 3),
+                    WidgetType::Whatsapp => CallerAct::Cancel(1),
+                    WidgetType::FbMessenger => CallerAct::Pause(contacts / 3),
+                    WidgetType::Sip => CallerAct::DeleteContacts(places.filter(|_| random.usize(0..3) == 0).collect()),
+                    _ => CallerAct::None,
+                };
+                let later = matches!(channel, WidgetType::Html | WidgetType::PlivoCall | WidgetType::Sms);
+                let webhook = of_kind(EndpointKind::Prompt, number % ORGANISATIONS);
+                PlannedCampaign { webhook, channel, connector, contacts, later, act }
             };
-            let later = matches!(channel, WidgetType::Html | WidgetType::PlivoCall | WidgetType::Sms);
-            let webhook = of_manner(Manner::Prompt, number % ORGANISATIONS);
-            Run { webhook, channel, connector, contacts, later, end }
-        };
-        let runs = shapes.into_iter().enumerate().map(&mut run).collect();
-        Self { seed, webhooks, talks, runs }
+        let campaigns = shapes.into_iter().enumerate().map(&mut campaign).collect();
+        Self { seed, webhooks, conversations: planned, campaigns }
     }
 }
 
@@ -211,17 +212,19 @@ mod tests {
         let plan = Plan::of(7, 1000, 1000);
         assert_eq!(format!("{:?}", Plan::of(7, 1000, 1000)), format!("{plan:?}"));
         assert_ne!(format!("{:?}", Plan::of(8, 1000, 1000)), format!("{plan:?}"));
-        assert_eq!(plan.talks.iter().filter(|talk| talk.closes).count(), 1000);
-        assert!(plan.talks.iter().any(|talk| !talk.closes));
-        let told: BTreeSet<_> = plan.talks.iter().map(|talk| plan.webhooks[talk.webhook].manner).collect();
-        assert_eq!(told, Manner::ALL.into());
-        let connected: BTreeSet<_> = plan.runs.iter().filter_map(|run| run.connector).collect();
-        assert_eq!(connected, Manner::ALL.into());
-        assert!(plan.runs.iter().any(|run| run.connector.is_none() && run.contacts > 0));
-        assert_eq!(plan.runs.iter().map(|run| run.contacts).sum::<usize>(), 1000 + NEVER_RECOVERING);
-        let thinned = |run: &Run| matches!(&run.end, End::Thinned(places) if !places.is_empty());
-        assert!(plan.runs.iter().any(thinned));
-        assert!(plan.runs.iter().any(|run| matches!(run.end, End::Paused(1..))));
-        assert!(plan.runs.iter().any(|run| run.later && run.contacts > 1));
+        assert_eq!(plan.conversations.iter().filter(|conversation| conversation.closes).count(), 1000);
+        assert!(plan.conversations.iter().any(|conversation| !conversation.closes));
+        let kinds: BTreeSet<_> =
+            plan.conversations.iter().map(|conversation| plan.webhooks[conversation.webhook].kind).collect();
+        assert_eq!(kinds, EndpointKind::ALL.into());
+        let connected: BTreeSet<_> = plan.campaigns.iter().filter_map(|run| run.connector).collect();
+        assert_eq!(connected, EndpointKind::ALL.into());
+        assert!(plan.campaigns.iter().any(|run| run.connector.is_none() && run.contacts > 0));
+        assert_eq!(plan.campaigns.iter().map(|run| run.contacts).sum::<usize>(), 1000 + NEVER_RECOVERING);
+        let thinned =
+            |run: &PlannedCampaign| matches!(&run.act, CallerAct::DeleteContacts(places) if !places.is_empty());
+        assert!(plan.campaigns.iter().any(thinned));
+        assert!(plan.campaigns.iter().any(|run| matches!(run.act, CallerAct::Pause(1..))));
+        assert!(plan.campaigns.iter().any(|run| run.later && run.contacts > 1));
     }
 }

@@ -10,7 +10,7 @@ use crate::fault_run::check::Check;
 /// The most failures in a report.
 const SHOWN: usize = 5;
 
-/// The endpoints of one manner.
+/// The endpoints of one kind.
 #[derive(Debug, Default)]
 pub struct EndpointFigures {
     /// Their name.

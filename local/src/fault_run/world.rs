@@ -168,12 +168,12 @@ impl World {
         for number in 0..world.plan.webhooks.len() {
             world.webhooks.push(world.register(number).await?);
         }
-        for number in 0..world.plan.runs.len() {
+        for number in 0..world.plan.campaigns.len() {
             world.channels.push(world.invite(number).await?);
         }
         let world = Arc::new(world);
-        let talks = world.plan.talks.len();
-        let opened = at_once(&world, ORGANISATIONS * CALLS_AT_ONCE, 0..talks, |world, number| async move {
+        let count = world.plan.conversations.len();
+        let opened = at_once(&world, ORGANISATIONS * CALLS_AT_ONCE, 0..count, |world, number| async move {
             world.converse(number).await
         });
         let opened = opened.await?;
@@ -205,7 +205,7 @@ impl World {
 
     /// A campaign's widget, and its contacts.
     async fn invite(&self, number: usize) -> Result<Channel, Trouble> {
-        let run = &self.plan.runs[number];
+        let run = &self.plan.campaigns[number];
         let organisation = self.plan.webhooks[run.webhook].organisation;
         let widget = json!({
             "assistant_id": self.webhooks[run.webhook].assistant,
@@ -227,12 +227,12 @@ impl World {
     }
 
     async fn converse(&self, number: usize) -> Result<ConversationId, Trouble> {
-        let talk = self.plan.talks[number];
-        let organisation = self.plan.webhooks[talk.webhook].organisation;
-        let body = json!({"assistant_id": self.webhooks[talk.webhook].assistant});
+        let conversation = self.plan.conversations[number];
+        let organisation = self.plan.webhooks[conversation.webhook].organisation;
+        let body = json!({"assistant_id": self.webhooks[conversation.webhook].assistant});
         let opened = self.make(organisation, "/api/v1/conversation", body).await?;
         let id: ConversationId = member(&opened, "id")?;
-        if talk.spoken {
+        if conversation.has_messages {
             let words = json!({"sender_type": "user", "text": format!("Until when are you open? ({number})")});
             self.make(organisation, &format!("/api/v1/conversation/{id}/message"), words).await?;
         }
@@ -324,7 +324,7 @@ impl World {
     }
 
     /// Begins the faults of `options`.
-    pub fn go_wrong(&self, options: &FaultRunOptions) {
+    pub fn start_faults(&self, options: &FaultRunOptions) {
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
         let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
         self.stack.stream.set_faults(&stream);
@@ -345,7 +345,7 @@ impl World {
     }
 
     /// Ends all faults.
-    pub fn go_right(&self) {
+    pub fn stop_faults(&self) {
         self.stack.stream.set_faults(&StreamFaults::default());
         self.faults.end();
         self.faults.set_latency(Duration::ZERO);
@@ -379,7 +379,7 @@ impl World {
     }
 
     /// Runs the clock this many times faster than the machine's, until the returned guard is dropped.
-    pub fn let_time_pass(&self, times: u32) -> JoinSet<()> {
+    pub fn run_clock(&self, times: u32) -> JoinSet<()> {
         let clock = self.clock.clone();
         JoinSet::from_iter([async move {
             let (mut ticks, mut last) = (interval(Duration::from_millis(2)), Instant::now());
@@ -393,7 +393,7 @@ impl World {
     }
 
     /// Runs the functions on the stream, and at this pace on schedules, until the returned guard is dropped.
-    pub fn go_on(self: &Arc<Self>, times: u32) -> JoinSet<()> {
+    pub fn run_in_background(self: &Arc<Self>, times: u32) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
         let world = Arc::clone(self);

@@ -93,13 +93,13 @@ mod tests {
         let wanted = seen(200, &good, &body, Pages::Compared);
         let other = [("content-type", "application/json"), ("x-request-id", "2")];
         assert_eq!(difference(&seen(200, &other, &body, Pages::Compared), &wanted), None);
-        let told = |got: &Seen| difference(got, &wanted).unwrap();
-        assert!(told(&seen(500, &good, &body, Pages::Compared)).starts_with("answered 500"));
-        assert!(told(&seen(200, &good, &json!({"data": {"id": 2}}), Pages::Compared)).contains(r#""id":2"#));
-        assert!(told(&seen(200, &good[..1], &body, Pages::Compared)).contains("x-request-id: none"));
-        assert!(told(&seen(200, &good[1..], &body, Pages::Compared)).contains("content-type: none"));
+        let found = |got: &Seen| difference(got, &wanted).unwrap();
+        assert!(found(&seen(500, &good, &body, Pages::Compared)).starts_with("answered 500"));
+        assert!(found(&seen(200, &good, &json!({"data": {"id": 2}}), Pages::Compared)).contains(r#""id":2"#));
+        assert!(found(&seen(200, &good[..1], &body, Pages::Compared)).contains("x-request-id: none"));
+        assert!(found(&seen(200, &good[1..], &body, Pages::Compared)).contains("content-type: none"));
         let later = [good[0], good[1], ("retry-after", "1")];
-        assert!(told(&seen(200, &later, &body, Pages::Compared)).contains("retry-after: 1"));
+        assert!(found(&seen(200, &later, &body, Pages::Compared)).contains("retry-after: 1"));
     }
 
     #[test]

@@ -126,10 +126,10 @@ mod tests {
         assert!(!report(vec![Outcome::Same(200), Outcome::NoAnswer("refused".to_owned())]).holds());
         assert!(!report(vec![not_sent()]).holds());
         assert!(!report(vec![]).holds());
-        let told = report(vec![Outcome::Same(200), differs(), not_sent()]).to_string();
+        let text = report(vec![Outcome::Same(200), differs(), not_sent()]).to_string();
         for part in ["200  same", "500  200, DIFFERS\n    answered 500", "not sent: why", "1 answers as wanted, 1 not"]
         {
-            assert!(told.contains(part), "{told}");
+            assert!(text.contains(part), "{text}");
         }
     }
 

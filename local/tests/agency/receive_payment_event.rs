@@ -654,10 +654,10 @@ async fn an_unusable_event_is_ignored_and_logged_without_ids() {
         add(event);
     }
     for body in bodies {
-        let told = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        let text = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
         let answer = stack.answer(&sent(&stack, &agency('a'), demo_payment_secret('a'), body)).await;
         let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": {"outcome": "ignored"}});
-        assert_eq!((answer.status, json(&answer)), (200, wanted), "{told}");
+        assert_eq!((answer.status, json(&answer)), (200, wanted), "{text}");
     }
     assert_eq!(changes(&stack, &before).await, nothing());
     receive(&stack, &subscription("active", "1", 0)).await;
@@ -841,7 +841,7 @@ async fn a_single_fault_is_retried_and_a_lasting_fault_gives_503() {
         let (stack, faults) = with_faults(few()).await;
         let mut struck = BTreeSet::new();
         faults.plan(move |action, _| {
-            let first = fault.befalls(action) && struck.insert(action.to_owned());
+            let first = fault.applies_to(action) && struck.insert(action.to_owned());
             if first { fault } else { Fault::None }
         });
         assert_eq!(receive(&stack, &event).await, "applied", "{fault:?}");
@@ -888,9 +888,9 @@ async fn deleting_a_user_deletes_its_customer() {
 async fn a_deleted_agency_refuses_events_and_has_no_pointer() {
     let stack = stack().await;
     let event = checkout(&id('a', kind::USER, 1), "1", 0);
-    let nobody = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
+    let unknown = visible(stack.answer(&Call { path: address(NOBODYS), ..signed_call(&stack, 'a', &event) }).await);
     data(&stack.answer(&call("DELETE", &format!("/api/v1/agency/{}", agency('a')), ACME)).await);
-    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), nobody);
+    assert_eq!(visible(stack.answer(&signed_call(&stack, 'a', &event)).await), unknown);
     let pointers = items(&stack).await.into_keys().filter(|(pk, _)| pk.starts_with("PAYMENT_WEBHOOK#"));
     assert_eq!(pointers.map(|(pk, _)| pk).collect::<Vec<_>>(), [format!("PAYMENT_WEBHOOK#{}", agency('b'))]);
 }
@@ -985,6 +985,6 @@ async fn the_payment_event_command_sends_and_other_origins_get_403() {
     assert!(!sent.1.contains("whsec"), "{}", sent.1);
     let unknown = run(&["charge.refunded"]).await;
     assert!(unknown.0 == Some(2) && unknown.2.contains("checkout.session.completed"), "{unknown:?}");
-    let nobody = run(&["invoice.paid", "--agency", NOBODYS]).await;
-    assert!(nobody.0 == Some(2) && nobody.2.lines().count() == 1, "{nobody:?}");
+    let unknown = run(&["invoice.paid", "--agency", NOBODYS]).await;
+    assert!(unknown.0 == Some(2) && unknown.2.lines().count() == 1, "{unknown:?}");
 }

@@ -21,12 +21,12 @@ async fn each_contact_is_added_once_in_any_batch_size() {
     let (sender, id) = empty(60, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     for (from, to) in [(0, 3), (0, 3), (2, 5), (0, 60), (0, 60)] {
-        let (status, told) = sender.add(&id, &contacts[from..to]).await;
+        let (status, answer) = sender.add(&id, &contacts[from..to]).await;
         let next = sender.campaign(&id).await.0["next_run_at"].clone();
         let wanted = json!({
             "campaign_id": id, "status": "to_be_run", "contacts": to - from, "next_run_at": next,
         });
-        assert_eq!((status, &told["data"]), (200, &wanted));
+        assert_eq!((status, &answer["data"]), (200, &wanted));
         let members = sender.members(&id).await;
         assert_eq!(members, texts(&contacts[..to.max(members.len())]));
     }
@@ -123,7 +123,7 @@ async fn refuses_contacts_for_a_finished_or_unscheduled_campaign() {
     let contacts = sender.contacts();
     sender.add(&once, &contacts[..1]).await;
     let run = sender.run(json!({})).await;
-    let kind = |(status, told): (u16, Value)| (status, told["detail"][0]["type"].clone());
+    let kind = |(status, answer): (u16, Value)| (status, answer["detail"][0]["type"].clone());
     assert_eq!(kind(sender.add(&run, &contacts).await), (409, json!("campaign_without_schedule")));
     sender.setup.pass(HOUR);
     sender.minute(&[&once]).await;
@@ -134,8 +134,8 @@ async fn refuses_contacts_for_a_finished_or_unscheduled_campaign() {
     assert_eq!(kind(sender.add(cancelled, &contacts).await), (409, json!("campaign_cancelled")));
     let unknown = [contacts[0], NOBODYS.parse::<uuid::Uuid>().unwrap().into()];
     let waiting = created(&sender, json!({"contact_ids": null})).await;
-    let (status, told) = sender.add(waiting["id"].as_str().unwrap(), &unknown).await;
-    assert_eq!((status, &told["detail"][0]["loc"]), (422, &json!(["body", "contact_ids", 1])));
+    let (status, answer) = sender.add(waiting["id"].as_str().unwrap(), &unknown).await;
+    assert_eq!((status, &answer["detail"][0]["loc"]), (422, &json!(["body", "contact_ids", 1])));
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: 
     let mut adding = Box::pin(sender.add(id, &contacts[1..]));
     tokio::select! {
         () = committing.reached() => {}
-        (status, told) = &mut adding => panic!("{status} {told}"),
+        (status, answer) = &mut adding => panic!("{status} {answer}"),
     }
     let later = committed - staged;
     let goes_on = setup.faults.pause_at(move |_, number| number + 1 == later);
@@ -256,8 +256,8 @@ async fn add_beside_a_tick(sender: &Sender, id: &str, staged: usize, committed: 
     }
     setup.faults.end();
     committing.end();
-    let (status, told) = adding.await;
-    assert_eq!(status, 200, "{told}");
+    let (status, answer) = adding.await;
+    assert_eq!(status, 200, "{answer}");
     // The tick takes so long that a marker expires. Its own lease is still valid.
     setup.pass(36);
     if later == 0 {
@@ -282,8 +282,8 @@ async fn contacts_added_during_the_last_execution_are_sent() {
             _ = &mut tick => panic!("it ended before"),
         }
         sender.setup.faults.end();
-        let (status, told) = sender.add(&id, &contacts[added.clone()]).await;
-        assert_eq!(status, 200, "{told}");
+        let (status, answer) = sender.add(&id, &contacts[added.clone()]).await;
+        assert_eq!(status, 200, "{answer}");
         begun.end();
         tick.await.unwrap();
         for _ in 0..2 {

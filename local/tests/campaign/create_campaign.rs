@@ -90,14 +90,14 @@ async fn a_disabled_campaign_without_a_widget_waits() {
 
 #[tokio::test]
 async fn lists_every_issue_and_creates_nothing() {
-    let (status, told) = refusal(json!({
+    let (status, answer) = refusal(json!({
         "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8], "time_window_start": "9:00",
         "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
     }))
     .await;
     assert_eq!(status, 422);
-    let told: Vec<_> =
-        told.as_array().unwrap().iter().map(|issue| (issue["loc"][1].clone(), issue["type"].clone())).collect();
+    let issues: Vec<_> =
+        answer.as_array().unwrap().iter().map(|issue| (issue["loc"][1].clone(), issue["type"].clone())).collect();
     let wanted = [
         ("type", "enum"),
         ("start_time", "datetime_from_date_parsing"),
@@ -108,12 +108,12 @@ async fn lists_every_issue_and_creates_nothing() {
         ("time_zone", "value_error"),
     ];
     for (field, kind) in wanted {
-        assert!(told.contains(&(json!(field), json!(kind))), "{field} {told:?}");
+        assert!(issues.contains(&(json!(field), json!(kind))), "{field} {issues:?}");
     }
-    let (_, told) = refusal(json!({})).await;
+    let (_, answer) = refusal(json!({})).await;
     let missing =
         ["name", "type", "start_time"].map(|field| issue(&json!(["body", field]), "missing", "Field required"));
-    assert_eq!(told, json!(missing));
+    assert_eq!(answer, json!(missing));
 }
 
 #[tokio::test]
@@ -169,9 +169,9 @@ async fn a_campaign_is_sent_once_at_its_start_time() {
         let (campaign, _) = sender.campaign(id).await;
         assert_eq!((&campaign["status"], &campaign["next_run_at"]), (&json!("completed"), &Value::Null));
         assert_eq!((events(&sender.received()).len(), sender.outcome(id).await), (12, all("sent", 12)));
-        let told = event(&sender.received()[0])["data"].clone();
+        let sent = event(&sender.received()[0])["data"].clone();
         let message = if kind.calls() { Value::Null } else { json!("See you!") };
-        assert_eq!((&told["campaign_id"], &told["message"]), (&json!(id), &message));
+        assert_eq!((&sent["campaign_id"], &sent["message"]), (&json!(id), &message));
         sender.setup.pass(HOUR);
         sender.setup.minutes(3).await;
         assert_eq!(sender.received().len(), 12);

@@ -98,7 +98,7 @@ async fn transcripts_and_events_keep_the_texts() {
         assert_eq!(sender.transcripts().await, said, "the campaign is deleted and its contacts are left");
         sender.setup.settle().await;
         assert_eq!(sender.transcripts().await, said);
-        assert_eq!(sender.told_when_closed().await, said);
+        assert_eq!(sender.texts_when_closed().await, said);
         nothing_is_left(&sender).await;
     }
 }
@@ -121,7 +121,7 @@ async fn contacts_without_message_ids_keep_their_texts() {
         sender.setup.settle().await;
         assert_eq!(sender.transcripts().await, with_other);
     }
-    sender.told_when_closed().await;
+    sender.texts_when_closed().await;
     nothing_is_left(&sender).await;
 }
 

@@ -46,25 +46,25 @@ async fn each_state_allows_or_refuses_each_control() {
         for (verb, wanted) in wanted {
             let (sender, id) = campaign_in(state).await;
             let before = sender.campaign(&id).await.0;
-            let (status, told) = sender.control(&id, verb).await;
-            let case = format!("{state} {verb}: {told}");
+            let (status, answer) = sender.control(&id, verb).await;
+            let case = format!("{state} {verb}: {answer}");
             if status == 409 {
-                assert_eq!(told, wanted, "{case}");
+                assert_eq!(answer, wanted, "{case}");
                 assert_eq!(sender.campaign(&id).await.0, before, "{case}");
                 continue;
             }
             // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
-            assert_eq!((status, &told["status"]), (200, &json!(wanted)), "{case}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
+            assert_eq!((status, &answer["status"]), (200, &json!(wanted)), "{case}");
+            assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
             sender.setup.pass(1);
             let again = sender.control(&id, verb).await;
             let wanted = match verb {
                 "cancel" => (409, json!(cancelled)),
                 "retry" if state == "failed" => (409, json!(under_way)),
-                _ => (200, told.clone()),
+                _ => (200, answer.clone()),
             };
             assert_eq!(again, wanted, "{case}");
-            assert_eq!(sender.campaign(&id).await.0, told, "{case}");
+            assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
         }
     }
 }

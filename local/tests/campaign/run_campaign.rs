@@ -170,8 +170,8 @@ async fn each_widget_type_makes_calls_or_requires_a_message() {
         let silent = run(&stack, SMS, to(number, json!({"message": null}))).await;
         assert_eq!(detail(&silent), (422, wordless.clone()), "{word}");
         assert_eq!(changes(&stack, &before).await, nothing(), "{word}");
-        let spoken = run(&stack, SMS, to(number, json!({"message": "Hi"}))).await;
-        assert_eq!(campaign(&stack, &spoken).await["start_new_conversation"], false, "{word}");
+        let with_message = run(&stack, SMS, to(number, json!({"message": "Hi"}))).await;
+        assert_eq!(campaign(&stack, &with_message).await["start_new_conversation"], false, "{word}");
     }
 }
 

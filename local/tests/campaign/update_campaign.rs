@@ -55,9 +55,9 @@ async fn the_next_run_follows_the_changed_schedule() {
     let (sender, id) = campaign(json!({"interval": 60})).await;
     let start = sender.setup.clock.now().plus_seconds(2 * HOUR);
     let next = async |body: Value| {
-        let (status, told) = sender.update(&id, &body).await;
-        assert_eq!((status, &sender.campaign(&id).await.0), (200, &told), "{body}");
-        (told["status"].clone(), told["next_run_at"].clone())
+        let (status, answer) = sender.update(&id, &body).await;
+        assert_eq!((status, &sender.campaign(&id).await.0), (200, &answer), "{body}");
+        (answer["status"].clone(), answer["next_run_at"].clone())
     };
     assert_eq!(next(json!({"start_time": start})).await, (json!("to_be_run"), json!(start)));
     assert_eq!(next(json!({"enabled": false})).await, (json!("not_started"), Value::Null));
@@ -108,9 +108,10 @@ async fn a_status_pauses_resumes_or_cancels_the_campaign() {
         sender.setup.minutes(61 * executions).await;
         let next = sender.campaign(&id).await.0["next_run_at"].clone();
         let turn = async |status: &str| sender.update(&id, &json!({"status": status})).await;
-        let told = |(status, told): (u16, Value)| (status, told["status"].clone(), told["next_run_at"].clone());
-        assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
-        assert_eq!(told(turn("paused").await), (200, json!("paused"), Value::Null));
+        let outcome =
+            |(status, answer): (u16, Value)| (status, answer["status"].clone(), answer["next_run_at"].clone());
+        assert_eq!(outcome(turn("paused").await), (200, json!("paused"), Value::Null));
+        assert_eq!(outcome(turn("paused").await), (200, json!("paused"), Value::Null));
         // An execution that falls into the pause is made up for when the pause ends.
         sender.setup.minutes(2).await;
         let resumed = turn("in_progress").await;
@@ -170,8 +171,8 @@ async fn concurrent_updates_of_different_fields_all_apply() {
         json!({"start_new_conversation": true}),
     ];
     let all = bodies.iter().map(|body| sender.update(&id, body));
-    for (status, told) in futures_util::future::join_all(all).await {
-        assert_eq!(status, 200, "{told}");
+    for (status, answer) in futures_util::future::join_all(all).await {
+        assert_eq!(status, 200, "{answer}");
     }
     let (campaign, _) = sender.campaign(&id).await;
     for body in &bodies {
@@ -205,12 +206,12 @@ async fn an_update_adds_each_named_contact_once() {
     // Few contacts are added by one transaction; many are staged first.
     for (name, end) in [("A", 3), ("B", 5), ("C", 60), ("D", 2)] {
         let body = json!({"name": name, "contact_ids": contacts[..end]});
-        let (status, told) = sender.update(&id, &body).await;
+        let (status, answer) = sender.update(&id, &body).await;
         let (campaign, _) = sender.campaign(&id).await;
-        assert_eq!((status, &told, &told["name"]), (200, &campaign, &json!(name)));
+        assert_eq!((status, &answer, &answer["name"]), (200, &campaign, &json!(name)));
         let members = sender.members(&id).await;
         assert_eq!(members, texts(&contacts[..end.max(members.len())]));
-        assert_eq!(told["counts"]["queued"], members.len());
+        assert_eq!(answer["counts"]["queued"], members.len());
         // A repeat changes nothing.
         sender.setup.pass(1);
         assert_eq!(sender.update(&id, &body).await, (200, campaign));
@@ -225,8 +226,8 @@ async fn concurrent_updates_and_additions_add_each_contact_once() {
     let (sender, id) = empty(50, json!({"interval": 60})).await;
     let contacts = sender.contacts();
     let change = async |name: &str, part: &[ContactId]| {
-        let (status, told) = sender.update(&id, &json!({"name": name, "contact_ids": part})).await;
-        (status, told["name"].clone())
+        let (status, answer) = sender.update(&id, &json!({"name": name, "contact_ids": part})).await;
+        (status, answer["name"].clone())
     };
     let (one, other, (first, _), (second, _)) = tokio::join!(
         change("A", &contacts[..30]),
@@ -251,8 +252,8 @@ async fn a_completed_campaign_with_a_new_time_goes_to_added_contacts() {
         assert_eq!(sender.update(&id, &more).await, (409, json!(["campaign_id", "campaign_completed"])));
         sender.setup.pass(1);
         let again = json!({"contact_ids": contacts, "start_time": sender.setup.clock.now()});
-        let (status, told) = sender.update(&id, &again).await;
-        assert_eq!((status, &told["status"], &told["counts"]["sent"]), (200, &json!("to_be_run"), &json!(first)));
+        let (status, answer) = sender.update(&id, &again).await;
+        assert_eq!((status, &answer["status"], &answer["counts"]["sent"]), (200, &json!("to_be_run"), &json!(first)));
         sender.minute(&[&id]).await;
         sender.until_the_end(&id).await;
         assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (all_of, all("sent", all_of)));
@@ -274,8 +275,8 @@ async fn an_update_with_invalid_contacts_changes_nothing() {
         (422, &json!(["body", "contact_ids", 1]), &json!("not_found"))
     );
     for (wrong, kind) in [(json!([]), "too_short"), (json!("all"), "list_type")] {
-        let (status, told) = sender.update(&id, &json!({"name": "Renamed", "contact_ids": wrong})).await;
-        assert_eq!((status, told), (422, json!(["contact_ids", kind])));
+        let (status, answer) = sender.update(&id, &json!({"name": "Renamed", "contact_ids": wrong})).await;
+        assert_eq!((status, answer), (422, json!(["contact_ids", kind])));
     }
     let cancels = json!({"status": "cancelled", "contact_ids": more});
     assert_eq!(sender.update(&id, &cancels).await, (409, json!(["campaign_id", "campaign_cancelled"])));
@@ -302,8 +303,8 @@ async fn a_repeat_completes_an_update_that_crashed() {
             let members = sender.members(id).await.len();
             assert!([0, contacts].contains(&members), "{members} {case}");
             sender.setup.pass(40);
-            let (status, told) = sender.update(id, &body(sender)).await;
-            assert_eq!((status, &told["name"]), (200, &json!("Renamed")), "{case}");
+            let (status, answer) = sender.update(id, &body(sender)).await;
+            assert_eq!((status, &answer["name"]), (200, &json!("Renamed")), "{case}");
             assert_eq!(sender.members(id).await, texts(&sender.contacts()), "{case}");
             sender.setup.pass(HOUR);
             for _ in 0..2 {
@@ -349,7 +350,7 @@ async fn transcripts_keep_each_text_after_later_changes() {
         calls.push(sender.setup.ask(&sender.org, "GET", &path, &Value::Null).await.cost.calls);
     }
     assert_eq!(calls, [calls[2] + 1, calls[2] + 1, calls[2]]);
-    assert_eq!(sender.told_when_closed().await, said);
+    assert_eq!(sender.texts_when_closed().await, said);
 }
 
 #[tokio::test]
@@ -375,7 +376,7 @@ async fn transcripts_of_a_completed_run_keep_its_text() {
         let changed = sender.update_text(&id, "Second").await;
         assert_eq!((&changed["message"], &changed["status"]), (&json!("Second"), &json!("completed")));
         assert_eq!(sender.transcripts().await, said);
-        assert_eq!(sender.told_when_closed().await, said);
+        assert_eq!(sender.texts_when_closed().await, said);
     }
 }
 
@@ -421,9 +422,9 @@ async fn each_transcript_shows_the_sent_text_despite_a_concurrent_change() {
     assert_eq!(sender.outcome(&id).await, all("sent", 100));
     let mut texts = BTreeMap::<String, usize>::new();
     for request in sender.received() {
-        let told = event(&request)["data"].clone();
-        let said = sender.transcript(&told["conversation_id"]).await;
-        assert_eq!((said.len(), json!(said[0].text)), (1, told["message"].clone()));
+        let sent = event(&request)["data"].clone();
+        let said = sender.transcript(&sent["conversation_id"]).await;
+        assert_eq!((said.len(), json!(said[0].text)), (1, sent["message"].clone()));
         *texts.entry(said[0].text.to_string()).or_default() += 1;
     }
     assert_eq!(texts.len(), 2, "{texts:?}");

@@ -98,6 +98,6 @@ async fn the_transcript_keeps_the_texts_of_a_deleted_contact() {
         assert_eq!(sender.campaign(&id).await.0["message"], "Third");
         sender.delete(&format!("campaign/{id}")).await;
         sender.setup.settle().await;
-        assert_eq!(sender.told_when_closed().await, said);
+        assert_eq!(sender.texts_when_closed().await, said);
     }
 }

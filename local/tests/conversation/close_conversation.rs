@@ -88,17 +88,17 @@ async fn a_message_during_the_close_is_stored_or_refused() {
     let id = open_id();
     let path = format!("/api/v1/conversation/{id}/message");
     let says = post(&path, ACME, r#"{"sender_type":"user","text":"Wait!"}"#);
-    let talk = futures_util::future::join_all((0..12).map(|_| stack.answer(&says)));
+    let messages = futures_util::future::join_all((0..12).map(|_| stack.answer(&says)));
     let closing = futures_util::future::join_all((0..4).map(|_| close(&stack, &id)));
-    let (said, closed) = tokio::join!(talk, closing);
-    let heard = said.iter().filter(|answer| answer.status == 201).count();
+    let (said, closed) = tokio::join!(messages, closing);
+    let accepted = said.iter().filter(|answer| answer.status == 201).count();
     assert!(said.iter().filter(|answer| answer.status != 201).all(|answer| detail(answer) == already_closed()));
     let closed: Vec<_> = closed.iter().filter(|answer| answer.status == 200).map(data).collect();
     assert_eq!(closed.len(), 1);
     // The answer counts every stored message.
-    assert_eq!(closed[0]["chat_count"], heard + 1);
+    assert_eq!(closed[0]["chat_count"], accepted + 1);
     let path = format!("/api/v1/conversation/{id}");
     let read = get(&stack, &path).await;
-    assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(heard + 1), &json!(heard + 1)));
-    assert_eq!(read["transcript"]["items"].as_array().unwrap().len(), heard + 1);
+    assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(accepted + 1), &json!(accepted + 1)));
+    assert_eq!(read["transcript"]["items"].as_array().unwrap().len(), accepted + 1);
 }

@@ -146,11 +146,11 @@ async fn a_retry_keeps_the_number_after_the_contact_changes() {
     let (first, mut second) = (event(first), event(second));
     assert_eq!(second["data"]["to"], "+491512345678");
     // The event has the current contact with the former number, which another contact may have by now.
-    let told = second["data"]["contact"].take();
+    let contact = second["data"]["contact"].take();
     let number = |contact: &Value| contact["phone_number"].clone();
-    assert_eq!((number(&first["data"]["contact"]), number(&told)), (json!("+491512345678"), json!("+491512345678")));
+    assert_eq!((number(&first["data"]["contact"]), number(&contact)), (json!("+491512345678"), json!("+491512345678")));
     let with_its_number = json!({"phone_number": changed["phone_number"]});
-    assert_eq!(merged(told, &with_its_number), changed);
+    assert_eq!(merged(contact, &with_its_number), changed);
     // The rest of the event is the same.
     second["data"]["contact"] = first["data"]["contact"].clone();
     assert_eq!(second, first);
@@ -279,11 +279,11 @@ async fn a_delivery_names_the_record_that_was_deleted_before_it() {
             }
             sender.setup.minutes(8).await;
             let left = outbox(&sender).await;
-            let told: Vec<_> = left.iter().map(|delivery| (delivery.state, delivery.error.as_deref())).collect();
+            let outcomes: Vec<_> = left.iter().map(|delivery| (delivery.state, delivery.error.as_deref())).collect();
             // The deliveries of a widget are deleted with it.
             let wanted =
                 if reason == "the widget is gone" { vec![] } else { vec![(DeliveryState::Dead, Some(reason))] };
-            assert_eq!((told, sender.received().len()), (wanted, known), "{reason}, tried: {tried}");
+            assert_eq!((outcomes, sender.received().len()), (wanted, known), "{reason}, tried: {tried}");
         }
     }
 }

@@ -44,10 +44,10 @@ async fn each_attempt_sends_the_variables_as_written() {
     assert!(received.iter().all(|request| is_signed_with(request, &caller.webhook["secret"])));
     let text = String::from_utf8_lossy(&received[0].body);
     assert!(text.contains(&format!(r#""prompt_dynamic_variables":{variables}"#)), "{text}");
-    let mut told = event(&received[0]);
-    assert_eq!((&told["event"], &told["id"]), (&json!("call.requested"), &made["event_id"]));
-    assert_eq!(told["created_at"], TEST_TIME);
-    let data = told["data"].as_object_mut().unwrap();
+    let mut sent = event(&received[0]);
+    assert_eq!((&sent["event"], &sent["id"]), (&json!("call.requested"), &made["event_id"]));
+    assert_eq!(sent["created_at"], TEST_TIME);
+    let data = sent["data"].as_object_mut().unwrap();
     data.remove("prompt_dynamic_variables").unwrap();
     assert_eq!(data.remove("contact").unwrap()["phone_number"], "+491512345678");
     let wanted = json!({
@@ -59,7 +59,7 @@ async fn each_attempt_sends_the_variables_as_written() {
         "message_id": null,
         "message": null,
     });
-    assert_eq!((told["data"].clone(), &made["message_id"]), (wanted, &Value::Null));
+    assert_eq!((sent["data"].clone(), &made["message_id"]), (wanted, &Value::Null));
 }
 
 #[tokio::test]

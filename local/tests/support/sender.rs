@@ -181,8 +181,8 @@ impl Sender {
     pub async fn control(&self, id: &str, verb: &str) -> (u16, Value) {
         let answer = self.setup.ask(&self.org, "POST", &format!("/api/v1/campaign/{id}/{verb}"), &Value::Null).await;
         let body = json(&answer);
-        let told = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };
-        (answer.status, told.clone())
+        let outcome = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };
+        (answer.status, outcome.clone())
     }
 
     /// Does `act` while a queued campaign is being sent, and returns after both.
@@ -228,12 +228,12 @@ impl Sender {
     pub async fn update(&self, id: &str, body: &Value) -> (u16, Value) {
         let answer = self.setup.ask(&self.org, "PUT", &format!("/api/v1/campaign/update/{id}"), body).await;
         let body = json(&answer);
-        let told = if answer.status == 200 {
+        let outcome = if answer.status == 200 {
             body["data"].clone()
         } else {
             json!([body["detail"][0]["loc"][1], body["detail"][0]["type"]])
         };
-        (answer.status, told)
+        (answer.status, outcome)
     }
 
     pub async fn update_text(&self, id: &str, text: &str) -> Value {
@@ -256,18 +256,18 @@ impl Sender {
     }
 
     /// Closes all conversations and returns the texts of their events.
-    pub async fn told_when_closed(&self) -> Transcripts {
+    pub async fn texts_when_closed(&self) -> Transcripts {
         for conversation in self.conversations().await {
             self.setup.close(&self.org, &conversation).await;
         }
         self.setup.settle().await;
         self.setup.minutes(1).await;
-        let told = |event: Value| {
+        let texts = |event: Value| {
             let said = event["data"]["transcript"].as_array().unwrap().iter();
             let said = said.map(|one| (one["text"].as_str().unwrap().to_owned(), one["char_count"].as_u64().unwrap()));
             (event["data"]["conversation_id"].as_str().unwrap().to_owned(), said.collect())
         };
-        self.setup.receiver.received("/webhook").iter().map(event).map(told).collect()
+        self.setup.receiver.received("/webhook").iter().map(event).map(texts).collect()
     }
 
     /// Stores a contact of a campaign in the old form, which has its conversation but no ids of messages.

@@ -82,8 +82,8 @@ async fn each_secret_has_32_new_bytes_and_is_answered_once() {
             call.body = valid_body(route, 'a').into();
             let answer = stack.answer(&call).await;
             let body = data(&answer);
-            let told = answer.body.contains("whsec_");
-            assert_eq!(told, route.name == "rotate-webhook-secret", "{} {}", route.name, answer.body);
+            let shows_secret = answer.body.contains("whsec_");
+            assert_eq!(shows_secret, route.name == "rotate-webhook-secret", "{} {}", route.name, answer.body);
             assert!(secrets.iter().all(|secret| !answer.body.contains(&secret[6..])), "{}", route.name);
             if route.name == "list-deliveries" {
                 logs = body;

@@ -16,11 +16,11 @@ const SLOW: u32 = 5;
 
 /// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tried {
+pub enum AttemptEnd {
     /// The delivery has arrived.
     Arrived,
     /// The delivery has not arrived.
-    InVain,
+    NotDelivered,
     /// Nothing was sent: its campaign is paused.
     Parked,
 }
@@ -36,7 +36,7 @@ impl Outbox<'_> {
     }
 
     /// Makes one attempt and saves its result.
-    pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Tried> {
+    pub async fn attempt(&self, endpoint: &Endpoint, was: &Delivery) -> Result<AttemptEnd> {
         let target = match &endpoint.target {
             EndpointTarget::Known(target) => target,
             EndpointTarget::Nowhere(reason) => return self.leave(endpoint, was, Unsent::Impossible(reason)).await,
@@ -44,7 +44,7 @@ impl Outbox<'_> {
         let Some(_share) = self.bounds.attempt(patience(was)).await else {
             return self.leave(endpoint, was, Unsent::Postponed).await;
         };
-        let Some(was) = self.begin(endpoint, was).await? else { return Ok(Tried::InVain) };
+        let Some(was) = self.begin(endpoint, was).await? else { return Ok(AttemptEnd::NotDelivered) };
         match self.send_body(endpoint, target, &was).await {
             Ok((attempt, retry_after)) => self.keep_attempt(endpoint, &was, attempt, retry_after).await,
             Err(unsent) => self.leave(endpoint, &was, unsent).await,
@@ -86,7 +86,7 @@ impl Outbox<'_> {
         was: &Delivery,
         attempt: Attempt,
         retry_after: Option<i64>,
-    ) -> Result<Tried> {
+    ) -> Result<AttemptEnd> {
         let slow_from = (self.service.network.attempt / SLOW).as_millis();
         endpoint.note_attempt(&attempt, u64::try_from(slow_from).unwrap_or(u64::MAX));
         let (arrived, gone, now) = (attempt.succeeded(), attempt.status == Some(410), self.now());
@@ -100,11 +100,11 @@ impl Outbox<'_> {
         }
         let outcome = DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter: fastrand::f64() };
         self.keep(endpoint, was, was.clone().decide(outcome, now)).await?;
-        Ok(if arrived { Tried::Arrived } else { Tried::InVain })
+        Ok(if arrived { AttemptEnd::Arrived } else { AttemptEnd::NotDelivered })
     }
 
     /// Saves why a delivery was not sent.
-    async fn leave(&self, endpoint: &Endpoint, was: &Delivery, unsent: Unsent) -> Result<Tried> {
+    async fn leave(&self, endpoint: &Endpoint, was: &Delivery, unsent: Unsent) -> Result<AttemptEnd> {
         let given_up = |reason: &str| DeliveryOutcome::GivenUp { reason: reason.to_owned() };
         match unsent {
             Unsent::Failed(error) => return Err(error),
@@ -115,7 +115,7 @@ impl Outbox<'_> {
             Unsent::Stopped(reason) => self.replace(endpoint, was, given_up(reason)).await?,
             Unsent::Paused(campaign) => {
                 if campaign::park_delivery(&endpoint.table, endpoint.id, was, campaign, self.now()).await? {
-                    return Ok(Tried::Parked);
+                    return Ok(AttemptEnd::Parked);
                 }
                 // The campaign was resumed in the meantime: nothing else looks for the delivery any more.
                 self.defer(endpoint, was).await?;
@@ -126,7 +126,7 @@ impl Outbox<'_> {
             Unsent::Postponed if was.is_suspect() => self.replace(endpoint, was, DeliveryOutcome::NotAttempted).await?,
             Unsent::Postponed => {}
         }
-        Ok(Tried::InVain)
+        Ok(AttemptEnd::NotDelivered)
     }
 
     /// Replaces a delivery with the result of `outcome`, unless it has changed.

@@ -96,7 +96,7 @@ impl Outbox<'_> {
         let (campaign, member) =
             futures_util::try_join!(campaign::of_delivery(table, was), table.find::<CampaignContact>(id))?;
         let (campaign, member) = campaign.zip(member).ok_or_else(deleted)?;
-        if member.clone().seen_in(&campaign).status != ContactStatus::Queued {
+        if member.clone().as_answered_in(&campaign).status != ContactStatus::Queued {
             return Err(Unsent::Stopped("cancelled before it was sent"));
         }
         if campaign.status == CampaignStatus::Paused {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures_util::future::{join_all, try_join_all};
 
-use crate::delivery::attempt::Tried;
+use crate::delivery::attempt::AttemptEnd;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::outbox::Outbox;
 use crate::records::delivery::{self, Delivery, DeliveryOutcome};
@@ -43,7 +43,7 @@ struct Drain {
 }
 
 /// The next step after the attempts of a batch.
-enum Next {
+enum DrainStep {
     /// The same number of deliveries again.
     Same,
     /// Twice as many deliveries, up to this number.
@@ -63,20 +63,20 @@ impl Outbox<'_> {
             let batch = self.next_batch(&mut drain).await?;
             let Some(endpoint) = drain.endpoint.clone() else { return Ok(()) };
             let next = if batch.is_empty() {
-                self.send_held(&endpoint, deadline).await?;
-                Next::End
+                self.send_unindexed(&endpoint, deadline).await?;
+                DrainStep::End
             } else {
-                let tried = self.send_batch(&endpoint, &batch, deadline).await?;
-                self.next(&endpoint, &tried, drain.width)
+                let ends = self.send_batch(&endpoint, &batch, deadline).await?;
+                self.next(&endpoint, &ends, drain.width)
             };
             match next {
-                Next::Same => {}
-                Next::Wider(most) => drain.width = (drain.width * 2).min(most),
-                Next::HandOver => {
+                DrainStep::Same => {}
+                DrainStep::Wider(most) => drain.width = (drain.width * 2).min(most),
+                DrainStep::HandOver => {
                     self.hand_over(&endpoint, deadline).await?;
                     return Ok(endpoint.end_drain(self.now()).await?);
                 }
-                Next::End => return Ok(endpoint.end_drain(self.now()).await?),
+                DrainStep::End => return Ok(endpoint.end_drain(self.now()).await?),
             }
         }
     }
@@ -121,7 +121,12 @@ impl Outbox<'_> {
     }
 
     /// Sends deliveries at the same time, within the rate limit of a connector.
-    async fn send_batch(&self, endpoint: &Endpoint, batch: &[Delivery], deadline: Timestamp) -> Result<Vec<Tried>> {
+    async fn send_batch(
+        &self,
+        endpoint: &Endpoint,
+        batch: &[Delivery],
+        deadline: Timestamp,
+    ) -> Result<Vec<AttemptEnd>> {
         let times = match endpoint.connector() {
             Some(widget) => self.reserve(&endpoint.table, widget, batch.len(), deadline).await?,
             None => vec![self.now(); batch.len()],
@@ -135,28 +140,28 @@ impl Outbox<'_> {
 
     /// The next step after the attempts of a batch. Once many deliveries arrive at the same time, a webhook is healthy
     /// again; a connector has a rate limit.
-    fn next(&self, endpoint: &Endpoint, tried: &[Tried], width: usize) -> Next {
-        if !tried.is_empty() && tried.iter().all(|tried| *tried == Tried::Parked) {
+    fn next(&self, endpoint: &Endpoint, ends: &[AttemptEnd], width: usize) -> DrainStep {
+        if !ends.is_empty() && ends.iter().all(|end| *end == AttemptEnd::Parked) {
             // A paused campaign shows nothing about the endpoint.
-            return Next::Same;
+            return DrainStep::Same;
         }
         // Without a target nothing can arrive: all deliveries are given up.
-        if !endpoint.has_no_target() && !tried.contains(&Tried::Arrived) {
-            return Next::End;
+        if !endpoint.has_no_target() && !ends.contains(&AttemptEnd::Arrived) {
+            return DrainStep::End;
         }
         if endpoint.connector().is_some() {
-            Next::Wider(self.service.config.rate() as usize)
+            DrainStep::Wider(self.service.config.rate() as usize)
         } else if width >= WIDTH && !endpoint.has_no_target() && !endpoint.circuit_is_open() {
-            Next::HandOver
+            DrainStep::HandOver
         } else {
-            Next::Wider(WIDTH)
+            DrainStep::Wider(WIDTH)
         }
     }
 
     /// Sends deliveries that are missing in the index, if the last drain found the index empty.
-    async fn send_held(&self, endpoint: &Endpoint, deadline: Timestamp) -> Result<()> {
+    async fn send_unindexed(&self, endpoint: &Endpoint, deadline: Timestamp) -> Result<()> {
         let now = self.now();
-        if !endpoint.is_looked_at_again() || now >= deadline {
+        if !endpoint.index_was_empty() || now >= deadline {
             return Ok(());
         }
         for held in delivery::held(&endpoint.table, endpoint.id).await? {

@@ -177,7 +177,7 @@ impl Endpoint {
         }
         if !health.looked {
             // The index may show a delivery late, or never.
-            return health::look_later(&self.table, &health, now.plus_seconds(LOOK_AGAIN)).await;
+            return health::recheck_at(&self.table, &health, now.plus_seconds(LOOK_AGAIN)).await;
         }
         // The health of an endpoint without a target is useless.
         let forget = self.has_no_target() || health.is_healthy();
@@ -185,7 +185,7 @@ impl Endpoint {
     }
 
     /// Whether the last drain found the index empty.
-    pub fn is_looked_at_again(&self) -> bool {
+    pub fn index_was_empty(&self) -> bool {
         self.current_health().looked
     }
 

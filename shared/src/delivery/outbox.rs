@@ -193,9 +193,9 @@ impl<'a> Outbox<'a> {
         // A delivery that has changed since then has a later record in the stream, or was sent when this record came
         // the first time. One that was only released since then must not wait longer: this record was late, which is
         // the reason for its releases.
-        let stands = endpoint.table.find::<Delivery>((endpoint.id, seen.id)).await?;
-        let Some(stands) = stands.filter(|stands| stands.is_still(seen)) else { return Ok(()) };
-        let was = if stands == *seen { stands } else { Delivery { releases: 0, ..stands } };
+        let existing = endpoint.table.find::<Delivery>((endpoint.id, seen.id)).await?;
+        let Some(existing) = existing.filter(|existing| existing.is_still(seen)) else { return Ok(()) };
+        let was = if existing == *seen { existing } else { Delivery { releases: 0, ..existing } };
         let Some(time) = time.or(endpoint.has_no_target().then(|| self.now())) else {
             return self.defer(endpoint, &was).await;
         };

@@ -68,7 +68,8 @@ pub struct Newest<T> {
     /// The order of that event.
     pub order: EventOrder,
     /// The value.
-    pub told: T,
+    #[serde(rename = "told")]
+    pub value: T,
 }
 
 /// The state of a subscription.
@@ -109,24 +110,24 @@ impl SubscriptionStatus {
 
 impl SubscriptionState {
     fn has_ended(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.told.has_ended())
+        self.status.as_ref().is_some_and(|status| status.value.has_ended())
     }
 
     /// Whether the subscription is paid, from each of its events, with the order of the event.
     fn payments(&self) -> impl Iterator<Item = (&EventOrder, bool)> {
-        let status = self.status.iter().map(|status| (&status.order, status.told.is(&["active"])));
-        status.chain(told(self.invoice.as_ref()))
+        let status = self.status.iter().map(|status| (&status.order, status.value.is(&["active"])));
+        status.chain(invoice_payment(self.invoice.as_ref()))
     }
 }
 
-fn told(invoice: Option<&Newest<bool>>) -> impl Iterator<Item = (&EventOrder, bool)> {
-    invoice.into_iter().map(|invoice| (&invoice.order, invoice.told))
+fn invoice_payment(invoice: Option<&Newest<bool>>) -> impl Iterator<Item = (&EventOrder, bool)> {
+    invoice.into_iter().map(|invoice| (&invoice.order, invoice.value))
 }
 
 /// Stores a value that an event reported in `place`, unless a newer event, or this one, has reported it before.
-fn tell<T>(place: &mut Option<Newest<T>>, order: &EventOrder, told: T) {
+fn keep_newest<T>(place: &mut Option<Newest<T>>, order: &EventOrder, value: T) {
     if place.as_ref().is_none_or(|known| known.order < *order) {
-        *place = Some(Newest { order: order.clone(), told });
+        *place = Some(Newest { order: order.clone(), value });
     }
 }
 
@@ -163,7 +164,7 @@ impl PaymentCustomer {
 
     /// Records that a checkout has begun a subscription.
     pub fn begin(&mut self, order: &EventOrder, subscription: &ProviderId) {
-        tell(&mut self.begun, order, subscription.clone());
+        keep_newest(&mut self.begun, order, subscription.clone());
         self.subscription(subscription);
     }
 
@@ -172,7 +173,7 @@ impl PaymentCustomer {
         self.used_trial |= news.had_trial;
         let state = self.subscription(&news.id);
         state.made_at = state.made_at.max(news.made_at);
-        tell(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan });
+        keep_newest(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan });
     }
 
     /// Records an event about an invoice, which may be for a subscription.
@@ -189,7 +190,7 @@ impl PaymentCustomer {
             Some(id) => &mut self.subscription(id).invoice,
             None => &mut self.invoice,
         };
-        tell(place, order, paid);
+        keep_newest(place, order, paid);
     }
 
     /// The state of a subscription; adds the subscription if it is new.
@@ -206,7 +207,7 @@ impl PaymentCustomer {
     /// Ranks several subscriptions; the highest is the user's: an active one first, then the one that a checkout began,
     /// then the youngest.
     fn weight<'a>(&self, id: &'a ProviderId, state: &SubscriptionState) -> (bool, bool, i64, &'a ProviderId) {
-        let begun = self.begun.as_ref().is_some_and(|begun| begun.told == *id);
+        let begun = self.begun.as_ref().is_some_and(|begun| begun.value == *id);
         (!state.has_ended(), begun, state.made_at, id)
     }
 
@@ -221,7 +222,8 @@ impl PaymentCustomer {
         if current.is_some_and(SubscriptionState::has_ended) {
             return false;
         }
-        let of_current = current.into_iter().flat_map(SubscriptionState::payments).chain(told(self.invoice.as_ref()));
+        let of_current =
+            current.into_iter().flat_map(SubscriptionState::payments).chain(invoice_payment(self.invoice.as_ref()));
         let of_all = self.subscriptions.values().flat_map(SubscriptionState::payments);
         of_current.max().or_else(|| of_all.max()).is_some_and(|(_, pays)| pays)
     }
@@ -231,7 +233,7 @@ impl PaymentCustomer {
 /// later or never.
 pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -> User {
     let current = customer.and_then(PaymentCustomer::current);
-    let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.told));
+    let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.value));
     let mut is = User {
         payment_customer_id: customer.map(|customer| customer.customer_id.as_str().to_owned()),
         payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),

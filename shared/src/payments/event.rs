@@ -65,13 +65,13 @@ pub struct SubscriptionNews {
 
 /// Why an event is ignored.
 #[derive(Debug, thiserror::Error)]
-pub enum NotOurs {
+pub enum EventIgnored {
     /// The service ignores events of this type.
     #[error("a type of event that is not used")]
     Type,
     /// It names no user of the service, or no customer.
     #[error("a checkout of nobody that is known")]
-    Nobody,
+    NoUser,
     /// Its shape differs from the provider's documentation. Its content is kept out of logs.
     #[error("not in the shape that the provider documents")]
     Shape,
@@ -218,8 +218,8 @@ impl PaymentEvent {
     /// The event in `body`.
     ///
     /// # Errors
-    /// [`NotOurs`].
-    pub fn read(body: &[u8]) -> Result<Self, NotOurs> {
+    /// [`EventIgnored`].
+    pub fn read(body: &[u8]) -> Result<Self, EventIgnored> {
         let EventEnvelope { id, kind, created, data } = of_json(body)?;
         // An invalid time would come later than every valid one.
         time(created)?;
@@ -234,19 +234,19 @@ impl PaymentEvent {
             | "customer.subscription.updated" => subscription(of_json(object)?, 1),
             "invoice.paid" => invoice(of_json(object)?, true, created)?,
             "invoice.payment_failed" => invoice(of_json(object)?, false, created)?,
-            _ => return Err(NotOurs::Type),
+            _ => return Err(EventIgnored::Type),
         };
         Ok(Self { order: EventOrder { created, rank, event_id: id }, customer_id: customer.id(), news })
     }
 }
 
-fn of_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, NotOurs> {
-    serde_json::from_slice(json).map_err(|_| NotOurs::Shape)
+fn of_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, EventIgnored> {
+    serde_json::from_slice(json).map_err(|_| EventIgnored::Shape)
 }
 
-fn checkout(session: CheckoutSession) -> Result<(Expandable, u8, PaymentNews), NotOurs> {
+fn checkout(session: CheckoutSession) -> Result<(Expandable, u8, PaymentNews), EventIgnored> {
     let user = session.client_reference_id.and_then(|id| Uuid::parse_str(&id).ok());
-    let (user_id, customer) = user.map(UserId).zip(session.customer).ok_or(NotOurs::Nobody)?;
+    let (user_id, customer) = user.map(UserId).zip(session.customer).ok_or(EventIgnored::NoUser)?;
     let subscription_id = session.subscription.map(Expandable::id);
     Ok((customer, 0, PaymentNews::Checkout { user_id, subscription_id }))
 }
@@ -267,7 +267,7 @@ fn subscription(object: SubscriptionObject, stage: u8) -> (Expandable, u8, Payme
     (customer, rank, PaymentNews::Subscription(news))
 }
 
-fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandable, u8, PaymentNews), NotOurs> {
+fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandable, u8, PaymentNews), EventIgnored> {
     let InvoiceObject { customer, subscription, parent, amount_paid, status_transitions } = object;
     let details = parent.and_then(|parent| parent.subscription_details);
     let subscription = subscription.or_else(|| details.and_then(|details| details.subscription));
@@ -278,20 +278,20 @@ fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandabl
         paid: (!nothing_to_pay).then_some(paid),
         paid_at: if paid && !nothing_to_pay { Some(time(paid_at)?) } else { None },
     };
-    Ok((customer.ok_or(NotOurs::Nobody)?, INVOICES + u8::from(paid), news))
+    Ok((customer.ok_or(EventIgnored::NoUser)?, INVOICES + u8::from(paid), news))
 }
 
 /// The time that is `seconds` after 1970 began.
-fn time(seconds: i64) -> Result<Timestamp, NotOurs> {
+fn time(seconds: i64) -> Result<Timestamp, EventIgnored> {
     let known = (0..=Timestamp::MAX.unix_seconds()).contains(&seconds);
-    if known { Ok(Timestamp::from_unix_millis(seconds * 1000)) } else { Err(NotOurs::Shape) }
+    if known { Ok(Timestamp::from_unix_millis(seconds * 1000)) } else { Err(EventIgnored::Shape) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(kind: &str, object: &Value) -> Result<PaymentEvent, NotOurs> {
+    fn read(kind: &str, object: &Value) -> Result<PaymentEvent, EventIgnored> {
         let event = json!({"id": "evt_1", "type": kind, "created": 1000, "data": {"object": object}});
         PaymentEvent::read(event.to_string().as_bytes())
     }
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn a_refused_event_has_a_reason_without_its_content() {
-        let told = |kind: &str, object: Value| read(kind, &object).unwrap_err().to_string();
-        assert_eq!(told("charge.refunded", json!({})), "a type of event that is not used");
-        let nobody = "a checkout of nobody that is known";
+        let error_of = |kind: &str, object: Value| read(kind, &object).unwrap_err().to_string();
+        assert_eq!(error_of("charge.refunded", json!({})), "a type of event that is not used");
+        let reason = "a checkout of nobody that is known";
         let user = "01900000-0000-7000-8000-a00c00000001";
         for session in [
             json!({}),
@@ -347,7 +347,7 @@ mod tests {
             json!({"customer": "cus_1", "client_reference_id": "order 7"}),
             json!({"customer": null, "client_reference_id": user}),
         ] {
-            assert_eq!(told("checkout.session.completed", session), nobody);
+            assert_eq!(error_of("checkout.session.completed", session), reason);
         }
         let shape = "not in the shape that the provider documents";
         for (kind, object) in [
@@ -360,7 +360,7 @@ mod tests {
             ("invoice.paid", json!({"customer": "cus_1", "status_transitions": {"paid_at": i64::MAX}})),
             ("invoice.paid", json!({"customer": "cus_1", "status_transitions": {"paid_at": -1}})),
         ] {
-            assert_eq!(told(kind, object.clone()), shape, "{kind} {object}");
+            assert_eq!(error_of(kind, object.clone()), shape, "{kind} {object}");
         }
         for body in ["", "{", "null", "[]", "{}", r#"{"id":"evt_1","type":"invoice.paid","created":1.5,"data":{}}"#] {
             assert_eq!(PaymentEvent::read(body.as_bytes()).unwrap_err().to_string(), shape, "{body}");

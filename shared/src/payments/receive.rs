@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::payments::customer::{PaymentCustomer, billed};
-use crate::payments::event::{EventName, NotOurs, PaymentEvent, PaymentNews};
+use crate::payments::event::{EventIgnored, EventName, PaymentEvent, PaymentNews};
 use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome, payment_webhooks};
 use crate::records::user::User;
 use crate::table::error::{Cancelled, was_done};
@@ -60,7 +60,7 @@ impl Store {
     pub async fn agency_with_webhook(&self, id: AgencyId) -> Result<Option<(Tenant, Agency)>, TableError> {
         let pointers = self.query(&payment_webhooks(id), "ORG#", Some(1)).await?;
         let tenant = pointers.first().and_then(key_of).and_then(|pointer| Tenant::of_pointer(&pointer.sk));
-        let table = Table::new(self.clone(), tenant.unwrap_or(Tenant::nobody()));
+        let table = Table::new(self.clone(), tenant.unwrap_or(Tenant::nonexistent()));
         let agency = table.find::<Agency>(id).await?;
         Ok(tenant.zip(agency.filter(|agency| agency.payment_webhook.is_some())))
     }
@@ -76,14 +76,14 @@ pub async fn receive(
     body: &[u8],
     (by, now): (Uuid, Timestamp),
 ) -> Result<PaymentEventOutcome, TableError> {
-    let counted = match PaymentEvent::read(body) {
+    let applied = match PaymentEvent::read(body) {
         Ok(event) => count(table, agency, &event, (by, now)).await,
         Err(why) => Err(why.into()),
     };
-    let (outcome, reason) = match counted {
+    let (outcome, reason) = match applied {
         Ok(outcome) => (outcome, None),
-        Err(Uncounted::NotOurs(why)) => (PaymentEventOutcome::Ignored, Some(why.to_string())),
-        Err(Uncounted::Failed(error)) => return Err(error),
+        Err(EventNotApplied::Ignored(why)) => (PaymentEventOutcome::Ignored, Some(why.to_string())),
+        Err(EventNotApplied::Failed(error)) => return Err(error),
     };
     // The customer of an event is kept out of the log.
     let EventName { id, kind } = EventName::read(body);
@@ -92,21 +92,21 @@ pub async fn receive(
     Ok(outcome)
 }
 
-/// Why an event was not counted.
-enum Uncounted {
+/// Why an event was not applied.
+enum EventNotApplied {
     /// The service does not use it.
-    NotOurs(NotOurs),
+    Ignored(EventIgnored),
     /// The table failed.
     Failed(TableError),
 }
 
-impl From<NotOurs> for Uncounted {
-    fn from(why: NotOurs) -> Self {
-        Self::NotOurs(why)
+impl From<EventIgnored> for EventNotApplied {
+    fn from(why: EventIgnored) -> Self {
+        Self::Ignored(why)
     }
 }
 
-impl From<TableError> for Uncounted {
+impl From<TableError> for EventNotApplied {
     fn from(error: TableError) -> Self {
         Self::Failed(error)
     }
@@ -118,7 +118,7 @@ async fn count(
     agency: AgencyId,
     event: &PaymentEvent,
     (by, now): (Uuid, Timestamp),
-) -> Result<PaymentEventOutcome, Uncounted> {
+) -> Result<PaymentEventOutcome, EventNotApplied> {
     let plan = match &event.news {
         PaymentNews::Subscription(news) => plan_of(table, agency, &news.lookup_keys).await?,
         _ => None,
@@ -126,7 +126,7 @@ async fn count(
     let mut round = table.store.backoff();
     loop {
         let Some((changed, outcome)) = changed_by(table, event, plan, now).await? else {
-            return Err(NotOurs::Nobody.into());
+            return Err(EventIgnored::NoUser.into());
         };
         let mut transaction = Transaction::of_request(table);
         transaction.write(remember(table, &event.order, now)).or(Unmet::Repeated);

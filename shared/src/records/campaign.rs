@@ -26,9 +26,9 @@ pub use run::{NewCampaign, run};
 pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign, create, update};
 pub use staged::{AddedContacts, MoreContacts, add_contacts};
-pub use state::{CampaignCommand, CampaignPhase, CampaignRefusal, CampaignStep, Standing};
+pub use state::{CampaignCommand, CampaignPhase, CampaignRefusal, CampaignStep, ContactTotals};
 pub use storage::{Earlier, contacts_at, list, list_contacts, of_delivery, read, remove_contact, stage_contacts};
-pub use text::{CampaignText, SaidAt, TextOf, remove_contacts, stage_message};
+pub use text::{CampaignText, MessagePosition, TextOf, remove_contacts, stage_message};
 pub(crate) use text::{text_of_version, texts};
 
 use std::collections::HashSet;
@@ -316,7 +316,7 @@ impl Campaign {
     /// This campaign with the counts of its contacts: all contacts without an outcome are queued, or cancelled with the
     /// campaign.
     #[must_use]
-    pub fn counted(mut self, outcomes: Outcomes) -> Self {
+    pub fn with_counts(mut self, outcomes: Outcomes) -> Self {
         let Outcomes { sent, failed, deleted } = outcomes;
         let left = self.counts.queued.saturating_sub(sent + failed + deleted);
         let cancelled = self.status == CampaignStatus::Cancelled;
@@ -328,7 +328,7 @@ impl Campaign {
     /// This campaign as a caller sees it: completed if nothing is left to send and no execution follows, and with the
     /// time of its next execution.
     #[must_use]
-    pub fn seen(mut self) -> Self {
+    pub fn as_answered(mut self) -> Self {
         let under_way = matches!(self.status, CampaignStatus::Queued | CampaignStatus::InProgress);
         if under_way && self.counts.queued == 0 && !self.recurs() {
             self.status = CampaignStatus::Completed;
@@ -408,7 +408,7 @@ crate::object! {
         /// The connector: that of the widget through which the campaign ran then.
         pub endpoint_id: Option<EndpointId>,
         /// Where its messages were said; `None` of one that was dispatched before this was stored, or never.
-        pub said: Option<Vec<SaidAt>>,
+        pub said: Option<Vec<MessagePosition>>,
     }
 }
 
@@ -430,7 +430,7 @@ impl CampaignContact {
     /// This contact as a caller sees it: with the id of its campaign, whose ordinal the stored contact lacks; as
     /// queued, if it failed in an earlier round; and as cancelled, if it was queued when its campaign was cancelled.
     #[must_use]
-    pub fn seen_in(mut self, campaign: &Campaign) -> Self {
+    pub fn as_answered_in(mut self, campaign: &Campaign) -> Self {
         self.campaign_id = campaign.id;
         if self.is_retried_in(campaign) {
             (self.status, self.conversation_id, self.error) = (ContactStatus::Queued, None, None);

@@ -15,19 +15,19 @@ use crate::values::time::Timestamp;
 /// Seconds after which another request may use the key.
 pub const KEPT: i64 = 24 * 60 * 60;
 /// Seconds for which the markers of a keyed request are kept: as long as the request may be executed again, and until
-/// that execution has ended.
+/// that attempt has ended.
 pub const MARKED: i64 = KEPT + 60 * 60;
 
-/// The claim of an idempotency key: its request, the execution that owns it, and the answer.
+/// The claim of an idempotency key: its request, the attempt that owns it, and the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// SHA-256 of the request.
     pub fingerprint: Bytes,
-    /// The seed of the ids, the same for every execution.
+    /// The seed of the ids, the same for every attempt.
     pub nonce: Bytes,
-    /// The execution that owns the claim: random bytes of its own.
+    /// The attempt that owns the claim: random bytes of its own.
     pub holder: Bytes,
-    /// When the first execution began. Every further execution has the same time.
+    /// When the first attempt began. Every further attempt has the same time.
     pub started_at: Timestamp,
     /// When the lease of the holder expires.
     pub lease_until: Timestamp,
@@ -60,8 +60,10 @@ pub async fn replace(table: &Table, key: Fingerprint, claim: &Claim, holder: &By
     let still = Condition::of("holder = :holder", [(":holder", AttributeValue::B(holder.expose().into()))]);
     match table.store.put_if(&table.item(key, claim)?, &still).await {
         Ok(()) => Ok(true),
-        // If the answer to an attempt was lost, the existing claim may be this one.
-        Err(Cancelled::Condition((), stood)) => Ok(stood.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim)),
+        // If the answer to the call was lost, the existing claim may be this one.
+        Err(Cancelled::Condition((), existing)) => {
+            Ok(existing.map(from_item::<Claim>).transpose()?.as_ref() == Some(claim))
+        }
         Err(cancelled) => Err(cancelled.into()),
     }
 }

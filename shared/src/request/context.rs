@@ -93,23 +93,23 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
-    /// The time. With an idempotency key it is always the time at which the first execution began.
+    /// The time. With an idempotency key it is always the time at which the first attempt began.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// A new id of any type. With an idempotency key the n-th id is the same in every execution of the request.
+    /// A new id of any type. With an idempotency key the n-th id is the same in every attempt of the request.
     pub fn new_id<Id: From<Uuid>>(&self) -> Id {
         self.ids.fresh(self.now()).into()
     }
 
-    /// A new id that no other execution of the request has: for staged items, which another execution must not
+    /// A new id that no other attempt of the request has: for staged items, which another attempt must not
     /// overwrite.
     pub fn new_attempt<Id: From<Uuid>>(&self) -> Id {
         self.service.ids.fresh(self.now()).into()
     }
 
-    /// 32 random bytes for a secret. With an idempotency key they are the same in every execution of the request.
+    /// 32 random bytes for a secret. With an idempotency key they are the same in every attempt of the request.
     ///
     /// # Errors
     /// [`Error::Internal`] where the machine has no random bytes.
@@ -121,7 +121,7 @@ impl Context<'_> {
     /// `Some(id)` with an idempotency key, `None` without.
     ///
     /// A write that must happen only once, such as an append to a list, puts a marker under this id in the same
-    /// transaction, on condition that there is none. If there is one, an earlier execution of the same request has made
+    /// transaction, on condition that there is none. If there is one, an earlier attempt of the same request has made
     /// the write. Markers are needed for [`MARKED`] seconds.
     pub fn origin(&self, id: Uuid) -> Option<Uuid> {
         matches!(self.ids, Ids::Seeded(_)).then_some(id)

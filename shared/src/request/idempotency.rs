@@ -3,8 +3,8 @@
 //! Before its handler runs, such a request *claims* its key with an item. Afterwards the item keeps the answer. A later
 //! request with the same key gets that answer. If there is no answer yet, the later request fails because the first one
 //! is still running. If the lease of the first request has expired, the later request takes the claim over and executes
-//! the request again. This is the same execution: the claim keeps the values from which its time and its ids are
-//! derived, so the same items are written. A handler marks a write that must happen only once with [`Context::origin`].
+//! the request again. The claim keeps the values from which the time and the ids are derived, so every attempt writes
+//! the same items. A handler marks a write that must happen only once with [`Context::origin`].
 //!
 //! The header's value is a secret of the caller and is not stored: the item is found by its SHA-256, and the answer is
 //! encrypted with a key that is derived from it. `docs/adr/0009-idempotency-key.md` gives the reasons.
@@ -145,7 +145,7 @@ enum Claimed {
 }
 
 async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint) -> Result<Claimed> {
-    // The time of the machine, because processes compare leases; the time of the execution may be older.
+    // The time of the machine, because processes compare leases; the time of the attempt may be older.
     let now = cx.service.clock.now();
     let (hash, fingerprint) = (key.hash(), Bytes::from(fingerprint));
     let random = Bytes::from(cx.service.ids.secret()?);
@@ -160,7 +160,7 @@ async fn claim(cx: &Context<'_>, key: &IdempotencyKey, fingerprint: Fingerprint)
     };
     let found = match claim::take(&cx.table, hash, &first, now).await? {
         None => return Ok(Claimed::Mine(first)),
-        // The answer to an attempt was lost, and the retry found the claim that this attempt had made.
+        // The answer to the call was lost, and its retry found the claim that the first call had made.
         Some(found) if found.holder == random => return Ok(Claimed::Mine(found)),
         Some(found) => found,
     };

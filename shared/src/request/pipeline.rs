@@ -56,12 +56,12 @@ pub struct Request<O: Operation> {
 pub struct Handler {
     /// Its line in the route table.
     pub route: &'static Route,
-    way: Way,
+    kind: RequestKind,
 }
 
 /// How a request reaches its handler.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum RequestKind {
     /// With a key: its input is read, then the handler runs.
     Keyed(Prepare),
     /// With a signature.
@@ -123,13 +123,13 @@ impl Handler {
             let request = read::<O>(sources)?;
             Ok(Box::new(|cx| Box::pin(async { Success::of(&O::handle(cx, request).await?) })))
         };
-        Self { route, way: Way::Keyed(prepare) }
+        Self { route, kind: RequestKind::Keyed(prepare) }
     }
 
     /// The same for an operation whose requests are signed.
     pub const fn signed<O: SignedOperation>(route: &'static Route) -> Self {
         let receive: Receive = |route, service, store, request| Box::pin(receive::<O>(route, service, store, request));
-        Self { route, way: Way::Signed(receive) }
+        Self { route, kind: RequestKind::Signed(receive) }
     }
 
     /// Answers `request` and logs one line about it. It never fails.
@@ -183,9 +183,9 @@ impl Handler {
 
     async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Response> {
         let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
-        let prepare = match self.way {
-            Way::Keyed(prepare) => prepare,
-            Way::Signed(receive) => {
+        let prepare = match self.kind {
+            RequestKind::Keyed(prepare) => prepare,
+            RequestKind::Signed(receive) => {
                 return Ok(receive(self.route, service, store, request).await?.with(self.route.success));
             }
         };

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::table::declaration::Reference;
 use crate::table::error::{TableError, was_done};
 use crate::table::expression::{Condition, Update};
-use crate::table::item::{Item, from_item, has_id, key_of, made_id, number, readable, text};
+use crate::table::item::{Item, from_item, has_id, key_of, number, readable, target_id, text};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
@@ -216,7 +216,7 @@ async fn run_steps(table: &Table, steps: &[Step], id: Uuid, now: Timestamp) -> R
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn not_there(table: &Table, records: Vec<Reference>) -> Result<Vec<Reference>, TableError> {
+pub async fn missing_records(table: &Table, records: Vec<Reference>) -> Result<Vec<Reference>, TableError> {
     let owners: HashMap<(Key, Option<Uuid>), Reference> =
         records.into_iter().map(|owner| ((owner.key.clone(), owner.proof), owner)).collect();
     let keys: Vec<Key> = owners.values().map(|owner| owner.key.clone()).collect();
@@ -289,7 +289,7 @@ async fn remove_links(
     let partition = Key::of(&table.tenant, partition, "").pk;
     let (pointers, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
     let target = |item: &Item| {
-        let (pointer, id) = (key_of(item)?, made_id(item).ok()?);
+        let (pointer, id) = (key_of(item)?, target_id(item).ok()?);
         let (key, list) = target(&table.tenant, &pointer.sk, id)?;
         Some(LinkedRow { id, key, list, pointers: vec![pointer] })
     };

@@ -41,7 +41,7 @@ impl Dates {
     }
 
     /// Whether the range includes all times.
-    pub const fn are_open(&self) -> bool {
+    pub const fn are_unbounded(&self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
@@ -51,7 +51,7 @@ impl Dates {
     }
 
     /// Whether the range may contain a time of `span`.
-    pub(super) fn meet(&self, span: Span) -> bool {
+    pub(super) fn overlap(&self, span: Span) -> bool {
         self.from.is_none_or(|from| from <= span.last) && self.to.is_none_or(|to| span.first < to)
     }
 }

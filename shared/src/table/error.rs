@@ -81,7 +81,7 @@ impl<M> From<Cancelled<M>> for TableError {
     fn from(cancelled: Cancelled<M>) -> Self {
         match cancelled {
             Cancelled::Condition(..) => Self::Missing,
-            Cancelled::Conflict(told) => Self::Unavailable(told),
+            Cancelled::Conflict(text) => Self::Unavailable(text),
             Cancelled::Failed(error) => error,
         }
     }

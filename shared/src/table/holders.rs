@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::table::error::TableError;
 use crate::table::expression::Condition;
 use crate::table::filters::Term;
-use crate::table::item::{made_id, readable, text};
+use crate::table::item::{readable, target_id, text};
 use crate::table::keys::{Key, list_row};
 use crate::table::page::{ListQuery, Page};
 use crate::table::part::Table;
@@ -30,7 +30,7 @@ const FREE: &str = "attribute_not_exists(pk) OR id = :id";
 
 impl<M> Transaction<'_, M> {
     /// Gives the row the unique values that it has newly got, and releases the values that it has lost.
-    pub(super) fn hold<R: Listed>(&mut self, id: R::Id, was: Option<&R>, is: Option<&R>) {
+    pub(super) fn update_unique_values<R: Listed>(&mut self, id: R::Id, was: Option<&R>, is: Option<&R>) {
         let (list, uuid) = (R::list_of(id), R::proof(id).unwrap_or_default());
         let of = |row: Option<&R>| row.map(R::unique).unwrap_or_default();
         let (before, after) = (of(was), of(is));
@@ -56,7 +56,7 @@ impl Table {
         let keys: Vec<Key> = terms.iter().map(|term| holder(&self.tenant, &list, term)).collect();
         let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
         let held = keys.iter().enumerate().filter_map(|(place, key)| Some((place, found.get(key)?)));
-        held.map(|(place, item)| Ok((place, made_id(item)?))).collect()
+        held.map(|(place, item)| Ok((place, target_id(item)?))).collect()
     }
 
     /// The page of the row that has the unique values of `query`.

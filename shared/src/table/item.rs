@@ -84,7 +84,7 @@ pub(crate) fn attribute(value: &impl Serialize) -> Result<AttributeValue, TableE
 ///
 /// # Errors
 /// [`TableError::Broken`] where the item names none.
-pub(crate) fn made_id(item: &Item) -> Result<Uuid, TableError> {
+pub(crate) fn target_id(item: &Item) -> Result<Uuid, TableError> {
     let id = item.get("id").and_then(|id| id.as_s().ok()?.parse().ok());
     id.ok_or_else(|| TableError::Broken("a marker without an id".into()))
 }

@@ -3,7 +3,7 @@
 
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, TableError};
-use crate::table::item::{made_id, text};
+use crate::table::item::{target_id, text};
 use crate::table::keys::Key;
 use crate::table::page::{Page, PageQuery};
 use crate::table::part::Table;
@@ -50,12 +50,12 @@ impl Table {
             item.insert("id".to_owned(), text(row.uuid()));
             transaction.write(Write::create(item));
             for pointer in &pointers {
-                transaction.point(pointer, row.uuid());
+                transaction.put_pointer(pointer, row.uuid());
             }
             match transaction.commit_reserved([reserved]).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                    return Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))));
+                    return Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))));
                 }
                 // Another request was faster; its row is the result.
                 Err(Cancelled::Condition(..)) => round.again("the row").await?,
@@ -67,7 +67,7 @@ impl Table {
     /// The row to which a pointer leads, if there is one.
     async fn pointed<R: Listed>(&self, of: R::Of, pointer: &Key) -> Result<Option<R>, TableError> {
         let Some(item) = self.store.get(pointer).await? else { return Ok(None) };
-        let id = made_id(&item)?;
+        let id = target_id(&item)?;
         self.find(R::id_at(of, id, ordinal(id))).await
     }
 
@@ -77,7 +77,7 @@ impl Table {
     /// [`TableError::Missing`] where there is none.
     pub async fn remove_pointed<R: Listed>(&self, of: R::Of, pointer: &Key) -> Result<R, TableError> {
         let item = self.store.get(pointer).await?.ok_or(TableError::Missing)?;
-        let id = made_id(&item)?;
+        let id = target_id(&item)?;
         self.remove(R::id_at(of, id, ordinal(id))).await
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use uuid::Uuid;
 
 use crate::table::error::TableError;
-use crate::table::item::{Item, from_item, hide, key_of, made_id, readable, text, to_item};
+use crate::table::item::{Item, from_item, hide, key_of, readable, target_id, text, to_item};
 use crate::table::keys::{Key, RECORD};
 use crate::table::store::Store;
 use crate::table::stored::{Single, Stored, is_proven};
@@ -50,7 +50,7 @@ impl Table {
         let keys: Vec<Key> = keys.into_iter().collect();
         let proven = |item: &Item| {
             let Some(key) = key_of(item) else { return false };
-            wanted.contains(&(key.clone(), None)) || wanted.contains(&(key, made_id(item).ok()))
+            wanted.contains(&(key.clone(), None)) || wanted.contains(&(key, target_id(item).ok()))
         };
         Ok(readable(self.store.get_all(&keys).await?.into_iter().filter(proven)))
     }

@@ -15,8 +15,8 @@
 //! no row can be written any more. Then the next process that appends turns the ordinals into holes, and removes the
 //! token (`tidy`).
 //!
-//! Each execution of a request has reservations of its own, even if it repeats another one: the rows of an earlier
-//! execution are found by their marker ([`Transaction::made_by`]).
+//! Each attempt of a request has reservations of its own, even if it repeats another one: the rows of an earlier
+//! attempt are found by their marker ([`Transaction::made_by`]).
 
 mod tidy;
 mod token;
@@ -181,8 +181,8 @@ async fn give_one_back(table: &Table, reservation: &Reservation) -> Result<(), T
     let at_the_end = Condition::new(format!("{NEXT} = :end AND #{} = :first", token.name), values);
     let returning = Update::new().set(NEXT, number(ordinals.start)).remove(&token.name);
     match table.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
-        Err(Cancelled::Condition((), stands))
-            if !lost.happened() && Ordinals::of(stands.as_ref()).next >= ordinals.end => {}
+        Err(Cancelled::Condition((), existing))
+            if !lost.happened() && Ordinals::of(existing.as_ref()).next >= ordinals.end => {}
         // The list is deleted. Or an attempt without an answer has reset the head, or may still do so: the ordinals
         // must not become holes then.
         Ok(_) | Err(Cancelled::Condition(..)) => return Ok(()),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
 use crate::table::expression::{Condition, Update};
-use crate::table::item::{from_item, has_id, made_id, number, text};
+use crate::table::item::{from_item, has_id, number, target_id, text};
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
@@ -89,7 +89,7 @@ impl Table {
         transaction.insert(at, &row)?;
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                Ok(make(R::id_at(of, id, ordinal(made_id(&marker)?))))
+                Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
             }
             Err(cancelled) => Err(cancelled.into()),
             Ok(()) => Ok(row),
@@ -217,9 +217,9 @@ impl Table {
             transaction.write_all(with(&was, &is));
             match transaction.commit().await {
                 Ok(()) => return Ok(is),
-                Err(Cancelled::Condition((), stands)) => {
-                    let stands = stands.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
-                    was = from_item(stands)?;
+                Err(Cancelled::Condition((), existing)) => {
+                    let existing = existing.filter(|item| is_proven::<R>(item, id)).ok_or(TableError::Missing)?;
+                    was = from_item(existing)?;
                 }
                 Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
@@ -265,13 +265,13 @@ impl Table {
             let mut transaction = Transaction::new(self);
             transaction.write(Write::delete(self.key::<R>(id)).when(row.version().unchanged(uuid)));
             transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
-            transaction.hold(id, Some(&row), None);
+            transaction.update_unique_values(id, Some(&row), None);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
-                Err(Cancelled::Condition((), stands)) => {
-                    let stands = stands.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
-                    row = from_item(stands)?;
+                Err(Cancelled::Condition((), existing)) => {
+                    let existing = existing.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
+                    row = from_item(existing)?;
                 }
                 Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
             }
@@ -288,9 +288,9 @@ impl<M> Transaction<'_, M> {
     pub fn insert<R: Listed>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
         self.write(Write::put(self.table().item(id, row)?));
         for pointer in row.pointers(self.tenant()) {
-            self.point(&pointer, row.uuid());
+            self.put_pointer(&pointer, row.uuid());
         }
-        self.hold(id, None, Some(row));
+        self.update_unique_values(id, None, Some(row));
         Ok(())
     }
 
@@ -311,13 +311,13 @@ impl<M> Transaction<'_, M> {
         self.write(Write::put(self.table().item(id, &is)?).when(was.version().unchanged(uuid)));
         let (before, after) = (was.pointers(tenant), is.pointers(tenant));
         self.write_all(before.iter().filter(|key| !after.contains(key)).cloned().map(Write::delete));
-        after.iter().filter(|key| !before.contains(key)).for_each(|key| self.point(key, uuid));
-        self.hold(id, Some(was), Some(&is));
+        after.iter().filter(|key| !before.contains(key)).for_each(|key| self.put_pointer(key, uuid));
+        self.update_unique_values(id, Some(was), Some(&is));
         Ok(is)
     }
 
     /// Puts a pointer to the row `id`.
-    pub(crate) fn point(&mut self, pointer: &Key, id: Uuid) {
+    pub(crate) fn put_pointer(&mut self, pointer: &Key, id: Uuid) {
         let mut item = pointer.attributes();
         item.insert("id".to_owned(), text(id));
         self.write(Write::put(item));

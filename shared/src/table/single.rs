@@ -35,12 +35,12 @@ impl Table {
             let Some(mut is) = decide(was.as_ref()) else { return Ok(SingleChange::NotWanted(was)) };
             let version = was.as_ref().map(R::version).unwrap_or_default();
             is.set_version(version.next(Some(by)));
-            match self.store.put_if(&self.item(id, &is)?, &version.alone()).await {
+            match self.store.put_if(&self.item(id, &is)?, &version.unchanged_single()).await {
                 Ok(()) => return Ok(SingleChange::Made(is)),
-                Err(Cancelled::Condition((), stands)) => was = stands.map(from_item).transpose()?,
+                Err(Cancelled::Condition((), existing)) => was = existing.map(from_item).transpose()?,
                 Err(cancelled) => return Err(cancelled.into()),
             }
-            if let Some(made) = was.take_if(|stands| stands.version().is_by(by)) {
+            if let Some(made) = was.take_if(|existing| existing.version().is_by(by)) {
                 return Ok(SingleChange::Made(made));
             }
             round.again("the record").await?;
@@ -52,7 +52,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub(crate) async fn remove_seen<R: Single + Versioned>(&self, id: R::Id, seen: &R) -> Result<bool, TableError> {
-        let removal = Write::delete(self.key::<R>(id)).when(seen.version().alone());
+        let removal = Write::delete(self.key::<R>(id)).when(seen.version().unchanged_single());
         was_done(self.store.transact(&[removal]).await)
     }
 }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::table::call::{Calls, UnderWay};
 use crate::table::error::{Cancelled, TableError, broken};
 use crate::table::expression::{Condition, Expressions, Update};
-use crate::table::item::{Item, key_of, made_id};
+use crate::table::item::{Item, key_of, target_id};
 use crate::table::keys::Key;
 use crate::table::meter::{Meter, Unit};
 use crate::table::recent::Recent;
@@ -134,13 +134,13 @@ impl Store {
     ) -> Result<(), Cancelled> {
         let (mut round, expressions) = (self.backoff(), Expressions::of(None, condition));
         // DynamoDB refuses this setting without a condition.
-        let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let returned = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         loop {
             let Expressions { condition, names, values, .. } = expressions.clone();
             let call = self.client.put_item().table_name(&*self.table_name).set_item(Some(item.clone()));
             let call = call.set_condition_expression(condition).set_expression_attribute_names(names);
             let call = call.set_expression_attribute_values(values);
-            let call = call.set_return_values_on_condition_check_failure(stood.clone());
+            let call = call.set_return_values_on_condition_check_failure(returned.clone());
             let call = call.return_consumed_capacity(ReturnConsumedCapacity::Total);
             let under_way = self.calls.begin(&self.meter).await;
             let error = match call.customize().interceptor(lost.clone()).send().await {
@@ -238,13 +238,13 @@ impl Store {
         condition: Option<&Condition>,
     ) -> UpdateItemFluentBuilder {
         // DynamoDB refuses this setting without a condition.
-        let stood = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
+        let returned = condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
         let Expressions { update, condition, names, values } = Expressions::of(Some(update), condition);
         let call = self.client.update_item().table_name(&*self.table_name).set_key(Some(key.attributes()));
         let call = call.set_update_expression(update).set_condition_expression(condition);
         let call = call.set_expression_attribute_names(names);
         let call = call.set_expression_attribute_values(values).return_values(ReturnValue::AllNew);
-        let call = call.set_return_values_on_condition_check_failure(stood);
+        let call = call.set_return_values_on_condition_check_failure(returned);
         call.return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
@@ -280,7 +280,7 @@ impl Store {
     /// [`TableError`].
     pub async fn existing(&self, keys: &[Key], consistent: bool) -> Result<Vec<Uuid>, TableError> {
         let items = self.batch_get(keys, consistent, Some("id")).await?;
-        Ok(items.iter().filter_map(|item| made_id(item).ok()).collect())
+        Ok(items.iter().filter_map(|item| target_id(item).ok()).collect())
     }
 
     /// The items of `keys` as they are now, in no order; missing ones are left out.

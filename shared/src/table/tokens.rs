@@ -74,15 +74,15 @@ impl Store {
                 }
                 Err(error) => error,
             };
-            let Some(UpdateItemError::ConditionalCheckFailedException(stands)) = error.as_service_error() else {
+            let Some(UpdateItemError::ConditionalCheckFailedException(existing)) = error.as_service_error() else {
                 under_way.end(Unit::Write, 0.0);
                 return Err(failure(&error));
             };
             // A failed condition costs as much as the write would have; the answer does not include the cost.
             under_way.end(Unit::Write, 1.0);
-            match stands.item.as_ref().and_then(full_at) {
+            match existing.item.as_ref().and_then(full_at) {
                 Some(full_at) if full_at > latest => return Ok(Taken { full_at, granted: false }),
-                stands => full = stands.is_none_or(|full_at| full_at <= now),
+                existing => full = existing.is_none_or(|full_at| full_at <= now),
             }
         }
         Err(TableError::Unavailable("others kept taking tokens".into()))

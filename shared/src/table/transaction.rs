@@ -83,13 +83,13 @@ enum Meaning<M> {
     /// Another row has the unique value that this action takes.
     Taken(UniqueValue),
     /// The meaning that was given with the action.
-    Told(M),
+    Given(M),
 }
 
 /// The condition of a request's writes that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
-    /// No earlier execution of the request may have made the writes.
+    /// No earlier attempt of the request may have made the writes.
     Repeated,
     /// The row must be as it was read.
     Changed,
@@ -116,7 +116,7 @@ pub struct Added<'t, M> {
 impl<M> Added<'_, M> {
     /// Sets the meaning of its failed condition.
     pub fn or(self, means: M) {
-        self.meanings.insert(self.place, Meaning::Told(means));
+        self.meanings.insert(self.place, Meaning::Given(means));
     }
 }
 
@@ -216,14 +216,14 @@ impl<'a, M> Transaction<'a, M> {
     /// Gives a failure its meaning; `place` returns the position of the action.
     fn explained<P>(mut self, cancelled: Cancelled<P>, place: impl FnOnce(P) -> usize) -> Cancelled<M> {
         match cancelled {
-            Cancelled::Condition(at, stands) => match self.meanings.remove(&place(at)) {
+            Cancelled::Condition(at, existing) => match self.meanings.remove(&place(at)) {
                 Some(Meaning::Taken(UniqueValue { term, taken })) => {
                     Cancelled::Failed(TableError::Taken { field: term.field(), kind: taken })
                 }
-                Some(Meaning::Told(means)) => Cancelled::Condition(means, stands),
-                None => Cancelled::Condition(self.otherwise, stands),
+                Some(Meaning::Given(means)) => Cancelled::Condition(means, existing),
+                None => Cancelled::Condition(self.otherwise, existing),
             },
-            Cancelled::Conflict(told) => Cancelled::Conflict(told),
+            Cancelled::Conflict(text) => Cancelled::Conflict(text),
             Cancelled::Failed(error) => Cancelled::Failed(error),
         }
     }
@@ -252,8 +252,8 @@ impl Store {
     pub(crate) async fn transact(&self, writes: &[Write]) -> Result<(), Cancelled> {
         let again = |cancelled: &Cancelled<usize>| matches!(cancelled, Cancelled::Conflict(_));
         self.attempts(writes, &LostAnswer::default(), again).await.map_err(|cancelled| match cancelled {
-            Cancelled::Condition(_, stands) => Cancelled::Condition((), stands),
-            Cancelled::Conflict(told) => Cancelled::Conflict(told),
+            Cancelled::Condition(_, existing) => Cancelled::Condition((), existing),
+            Cancelled::Conflict(text) => Cancelled::Conflict(text),
             Cancelled::Failed(error) => Cancelled::Failed(error),
         })
     }
@@ -365,9 +365,9 @@ fn cancelled<R: std::fmt::Debug + 'static>(error: &SdkError<TransactWriteItemsEr
         return Cancelled::Condition(index, reasons.get(index).and_then(|reason| reason.item.clone()));
     }
     let mut codes = reasons.iter().filter_map(CancellationReason::code).filter(|code| *code != "None");
-    let told = codes.clone().collect::<Vec<_>>().join(", ");
+    let text = codes.clone().collect::<Vec<_>>().join(", ");
     let passes = codes.all(|code| PASSING.contains(&code));
-    if passes { Cancelled::Conflict(told) } else { Cancelled::Failed(TableError::Broken(told)) }
+    if passes { Cancelled::Conflict(text) } else { Cancelled::Failed(TableError::Broken(text)) }
 }
 
 /// The reasons, one for each action, if it was cancelled.

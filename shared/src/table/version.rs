@@ -71,7 +71,7 @@ impl Version {
     }
 
     /// The condition that a record outside any list still has this version. A missing record has the first version.
-    pub(crate) fn alone(self) -> Condition {
+    pub(crate) fn unchanged_single(self) -> Condition {
         match self.number {
             0 => Condition::of("attribute_not_exists(version)", []),
             seen => Condition::of("version = :version", [(":version", number(seen))]),

@@ -37,7 +37,7 @@ impl Tenant {
     }
 
     /// An organisation that does not exist: for the same calls if there is no organisation.
-    pub(crate) const fn nobody() -> Self {
+    pub(crate) const fn nonexistent() -> Self {
         Self(OrgId(Uuid::nil()))
     }
 

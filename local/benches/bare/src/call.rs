@@ -97,7 +97,7 @@ impl Call {
                     .set_expression_attribute_names(body.names())
                     .set_expression_attribute_values(body.values()?)
                     .set_return_values(body.returned())
-                    .set_return_values_on_condition_check_failure(body.stood())
+                    .set_return_values_on_condition_check_failure(body.returned_item())
                     .set_return_consumed_capacity(body.capacity()),
             ),
             "GetItem" => Self::Get(
@@ -117,7 +117,7 @@ impl Call {
                     .set_expression_attribute_names(body.names())
                     .set_expression_attribute_values(body.values()?)
                     .set_return_values(body.returned())
-                    .set_return_values_on_condition_check_failure(body.stood())
+                    .set_return_values_on_condition_check_failure(body.returned_item())
                     .set_return_consumed_capacity(body.capacity()),
             ),
             "Query" => Self::Query(
@@ -149,7 +149,7 @@ impl Call {
                     .set_expression_attribute_names(body.names())
                     .set_expression_attribute_values(body.values()?)
                     .set_return_values(body.returned())
-                    .set_return_values_on_condition_check_failure(body.stood())
+                    .set_return_values_on_condition_check_failure(body.returned_item())
                     .set_return_consumed_capacity(body.capacity()),
             ),
             other => return Err(format!("{other} is not known").into()),
@@ -186,7 +186,7 @@ impl Members<'_> {
         self.0["ReturnValues"].as_str().map(ReturnValue::from)
     }
 
-    fn stood(&self) -> Option<ReturnValuesOnConditionCheckFailure> {
+    fn returned_item(&self) -> Option<ReturnValuesOnConditionCheckFailure> {
         self.0["ReturnValuesOnConditionCheckFailure"].as_str().map(ReturnValuesOnConditionCheckFailure::from)
     }
 
@@ -234,7 +234,7 @@ fn action(value: &Value) -> Result<TransactWriteItem, Error> {
                 .set_condition_expression(body.text("ConditionExpression"))
                 .set_expression_attribute_names(body.names())
                 .set_expression_attribute_values(body.values()?)
-                .set_return_values_on_condition_check_failure(body.stood())
+                .set_return_values_on_condition_check_failure(body.returned_item())
                 .build()?,
         ),
         "Delete" => action.delete(
@@ -244,7 +244,7 @@ fn action(value: &Value) -> Result<TransactWriteItem, Error> {
                 .set_condition_expression(body.text("ConditionExpression"))
                 .set_expression_attribute_names(body.names())
                 .set_expression_attribute_values(body.values()?)
-                .set_return_values_on_condition_check_failure(body.stood())
+                .set_return_values_on_condition_check_failure(body.returned_item())
                 .build()?,
         ),
         "Put" => action.put(
@@ -254,7 +254,7 @@ fn action(value: &Value) -> Result<TransactWriteItem, Error> {
                 .set_condition_expression(body.text("ConditionExpression"))
                 .set_expression_attribute_names(body.names())
                 .set_expression_attribute_values(body.values()?)
-                .set_return_values_on_condition_check_failure(body.stood())
+                .set_return_values_on_condition_check_failure(body.returned_item())
                 .build()?,
         ),
         "Update" => action.update(
@@ -265,7 +265,7 @@ fn action(value: &Value) -> Result<TransactWriteItem, Error> {
                 .set_condition_expression(body.text("ConditionExpression"))
                 .set_expression_attribute_names(body.names())
                 .set_expression_attribute_values(body.values()?)
-                .set_return_values_on_condition_check_failure(body.stood())
+                .set_return_values_on_condition_check_failure(body.returned_item())
                 .build()?,
         ),
         other => return Err(format!("{other} is no known action").into()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{CampaignContact, RunId};
-use crate::table::item::{Item, made_id, text};
+use crate::table::item::{Item, target_id, text};
 use crate::table::keys::Key;
 use crate::table::store::BATCH_GET_LIMIT;
 use crate::table::{Table, TableError};
@@ -76,7 +76,7 @@ pub(super) async fn contacts_among(
         let mut known = Vec::new();
         for (contact, key) in wanted.iter().zip(&keys) {
             if let Some(pointer) = found.get(key) {
-                let place = CampaignContactId(made_id(pointer)?);
+                let place = CampaignContactId(target_id(pointer)?);
                 // The request that staged it crashed.
                 known.extend((!staged.iter().any(|staged| staged.has(place))).then_some(*contact));
             }

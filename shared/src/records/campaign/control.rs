@@ -1,19 +1,19 @@
 //! The commands of callers: pause, resume, cancel, retry, delete.
 
 use super::state::{CampaignCommand, CampaignRefusal};
-use super::storage::{answered, standing, with_items};
+use super::storage::{answered, contact_totals, with_items};
 use super::{Campaign, CampaignStatus};
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::error::NotChanged;
 use crate::values::id::CampaignId;
 
-/// Why a command leaves a campaign unchanged.
-enum Unchanged {
+/// Why a command is refused, or changes nothing.
+enum CommandRefused {
     /// The campaign already has the state that the command asks for.
-    Already(Box<Campaign>),
+    AlreadyDone(Box<Campaign>),
     /// Its phase forbids it.
-    Refused(CampaignRefusal),
+    WrongPhase(CampaignRefusal),
 }
 
 /// Executes the command of a caller, once for each request. Returns the campaign as a caller sees it.
@@ -22,19 +22,19 @@ enum Unchanged {
 /// [`Error::NotFound`] where there is no such campaign, [`Error::Conflict`] where its phase forbids the command.
 pub async fn control(cx: &Context<'_>, id: CampaignId, command: CampaignCommand) -> Result<Campaign> {
     let (by, now) = (cx.new_id(), cx.now());
-    let (campaign, beside) = with_items(&cx.table, id).await.on_missing("campaign_id")?;
+    let (campaign, items) = with_items(&cx.table, id).await.on_missing("campaign_id")?;
     let change = |campaign: &mut Campaign| {
         let was = campaign.clone();
-        *campaign = was.clone().on(command, standing(&was, &beside), now).map_err(Unchanged::Refused)?;
-        if *campaign == was { Err(Unchanged::Already(Box::new(was))) } else { Ok(()) }
+        *campaign = was.clone().on(command, contact_totals(&was, &items), now).map_err(CommandRefused::WrongPhase)?;
+        if *campaign == was { Err(CommandRefused::AlreadyDone(Box::new(was))) } else { Ok(()) }
     };
     let changed = match cx.table.change_read(campaign, id, Some(by), change, |_, _| None).await {
         Ok(changed) => changed,
-        Err(NotChanged::Refused(Unchanged::Already(campaign))) => *campaign,
-        Err(NotChanged::Refused(Unchanged::Refused(refusal))) => return Err(refusal.into()),
+        Err(NotChanged::Refused(CommandRefused::AlreadyDone(campaign))) => *campaign,
+        Err(NotChanged::Refused(CommandRefused::WrongPhase(refusal))) => return Err(refusal.into()),
         Err(NotChanged::Failed(error)) => return Err(error).on_missing("campaign_id"),
     };
-    Ok(answered(&changed, &beside))
+    Ok(answered(&changed, &items))
 }
 
 /// Removes a campaign that is not being sent, and returns it as it was. The stream removes its contacts.

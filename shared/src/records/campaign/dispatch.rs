@@ -63,10 +63,12 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
     let Some(mut lease) = Lease::take(table, key, clock.now()).await? else { return Ok(()) };
     let schedule = lease.campaign.schedule();
     let (run, read_from) = (lease.campaign.id.run(), clock.now());
-    let (channel, beside) =
-        futures_util::try_join!(CampaignChannel::of(table, lease.campaign.widget_id), storage::beside(table, run))?;
-    let mut hidden = HiddenPlaces::of(beside.staged, read_from);
-    if let Some(CampaignText { version, text, .. }) = beside.text {
+    let (channel, extras) = futures_util::try_join!(
+        CampaignChannel::of(table, lease.campaign.widget_id),
+        storage::read_extras(table, run)
+    )?;
+    let mut hidden = HiddenPlaces::of(extras.staged, read_from);
+    if let Some(CampaignText { version, text, .. }) = extras.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
     let places = lease.until();
@@ -80,7 +82,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         }
         if lease.next >= hidden.under_way {
             let read_from = clock.now();
-            hidden = HiddenPlaces::of(storage::beside(table, run).await?.staged, read_from);
+            hidden = HiddenPlaces::of(storage::read_extras(table, run).await?.staged, read_from);
             if lease.next >= hidden.under_way {
                 // The request that is adding them may still commit them.
                 return Ok(lease.release(table, clock.now()).await?);
@@ -307,7 +309,8 @@ async fn dispatch(
                 Some(prepared) => prepared,
                 None => prepare(cx, table, campaign, contact, channel).await?,
             };
-            if progress::dispatch_together(table, campaign, &one, place, now).await? != Dispatched::ThreadMoved {
+            if progress::dispatch_together(table, campaign, &one, place, now).await? != Dispatched::ConversationChanged
+            {
                 break;
             }
             attempts -= 1;

@@ -5,7 +5,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
 use super::storage::{SENT, as_read, failed_in, outcomes};
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, SaidAt};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MessagePosition};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
 use crate::table::cascade;
@@ -70,7 +70,7 @@ pub enum Dispatched {
     /// One was deleted or cancelled, or was dispatched before.
     Stopped,
     /// A conversation to continue has changed since it was read.
-    ThreadMoved,
+    ConversationChanged,
 }
 
 /// The step that removes the deliveries of a removed widget's connector. Contacts whose delivery has not arrived are
@@ -168,7 +168,7 @@ pub async fn dispatch_together(
     now: Timestamp,
 ) -> Result<Dispatched, TableError> {
     let Places { conversations, deliveries } = places;
-    let mut transaction = Transaction::new(table).otherwise(Dispatched::ThreadMoved);
+    let mut transaction = Transaction::new(table).otherwise(Dispatched::ConversationChanged);
     transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
     // A contact without a delivery is sent with this dispatch.
     let mut sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
@@ -176,13 +176,13 @@ pub async fn dispatch_together(
         let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
         transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
     }
-    let spoken = spoken(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
+    let messages = contact_messages(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
     // The contacts come first: if several conditions fail, the one of a contact is reported first.
-    for (dispatch, spoken) in dispatches.iter().zip(&spoken) {
-        transaction.write(dispatched(table, campaign, dispatch, spoken, now)?).or(Dispatched::Stopped);
+    for (dispatch, contact_message) in dispatches.iter().zip(&messages) {
+        transaction.write(dispatched(table, campaign, dispatch, contact_message, now)?).or(Dispatched::Stopped);
     }
-    for (dispatch, spoken) in dispatches.iter().zip(spoken) {
-        speak(&mut transaction, campaign, dispatch, spoken, now)?;
+    for (dispatch, contact_message) in dispatches.iter().zip(messages) {
+        write_message(&mut transaction, campaign, dispatch, contact_message, now)?;
     }
     match transaction.commit_reserved(conversations.into_iter().chain(deliveries)).await {
         Ok(()) => Ok(Dispatched::Done),
@@ -192,7 +192,7 @@ pub async fn dispatch_together(
 }
 
 /// The conversation and the message of a contact.
-struct SpokenTo {
+struct ContactMessage {
     conversation: Conversation,
     message: Option<Message>,
     /// The ordinal of its delivery.
@@ -200,11 +200,11 @@ struct SpokenTo {
 }
 
 /// The conversation and the message of each contact, at the reserved places.
-fn spoken(
+fn contact_messages(
     dispatches: &[Dispatch],
     (conversations, deliveries): (Option<&Reservation>, Option<&Reservation>),
     now: Timestamp,
-) -> Vec<SpokenTo> {
+) -> Vec<ContactMessage> {
     let mut places = conversations.into_iter().flat_map(Reservation::ordinals);
     let mut delivery_places = deliveries.into_iter().flat_map(Reservation::ordinals);
     let one = |dispatch: &Dispatch| {
@@ -212,7 +212,7 @@ fn spoken(
         let conversation = dispatch.thread.clone().unwrap_or_else(opening);
         let message = dispatch.message.as_ref();
         let message = message.map(|(id, new)| new.message(*id, conversation.id, conversation.chat_count, now));
-        SpokenTo { conversation, message, place: delivery_places.next().unwrap_or_default() }
+        ContactMessage { conversation, message, place: delivery_places.next().unwrap_or_default() }
     };
     dispatches.iter().map(one).collect()
 }
@@ -222,30 +222,31 @@ fn dispatched(
     table: &Table,
     campaign: &Campaign,
     dispatch: &Dispatch,
-    spoken: &SpokenTo,
+    contact_message: &ContactMessage,
     now: Timestamp,
 ) -> Result<Write, TableError> {
     let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
-    let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(spoken.place));
-    let mut said_at = dispatch.contact.said_at();
-    let Conversation { id, chat_count, .. } = spoken.conversation;
-    said_at.extend(spoken.message.as_ref().map(|_| SaidAt(id, Some(chat_count), campaign.text_version)));
+    let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(contact_message.place));
+    let mut positions = dispatch.contact.message_positions();
+    let Conversation { id, chat_count, .. } = contact_message.conversation;
+    positions
+        .extend(contact_message.message.as_ref().map(|_| MessagePosition(id, Some(chat_count), campaign.text_version)));
     let dispatched = contact_in(status, None, now)
-        .set("conversation_id", text(spoken.conversation.id))
+        .set("conversation_id", text(contact_message.conversation.id))
         .set("round", number(campaign.round))
         .set("delivery_id", delivery.map_or_else(null, text))
         .set("endpoint_id", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint)))
-        .set("said", attribute(&said_at)?);
+        .set("said", attribute(&positions)?);
     let key = table.key::<CampaignContact>(dispatch.contact.id);
     Ok(Write::update(key, dispatched).when(as_read(&dispatch.contact)))
 }
 
 /// Adds the conversation, the message and the delivery of a contact.
-fn speak(
+fn write_message(
     transaction: &mut Transaction<'_, Dispatched>,
     campaign: &Campaign,
     dispatch: &Dispatch,
-    SpokenTo { conversation, message, place }: SpokenTo,
+    ContactMessage { conversation, message, place }: ContactMessage,
     now: Timestamp,
 ) -> Result<(), TableError> {
     let text_of = Some(campaign.text_of());
@@ -257,7 +258,7 @@ fn speak(
     if let Some((endpoint, new)) = &dispatch.connector {
         let message_id = message.map(|message| message.id);
         let new = NewDelivery { conversation_id: Some(conversation.id), message_id, ..new.clone() };
-        transaction.deliver(*endpoint, place, new, Dispatched::ThreadMoved, now)?;
+        transaction.deliver(*endpoint, place, new, Dispatched::ConversationChanged, now)?;
     }
     Ok(())
 }
@@ -276,7 +277,7 @@ pub async fn fail_contact(
     let failed = contact_in(ContactStatus::Failed, Some(error.to_owned()), now)
         .set("conversation_id", null())
         .set("round", number(campaign.round))
-        .set("said", attribute(&contact.said_at())?);
+        .set("said", attribute(&contact.message_positions())?);
     let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
     let mut writes = vec![failed, under_way(table, campaign)];
     writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
@@ -285,9 +286,9 @@ pub async fn fail_contact(
 }
 
 /// Why a campaign's delivery could not end together with its contact.
-enum Unsettled {
+enum SettlementRefused {
     /// The delivery has changed since it was read.
-    Changed,
+    DeliveryChanged,
     /// The contact is deleted, or has its final status already.
     ContactEnded,
 }
@@ -311,14 +312,16 @@ pub async fn settle_delivery(
     );
     let outcome = Write::update(table.key::<CampaignContact>(contact), contact_in(to, is.failure(), now));
     let id = (endpoint, was.id);
-    let mut transaction = Transaction::new(table).otherwise(Unsettled::Changed);
+    let mut transaction = Transaction::new(table).otherwise(SettlementRefused::DeliveryChanged);
     transaction.replace(id, was, is.clone(), None)?;
-    transaction.write(outcome.when(is_queued)).or(Unsettled::ContactEnded);
+    transaction.write(outcome.when(is_queued)).or(SettlementRefused::ContactEnded);
     transaction.write_all(tally(table, contact, (to, was.round), 1));
     match transaction.commit().await {
         Ok(()) => Ok(true),
-        Err(Cancelled::Condition(Unsettled::Changed, _)) => Ok(false),
-        Err(Cancelled::Condition(Unsettled::ContactEnded, _)) => Ok(table.replace(id, was, is).await?.is_some()),
+        Err(Cancelled::Condition(SettlementRefused::DeliveryChanged, _)) => Ok(false),
+        Err(Cancelled::Condition(SettlementRefused::ContactEnded, _)) => {
+            Ok(table.replace(id, was, is).await?.is_some())
+        }
         Err(cancelled) => Err(cancelled.into()),
     }
 }

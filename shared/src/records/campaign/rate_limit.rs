@@ -74,9 +74,9 @@ pub async fn reserve(
     // Rounded up to a whole millisecond, so that the rate is never exceeded.
     let rate = i64::from(per_second);
     let after = |turns: u32| (i64::from(turns) * 1000 + rate - 1) / rate;
-    let next = |stands: Option<&RateLimitSlot>| {
-        let from = stands.map_or(0, |slot| slot.next_millis).max(now.unix_millis());
-        let slot = RateLimitSlot { next_millis: from + after(count), ..stands.cloned().unwrap_or_default() };
+    let next = |existing: Option<&RateLimitSlot>| {
+        let from = existing.map_or(0, |slot| slot.next_millis).max(now.unix_millis());
+        let slot = RateLimitSlot { next_millis: from + after(count), ..existing.cloned().unwrap_or_default() };
         (from <= latest.unix_millis()).then_some(slot)
     };
     let seen = table.find::<RateLimitSlot>(limited).await?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::staged::{Addition, PlacedContacts, add, addition, show_contacts, with_places};
-use super::state::{CampaignCommand, CampaignRefusal, Standing};
+use super::state::{CampaignCommand, CampaignRefusal, ContactTotals};
 use super::storage::{answered, missing_contacts, read, stage, with_items};
 use super::{Campaign, CampaignContact, CampaignStatus, CampaignType, ContactIds, Counts, RunId, text};
 use crate::input::schema::{Member, Value, object, titled};
@@ -14,7 +14,7 @@ use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::{Changes, Declared as _, FieldRole};
 use crate::table::error::{Cancelled, was_done};
-use crate::table::item::{Item, made_id};
+use crate::table::item::{Item, target_id};
 use crate::table::rows::NewRow;
 use crate::table::transaction::{Transaction, Unmet};
 use crate::table::{Table, TableError};
@@ -197,7 +197,7 @@ impl Campaign {
         }
         if let Some(status) = status.filter(|status| *status != seen.status && *status != self.status) {
             let counts = Counts { queued: seen.counts.queued + new, ..seen.counts };
-            self.turn(status, Standing { counts, ..Standing::default() }, now)?;
+            self.turn(status, ContactTotals { counts, ..ContactTotals::default() }, now)?;
         }
         if new > 0 { self.require_open() } else { Ok(()) }
     }
@@ -239,7 +239,7 @@ impl Campaign {
     }
 
     /// Executes the command that a new `status` asks for.
-    fn turn(&mut self, status: CampaignStatus, standing: Standing, now: Timestamp) -> Result<()> {
+    fn turn(&mut self, status: CampaignStatus, totals: ContactTotals, now: Timestamp) -> Result<()> {
         let command = match status {
             CampaignStatus::Paused => CampaignCommand::Pause,
             CampaignStatus::InProgress => CampaignCommand::Resume,
@@ -249,7 +249,7 @@ impl Campaign {
                 return Err(Error::invalid(Location::body().name("status").issue("value_error", message)));
             }
         };
-        *self = self.clone().on(command, standing, now)?;
+        *self = self.clone().on(command, totals, now)?;
         Ok(())
     }
 }
@@ -268,9 +268,9 @@ async fn insert(
     transaction.once(row.origin, stored.id.0, row.now);
     transaction.insert(stored.id, &stored)?;
     match transaction.commit_reserved([place]).await {
-        Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => read(table, CampaignId(made_id(&marker)?)).await,
+        Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => read(table, CampaignId(target_id(&marker)?)).await,
         Err(cancelled) => Err(cancelled.into()),
-        Ok(()) => Ok(Campaign { message: new.message, ..stored }.seen()),
+        Ok(()) => Ok(Campaign { message: new.message, ..stored }.as_answered()),
     }
 }
 

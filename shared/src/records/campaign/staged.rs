@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::contact_partitions::contact_partitions;
 use super::contact_pointers::{CONCURRENT_PARTITIONS, StagedContacts, contact_pointer, contacts_among, pointer_item};
-use super::storage::{Beside, answered, missing_contacts, stage_contacts, staged_contacts, with_items};
+use super::storage::{CampaignExtras, answered, missing_contacts, stage_contacts, staged_contacts, with_items};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactIds, MAX_PLACES};
 use crate::input::settle;
 use crate::request::context::Context;
@@ -82,7 +82,7 @@ impl PlacedContacts {
 
     /// Whether `items`, which are stored with the campaign, contain the marker that hides these contacts.
     pub fn are_hidden(&self, items: &[Item]) -> bool {
-        Beside::of(items).staged.contains(&self.staged)
+        CampaignExtras::of(items).staged.contains(&self.staged)
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) async fn addition(
     if wanted.is_empty() {
         return Ok(Addition::None);
     }
-    let (first, staged, now) = (campaign.places(), Beside::of(items).staged, cx.service.clock.now());
+    let (first, staged, now) = (campaign.places(), CampaignExtras::of(items).staged, cx.service.clock.now());
     if staged.iter().any(|staged| staged.expires_at > now) {
         return Ok(Addition::Waits);
     }

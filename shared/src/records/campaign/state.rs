@@ -117,7 +117,7 @@ impl From<CampaignRefusal> for Error {
 
 /// The results of a campaign's contacts, as far as a command depends on them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Standing {
+pub struct ContactTotals {
     /// The number of contacts in each state.
     pub counts: Counts,
     /// The number of contacts that were dispatched and whose delivery has not ended.
@@ -157,12 +157,17 @@ impl Campaign {
     ///
     /// # Errors
     /// [`CampaignRefusal`].
-    pub fn on(mut self, command: CampaignCommand, standing: Standing, now: Timestamp) -> Result<Self, CampaignRefusal> {
+    pub fn on(
+        mut self,
+        command: CampaignCommand,
+        totals: ContactTotals,
+        now: Timestamp,
+    ) -> Result<Self, CampaignRefusal> {
         match command {
-            CampaignCommand::Cancel => self.cancel(standing, now),
-            CampaignCommand::Pause => self.pause(standing, now),
-            CampaignCommand::Resume => self.resume(standing, now),
-            CampaignCommand::Retry => self.retry(standing, now),
+            CampaignCommand::Cancel => self.cancel(totals, now),
+            CampaignCommand::Pause => self.pause(totals, now),
+            CampaignCommand::Resume => self.resume(totals, now),
+            CampaignCommand::Retry => self.retry(totals, now),
         }?;
         Ok(self)
     }
@@ -262,8 +267,8 @@ impl Campaign {
     }
 
     /// Stops it: queued contacts are never sent.
-    fn cancel(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
-        if self.is_over(standing.counts) {
+    fn cancel(&mut self, totals: ContactTotals, now: Timestamp) -> Result<(), CampaignRefusal> {
+        if self.is_over(totals.counts) {
             return Err(self.nothing_to_send());
         }
         self.stop(CampaignPhase::Cancelled, now);
@@ -271,11 +276,11 @@ impl Campaign {
     }
 
     /// Stops it until it is resumed.
-    fn pause(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
+    fn pause(&mut self, totals: ContactTotals, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.status == CampaignStatus::Paused {
             return Ok(());
         }
-        if self.is_over(standing.counts) {
+        if self.is_over(totals.counts) {
             return Err(self.nothing_to_send());
         }
         self.stop(CampaignPhase::Paused, now);
@@ -283,13 +288,13 @@ impl Campaign {
     }
 
     /// Continues it after a pause.
-    fn resume(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
+    fn resume(&mut self, totals: ContactTotals, now: Timestamp) -> Result<(), CampaignRefusal> {
         if self.status != CampaignStatus::Paused {
-            return if self.is_over(standing.counts) { Err(self.nothing_to_send()) } else { Ok(()) };
+            return if self.is_over(totals.counts) { Err(self.nothing_to_send()) } else { Ok(()) };
         }
         self.rewind();
         if self.start_time.is_none() {
-            self.go_on(now, now);
+            self.continue_at(now, now);
             return Ok(());
         }
         if self.execution_at.is_none() && !self.is_under_way() {
@@ -301,19 +306,19 @@ impl Campaign {
     }
 
     /// Queues the failed contacts again.
-    fn retry(&mut self, standing: Standing, now: Timestamp) -> Result<(), CampaignRefusal> {
+    fn retry(&mut self, totals: ContactTotals, now: Timestamp) -> Result<(), CampaignRefusal> {
         match self.status {
             CampaignStatus::Cancelled => return Err(self.nothing_to_send()),
             CampaignStatus::Paused => return Err(CampaignRefusal::InProgress),
-            _ if standing.dispatched > 0 || self.is_under_way() => return Err(CampaignRefusal::InProgress),
+            _ if totals.dispatched > 0 || self.is_under_way() => return Err(CampaignRefusal::InProgress),
             // Contacts that were added since the last execution wait for the next one.
-            _ if standing.counts.queued > 0 && !self.waits() => return Err(CampaignRefusal::InProgress),
-            _ if standing.counts.failed == 0 => {}
+            _ if totals.counts.queued > 0 && !self.waits() => return Err(CampaignRefusal::InProgress),
+            _ if totals.counts.failed == 0 => {}
             _ => {
                 self.round += 1;
                 self.rewind();
                 let schedule = self.schedule();
-                self.go_on(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
+                self.continue_at(schedule.and_then(|schedule| schedule.opens(now)).unwrap_or(now), now);
             }
         }
         Ok(())
@@ -332,7 +337,7 @@ impl Campaign {
     }
 
     /// Continues the current run at `at`: at once, or when its window opens.
-    fn go_on(&mut self, at: Timestamp, now: Timestamp) {
+    fn continue_at(&mut self, at: Timestamp, now: Timestamp) {
         self.enter(if at == now { CampaignPhase::Queued { at } } else { CampaignPhase::Waiting { at } });
         self.touch(now);
     }
@@ -381,7 +386,7 @@ impl Campaign {
         };
         match next {
             Some(_) if !self.enabled => self.stop(CampaignPhase::NotStarted, now),
-            Some(at) if under_way => self.go_on(at, now),
+            Some(at) if under_way => self.continue_at(at, now),
             Some(at) => self.enter(CampaignPhase::Waiting { at }),
             None => self.stop(CampaignPhase::Completed, now),
         }

@@ -12,7 +12,7 @@ use super::contact_partitions::partition;
 use super::contact_pointers::StagedContacts;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
 use super::progress;
-use super::state::Standing;
+use super::state::ContactTotals;
 use super::text;
 use super::text::{CampaignText, present_text};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker};
@@ -25,7 +25,7 @@ use crate::table::cascade::Partitions;
 use crate::table::error::Cancelled;
 use crate::table::expression::{Condition, Update};
 use crate::table::item::null;
-use crate::table::item::{Item, from_item, made_id, number, readable, text};
+use crate::table::item::{Item, from_item, number, readable, target_id, text};
 use crate::table::keys::{Key, row_of};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::reservation::Reservation;
@@ -103,14 +103,14 @@ pub enum Earlier {
 
 /// Items that are stored with a campaign.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct CampaignExtras {
     /// The text of the campaign.
     pub text: Option<CampaignText>,
     /// The contacts that are being added to it, or whose request crashed.
     pub staged: Vec<StagedContacts>,
 }
 
-impl Beside {
+impl CampaignExtras {
     /// Reads these items.
     pub fn of(items: &[Item]) -> Self {
         let staged = items.iter().filter(|item| item.contains_key("expires_at"));
@@ -209,9 +209,9 @@ pub async fn stage(
 ///
 /// # Errors
 /// [`TableError`].
-pub(super) async fn beside(table: &Table, run: RunId) -> Result<Beside, TableError> {
+pub(super) async fn read_extras(table: &Table, run: RunId) -> Result<CampaignExtras, TableError> {
     let first = present_text(&table.tenant, run);
-    Ok(Beside::of(&table.store.query(&first.pk, &first.sk, None).await?))
+    Ok(CampaignExtras::of(&table.store.query(&first.pk, &first.sk, None).await?))
 }
 
 /// The campaign `id` as a caller sees it, with its message and the counts of its contacts.
@@ -323,7 +323,7 @@ pub async fn list_contacts(
     let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
     let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
     let contacts = contacts_at(table, &campaign, page).await?;
-    Ok(query.of(contacts.into_iter().map(|contact| contact.seen_in(&campaign)).collect(), total))
+    Ok(query.of(contacts.into_iter().map(|contact| contact.as_answered_in(&campaign)).collect(), total))
 }
 
 /// Removes a contact from its campaign. If it is still queued, it is never sent.
@@ -339,20 +339,21 @@ pub async fn remove_contact(table: &Table, id: CampaignContactId) -> Result<Camp
         let pointer = run_pointer(&table.tenant, id.run());
         let (contact, pointer) = futures_util::join!(table.find::<CampaignContact>(id), table.store.get(&pointer));
         let (contact, pointer) = contact?.zip(pointer?).ok_or_else(|| lost.missing())?;
-        let campaign = table.get::<Campaign>(CampaignId(made_id(&pointer)?));
-        let (campaign, kept) = futures_util::join!(campaign, text::keep_said(table, id.run(), contact.said_at()));
+        let campaign = table.get::<Campaign>(CampaignId(target_id(&pointer)?));
+        let (campaign, kept) =
+            futures_util::join!(campaign, text::copy_text_into_messages(table, id.run(), contact.message_positions()));
         let campaign = kept.and(campaign)?;
         match removing(table, &contact, &campaign).commit_noting(&lost).await {
-            Ok(()) => return Ok(contact.seen_in(&campaign)),
-            Err(Cancelled::Condition(Unremoved::NeverAdded, _)) => return Err(lost.missing()),
-            Err(Cancelled::Condition(Unremoved::Changed, _)) => round.again("the campaign").await?,
+            Ok(()) => return Ok(contact.as_answered_in(&campaign)),
+            Err(Cancelled::Condition(RemovalRefused::NeverAdded, _)) => return Err(lost.missing()),
+            Err(Cancelled::Condition(RemovalRefused::Changed, _)) => round.again("the campaign").await?,
             Err(cancelled) => return Err(cancelled.into()),
         }
     }
 }
 
 /// Why a contact was kept in its campaign.
-enum Unremoved {
+enum RemovalRefused {
     /// The contact or the campaign has changed since it was read.
     Changed,
     /// A request that crashed had staged the contact; the campaign never had it.
@@ -360,16 +361,16 @@ enum Unremoved {
 }
 
 /// Removes a contact from its campaign and from the counts.
-fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign) -> Transaction<'a, Unremoved> {
+fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign) -> Transaction<'a, RemovalRefused> {
     let (id, run, tenant) = (contact.id, contact.id.run(), &table.tenant);
-    let mut removal = Transaction::new(table).otherwise(Unremoved::Changed);
+    let mut removal = Transaction::new(table).otherwise(RemovalRefused::Changed);
     removal.write(Write::delete(table.key::<CampaignContact>(id)).when(as_read(contact)));
     let place = Update::new().add("places", numbers([id.place().unwrap_or_default()]));
     removal.write(Write::update(deleted_contacts(tenant, run, partition(id)), place));
     if campaign.has_pointers {
         let same = Condition::of("id = :id", [(":id", text(id))]);
         let pointer = Write::delete(contact_pointer(tenant, run, contact.contact_id)).when(same);
-        removal.write(pointer).or(Unremoved::NeverAdded);
+        removal.write(pointer).or(RemovalRefused::NeverAdded);
     }
     // This contact may have the last delivery under way. The stream completes the campaign when it sees a change of the
     // campaign.
@@ -414,15 +415,15 @@ async fn with_deleted(table: &Table, id: CampaignId) -> Result<(Campaign, BTreeS
 pub(super) fn answered(campaign: &Campaign, items: &[Item]) -> Campaign {
     let outcomes = outcomes_in(items, campaign.round);
     let message = CampaignText::among(items).and_then(|present| present.text);
-    Campaign { message, ..campaign.clone() }.counted(outcomes).seen()
+    Campaign { message, ..campaign.clone() }.with_counts(outcomes).as_answered()
 }
 
 /// The results of a campaign's contacts, from `items`.
-pub(super) fn standing(campaign: &Campaign, items: &[Item]) -> Standing {
+pub(super) fn contact_totals(campaign: &Campaign, items: &[Item]) -> ContactTotals {
     let (counts, next) = (answered(campaign, items).counts, campaign.next_place);
     let deleted = items.iter().flat_map(places).filter(|place| *place < next).count() as u64;
     let dispatched = u64::from(next).saturating_sub(deleted + counts.sent + counts.failed);
-    Standing { counts, dispatched }
+    ContactTotals { counts, dispatched }
 }
 
 /// The results of a campaign's contacts in this `round`, from the items that count them.

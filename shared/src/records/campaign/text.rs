@@ -55,7 +55,7 @@ pub struct TextOf {
 /// The position of a campaign's message: the conversation, the ordinal there, and the version of the text. Without an
 /// ordinal, only the conversation is known: old versions of the service did not store more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaidAt(pub ConversationId, pub Option<u64>, pub u32);
+pub struct MessagePosition(pub ConversationId, pub Option<u64>, pub u32);
 
 /// The text that a campaign sends to each contact, or an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -78,7 +78,7 @@ impl CampaignText {
 
     fn item(&self, key: &Key) -> Item {
         let mut item = key.attributes();
-        item.extend(self.text.as_ref().map(|said| ("text".to_owned(), text(said))));
+        item.extend(self.text.as_ref().map(|message| ("text".to_owned(), text(message))));
         item.extend(self.assistant_id.map(|id| ("assistant_id".to_owned(), text(id))));
         item.extend((self.version > 0).then(|| ("text_version".to_owned(), number(self.version))));
         item
@@ -93,15 +93,15 @@ impl Campaign {
 
     /// Whether contacts may have been dispatched. True for a run that is older than the field `until_place`, since
     /// nothing shows whether they were.
-    const fn may_have_spoken(&self) -> bool {
+    const fn may_have_dispatched(&self) -> bool {
         self.until_place.is_some() || self.last_run_at.is_some() || self.next_place > 0 || self.start_time.is_none()
     }
 }
 
 impl CampaignContact {
     /// The positions of the messages sent to it, as far as they are known.
-    pub(super) fn said_at(&self) -> Vec<SaidAt> {
-        let in_conversation = || self.conversation_id.map(|id| SaidAt(id, None, 0)).into_iter().collect();
+    pub(super) fn message_positions(&self) -> Vec<MessagePosition> {
+        let in_conversation = || self.conversation_id.map(|id| MessagePosition(id, None, 0)).into_iter().collect();
         self.said.clone().unwrap_or_else(in_conversation)
     }
 }
@@ -115,7 +115,8 @@ pub fn remove_contacts(table: &Table, campaign: Uuid, _: Timestamp) -> BoxFuture
             let (items, more) = table.store.some_of(&partition, None, AT_ONCE).await?;
             let keys: Vec<Key> = items.iter().filter_map(key_of).collect();
             let contacts: Vec<CampaignContact> = readable(items);
-            keep_said(table, run, contacts.iter().flat_map(CampaignContact::said_at).collect()).await?;
+            copy_text_into_messages(table, run, contacts.iter().flat_map(CampaignContact::message_positions).collect())
+                .await?;
             table.store.delete_all(&keys).await?;
             if more {
                 return Ok(false);
@@ -133,8 +134,8 @@ pub async fn stage_message(table: &Table, campaign: &Campaign) -> Result<(), Tab
     if campaign.message.is_none() {
         return Ok(());
     }
-    let said = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
-    table.store.put(said.item(&present_text(&table.tenant, campaign.id.run()))).await
+    let current = CampaignText { text: campaign.message.clone(), ..CampaignText::default() };
+    table.store.put(current.item(&present_text(&table.tenant, campaign.id.run()))).await
 }
 
 /// The writes for a change of a campaign's text; `was` is the campaign before the change, with the items stored with
@@ -151,7 +152,7 @@ pub(super) fn changing_text(
     let unchanged = "attribute_not_exists(text_version) OR text_version = :read";
     let unchanged = Condition::of(unchanged, [(":read", number(before.version))]);
     let mut writes = vec![Write::put(now.item(&present)).when(unchanged)];
-    if was.may_have_spoken() {
+    if was.may_have_dispatched() {
         let of = TextOf { run: was.id.run(), version: before.version };
         let before = CampaignText { assistant_id: was.assistant_id, ..before };
         writes.push(Write::put(before.item(&earlier_text(&table.tenant, of))));
@@ -213,17 +214,21 @@ pub(crate) async fn text_of_version(
     table.store.get(&earlier_text(&table.tenant, TextOf { run, version })).await?.map(from_item).transpose()
 }
 
-/// Copies the texts into the messages in `said`, which only refer to them until then. A repeat makes no difference, and
-/// a deleted message stays deleted.
+/// Copies the texts into the messages at `positions`, which only refer to them until then. A repeat makes no difference,
+/// and a deleted message stays deleted.
 ///
 /// # Errors
 /// [`TableError`]: some messages may have their text.
-pub(super) async fn keep_said(table: &Table, run: RunId, said: Vec<SaidAt>) -> Result<(), TableError> {
-    let find = async |SaidAt(conversation, ordinal, version): SaidAt| match ordinal {
+pub(super) async fn copy_text_into_messages(
+    table: &Table,
+    run: RunId,
+    positions: Vec<MessagePosition>,
+) -> Result<(), TableError> {
+    let find = async |MessagePosition(conversation, ordinal, version): MessagePosition| match ordinal {
         Some(ordinal) => Ok(vec![((conversation, ordinal), version)]),
         None => conversation::said_in(table, conversation, run).await,
     };
-    let finds: Vec<_> = said.into_iter().map(find).collect();
+    let finds: Vec<_> = positions.into_iter().map(find).collect();
     let found: Vec<_> = stream::iter(finds).buffer_unordered(KEPT_TOGETHER).try_collect().await?;
     let found: Vec<_> = found.concat();
     if found.is_empty() {

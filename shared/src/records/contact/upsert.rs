@@ -183,7 +183,7 @@ impl Upsert {
 }
 
 /// Why a contact that was found is not written.
-enum Unwritten {
+enum ContactUpdateRefused {
     /// The contact has these fields already.
     Equal(Box<Contact>),
     /// Another writer gave it another e-mail address and telephone number.
@@ -229,24 +229,24 @@ pub(super) async fn update_found(
     id: ContactId,
 ) -> Result<Upserted<Contact>, TableError> {
     if with_ordinal(upsert.id, ordinal(id.0)) == id.0 {
-        // An earlier execution of this request has created it, or an attempt whose answer was lost.
+        // An earlier attempt of this request has created it, or a call whose answer was lost.
         return Ok(Upserted::Created(table.get(id).await?));
     }
     let change = |contact: &mut Contact| {
         if !fields.find(contact) {
-            return Err(Unwritten::Moved);
+            return Err(ContactUpdateRefused::Moved);
         }
         // A contact that stays the same is not written.
         if !fields.apply(contact) {
-            return Err(Unwritten::Equal(Box::new(contact.clone())));
+            return Err(ContactUpdateRefused::Equal(Box::new(contact.clone())));
         }
         contact.updated_at = upsert.now;
         Ok(())
     };
     match table.try_change(id, upsert.change, change).await {
         Ok(contact) => Ok(Upserted::Updated(contact)),
-        Err(NotChanged::Refused(Unwritten::Equal(contact))) => Ok(Upserted::Updated(*contact)),
-        Err(NotChanged::Refused(Unwritten::Moved)) => Err(TableError::Missing),
+        Err(NotChanged::Refused(ContactUpdateRefused::Equal(contact))) => Ok(Upserted::Updated(*contact)),
+        Err(NotChanged::Refused(ContactUpdateRefused::Moved)) => Err(TableError::Missing),
         Err(NotChanged::Failed(error)) => Err(error),
     }
 }

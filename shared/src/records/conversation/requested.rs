@@ -18,7 +18,7 @@ use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::Declared as _;
 use crate::table::error::Cancelled;
 use crate::table::filters::Term;
-use crate::table::item::made_id;
+use crate::table::item::target_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Transaction, Unmet};
@@ -281,7 +281,7 @@ async fn requested_before(
     event: EventId,
 ) -> Result<Option<Requested>, TableError> {
     let Some(marker) = table.store.get(&made_by(&table.tenant, event.0)).await? else { return Ok(None) };
-    let delivery = delivery::at(table, endpoint, ordinal(made_id(&marker)?)).await?;
+    let delivery = delivery::at(table, endpoint, ordinal(target_id(&marker)?)).await?;
     let requested = |delivery: Delivery| {
         let (conversation_id, contact_id) = delivery.conversation_id.zip(delivery.contact_id)?;
         Some(Requested { conversation_id, contact_id, message_id: delivery.message_id, event_id: event })

@@ -13,7 +13,7 @@ use crate::records::contact::Contact;
 use crate::table::error::{Cancelled, was_done};
 use crate::table::expression::{Condition, Update};
 use crate::table::filters::Term;
-use crate::table::item::{Item, from_item, has_id, made_id, number, text, to_item};
+use crate::table::item::{Item, from_item, has_id, number, target_id, text, to_item};
 use crate::table::keys::{Key, made_by};
 use crate::table::page::{ListQuery, Page, PageQuery};
 use crate::table::retry::LostAnswer;
@@ -181,10 +181,12 @@ pub async fn add_message(
         known = match transaction.commit_once(&lost).await {
             Ok(()) => return Ok(Changed::Done(message)),
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                let place = ordinal(made_id(&marker)?);
+                let place = ordinal(target_id(&marker)?);
                 return Ok(Changed::Done(new.message(id, conversation, place, now)));
             }
-            Err(Cancelled::Condition(_, stands)) if !round.is_over() => from_item(stands.ok_or(TableError::Missing)?)?,
+            Err(Cancelled::Condition(_, existing)) if !round.is_over() => {
+                from_item(existing.ok_or(TableError::Missing)?)?
+            }
             Err(Cancelled::Condition(..)) => {
                 return Err(TableError::Unavailable("others kept adding messages at the same moment".into()));
             }
@@ -213,7 +215,7 @@ pub async fn add_message(
 async fn said_by(table: &Table, origin: Option<Uuid>) -> Result<Option<u64>, TableError> {
     let Some(origin) = origin else { return Ok(None) };
     let marker = table.store.get(&made_by(&table.tenant, origin)).await?;
-    marker.map(|marker| made_id(&marker).map(ordinal)).transpose()
+    marker.map(|marker| target_id(&marker).map(ordinal)).transpose()
 }
 
 /// Whether exactly this message is stored at its place.
@@ -331,7 +333,7 @@ pub async fn open_thread(
     for _ in 0..MOST_CLOSED {
         let before_it = before.map(|id| id.to_string());
         let Some(pointer) = table.store.last(&partition, before_it.as_deref()).await? else { return Ok(None) };
-        let id = ConversationId(made_id(&pointer)?);
+        let id = ConversationId(target_id(&pointer)?);
         match table.find::<Conversation>(id).await? {
             Some(newest) if newest.is_open() => {
                 return Ok(Some(newest).filter(|newest| newest.has_room_for(message)));
@@ -357,7 +359,7 @@ pub async fn open_threads(
         let partition = thread(&table.tenant, widget, *contact, ConversationId(Uuid::nil())).pk;
         let pointer = table.store.last(&partition, None).await?;
         Ok::<_, TableError>(
-            pointer.map(|pointer| made_id(&pointer)).transpose()?.map(|id| (*contact, ConversationId(id))),
+            pointer.map(|pointer| target_id(&pointer)).transpose()?.map(|id| (*contact, ConversationId(id))),
         )
     });
     let newest: Vec<_> = try_join_all(newest.collect::<Vec<_>>()).await?.into_iter().flatten().collect();

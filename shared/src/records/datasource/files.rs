@@ -107,16 +107,16 @@ fn require_own(named: Option<OrgId>, org: OrgId, at: &Location) -> Result<()> {
 
 /// A file with default values: without optional fields, and without the fields that it gets when it is inserted.
 fn blank(ds_type: DatasourceType, size_bytes: i64) -> DatasourceFile {
-    let (nobody, never) = (Uuid::nil(), Timestamp::from_unix_millis(0));
+    let (unknown, never) = (Uuid::nil(), Timestamp::from_unix_millis(0));
     DatasourceFile {
-        id: nobody.into(),
-        datasource_id: nobody.into(),
+        id: unknown.into(),
+        datasource_id: unknown.into(),
         name: None,
         description: None,
         ds_type,
         size_bytes,
         attributes: JsonObject::default(),
-        org_id: nobody.into(),
+        org_id: unknown.into(),
         created_at: never,
         updated_at: never,
         version: Version::default(),

@@ -2,7 +2,7 @@
 
 mod storage;
 
-pub use storage::{drain_later, keep, look_later, of, resetting, stop_draining};
+pub use storage::{drain_later, keep, of, recheck_at, resetting, stop_draining};
 
 use serde::{Deserialize, Serialize};
 

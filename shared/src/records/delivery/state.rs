@@ -252,11 +252,11 @@ mod tests {
                 (DeliveryOutcome::GivenUp { reason: reason() }, DeliveryStage::Dead),
             ];
             for (outcome, after) in rows {
-                let told = format!("{before:?}, {outcome:?}");
+                let text = format!("{before:?}, {outcome:?}");
                 let delivery = in_stage(before).decide(outcome, later(0));
-                assert_eq!(delivery.stage(), after, "{told}");
+                assert_eq!(delivery.stage(), after, "{text}");
                 let has_ended = matches!(after, DeliveryStage::Delivered | DeliveryStage::Dead);
-                assert_eq!(delivery.ttl.is_some(), has_ended, "{told}");
+                assert_eq!(delivery.ttl.is_some(), has_ended, "{text}");
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery};
 use crate::records::webhook::Webhook;
 use crate::table::error::Cancelled;
-use crate::table::item::{from_item, made_id, readable};
+use crate::table::item::{from_item, readable, target_id};
 use crate::table::keys::{Key, list_row, made_by, row_of};
 use crate::table::page::{Page, PageQuery};
 use crate::table::stored::{Listed as _, Stored as _};
@@ -103,7 +103,7 @@ pub async fn enqueue(
                     for (index, key) in markers.iter().enumerate().rev() {
                         if let Some(marker) = made.get(key) {
                             left.remove(index);
-                            ids.push(DeliveryId(made_id(marker)?));
+                            ids.push(DeliveryId(target_id(marker)?));
                         }
                     }
                 }

@@ -37,7 +37,7 @@ impl Dates {
     /// may be within the dates. The items are sections, or volumes, by the beginning of their sort keys; for volumes,
     /// it handles sections in the same way.
     pub(super) fn narrow(&self, items: &[Item], key: &str, counts: &mut BTreeMap<u64, u64>) -> BTreeSet<u64> {
-        if self.are_open() {
+        if self.are_unbounded() {
             return BTreeSet::new();
         }
         let (firsts, lasts) = (numbers_of::<i64>(items, key, 'f'), numbers_of::<i64>(items, key, 'l'));
@@ -45,7 +45,7 @@ impl Dates {
             let time = |times: &BTreeMap<u64, i64>| times.get(block).copied().map(Timestamp::from_unix_millis);
             Some(Span { first: time(&firsts)?, last: time(&lasts)? })
         };
-        counts.retain(|block, count| *count > 0 && span(block).is_none_or(|span| self.meet(span)));
+        counts.retain(|block, count| *count > 0 && span(block).is_none_or(|span| self.overlap(span)));
         let whole = |block: &u64| span(block).is_some_and(|span| self.contain(span.first) && self.contain(span.last));
         counts.keys().copied().filter(|block| !whole(block)).collect()
     }

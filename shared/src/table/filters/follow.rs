@@ -51,7 +51,7 @@ type Present = HashMap<Key, Vec<Term>>;
 type TermsOf = fn(Item) -> Option<Vec<Term>>;
 
 /// The values that a section stores for a block, or a volume for a section.
-struct Told {
+struct StoredCount {
     /// The position of the block in its section, or of the section in its volume.
     place: u64,
     /// Its version.
@@ -62,7 +62,7 @@ struct Told {
     span: Option<Span>,
 }
 
-impl Told {
+impl StoredCount {
     /// The values that a volume stores for a section at `place`.
     fn of_section(section: &Item, place: u64) -> Self {
         let spans = (0..SECTION).map(|block| Span::read(section, &format!("f{block}"), &format!("l{block}")));
@@ -172,19 +172,19 @@ async fn follow_block(
     let mut round = table.store.backoff();
     loop {
         let items = table.store.get_all(&keys).await?;
-        let stands = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
+        let existing = |key: &Key| items.iter().find(|item| key_of(item).as_ref() == Some(key));
         let [block_key, first, further @ ..] = &keys[..] else { return Ok(()) };
         let (section, volume) = match further {
             // A section that is older than volumes stays where it is, and no volume counts it.
-            [section, volume] if stands(first).is_none() => (section, Some(volume)),
+            [section, volume] if existing(first).is_none() => (section, Some(volume)),
             _ => (first, None),
         };
-        let was = stands(block_key).map(Block::read).unwrap_or_default();
+        let was = existing(block_key).map(Block::read).unwrap_or_default();
         let is = was.changed(change);
         // After a block has expired, its versions continue from the one that its section saw last: the section
         // ignores older versions.
         let place = block % SECTION;
-        let seen = stands(block_key).map_or_else(|| last_seen(stands(section), place), version);
+        let seen = existing(block_key).map_or_else(|| last_seen(existing(section), place), version);
         let (current, written) = if is == was {
             (seen, Ok(()))
         } else {
@@ -194,14 +194,14 @@ async fn follow_block(
         match written {
             Ok(()) => {
                 // The same is true of a section that has expired.
-                let of_volume = volume.map(|volume| last_seen(stands(volume), of_section % SECTION));
-                let told = Told { place, version: current, count: is.count(), span: is.span };
-                let Some(counts) = tell(table, section, stands(section), &told, of_volume).await? else {
+                let of_volume = volume.map(|volume| last_seen(existing(volume), of_section % SECTION));
+                let count = StoredCount { place, version: current, count: is.count(), span: is.span };
+                let Some(counts) = store_count(table, section, existing(section), &count, of_volume).await? else {
                     return Ok(());
                 };
                 if let Some(volume) = volume {
-                    let told = Told::of_section(&counts, of_section % SECTION);
-                    if let Some(counts) = tell(table, volume, stands(volume), &told, None).await? {
+                    let count = StoredCount::of_section(&counts, of_section % SECTION);
+                    if let Some(counts) = store_count(table, volume, existing(volume), &count, None).await? {
                         expire_if_empty(table, volume, &counts, now).await?;
                     }
                 }
@@ -217,31 +217,31 @@ async fn follow_block(
 /// Stores in a section the values of a block, or in a volume the values of a section. Returns the item after that;
 /// `None` if it has a newer version already. A section that has a volume counts its own versions, starting with the
 /// one that the volume saw last.
-async fn tell(
+async fn store_count(
     table: &Table,
     key: &Key,
-    stands: Option<&Item>,
-    told: &Told,
+    existing: Option<&Item>,
+    stored: &StoredCount,
     of_volume: Option<u64>,
 ) -> Result<Option<Item>, TableError> {
-    let (place, attributes) = (told.place, told.attributes());
-    let counts = stands.cloned().unwrap_or_default();
+    let (place, attributes) = (stored.place, stored.attributes());
+    let counts = existing.cloned().unwrap_or_default();
     // A missing count is zero. An equal count of an older version is still replaced, since other versions may come
     // after it.
-    let is_known = last_seen(stands, place) >= told.version
+    let is_known = last_seen(existing, place) >= stored.version
         && attributes.iter().all(|(name, value)| counts.get(name).unwrap_or(&number(0)) == value);
     if is_known {
         return Ok(Some(counts));
     }
     let of_block = format!("v{place}");
-    let update = Update::new().set(&of_block, number(told.version)).remove(TTL);
+    let update = Update::new().set(&of_block, number(stored.version)).remove(TTL);
     let update = attributes.into_iter().fold(update, |update, (name, value)| update.set(&name, value));
     let update = match of_volume {
         Some(seen) => update.count_from("version", number(seen)),
         None => update,
     };
     let newer = format!("attribute_not_exists({of_block}) OR {of_block} <= :version");
-    let newer = Condition::new(newer, values([(":version", number(told.version))]));
+    let newer = Condition::new(newer, values([(":version", number(stored.version))]));
     match table.store.update(key, &update, Some(&newer)).await {
         Ok(item) => Ok(Some(item)),
         Err(Cancelled::Condition(..)) => Ok(None),

@@ -27,11 +27,11 @@ const WORTH_AN_UPDATE: usize = 4;
 
 /// The tokens that an append checks: expired ones, and the `oldest` ones, if each covers a single reservation. For an
 /// expired token each ordinal is checked: some of its rows may have been written, and have expired since.
-fn worth_a_look(tokens: &[Token], oldest: usize) -> Vec<Token> {
+fn tokens_to_check(tokens: &[Token], oldest: usize) -> Vec<Token> {
     let mut ordinals = 0_u64;
     let worth = |(place, token): &(usize, &Token)| token.is_expired() || (*place < oldest && !token.is_merged);
     let few = |token: &Token| {
-        ordinals += token.telling().count() as u64;
+        ordinals += token.ordinals_to_check().count() as u64;
         ordinals <= AT_ONCE
     };
     let each_alone = |(_, token): (usize, &Token)| {
@@ -57,7 +57,7 @@ pub(crate) async fn missing(
     let head = &list_head(&table.tenant, list);
     let settled = table.store.recent.settled(head);
     let unknown: Vec<&Token> = tokens.iter().filter(|token| !settled.contains(&token.name)).collect();
-    let mut absent: BTreeSet<u64> = unknown.iter().flat_map(|token| token.telling()).collect();
+    let mut absent: BTreeSet<u64> = unknown.iter().flat_map(|token| token.ordinals_to_check()).collect();
     absent.retain(|ordinal| !there.contains(ordinal));
     if !absent.is_empty() {
         let row = |ordinal: u64| list_row(&table.tenant, list, ordinal);
@@ -83,23 +83,23 @@ pub(crate) async fn missing(
 /// depends on it, so a failure is only logged.
 pub(super) async fn tidy(table: &Table, head: &Key, list: &str, others: &[Token]) {
     let oldest = if others.len() > CROWD { others.len() - YOUNGEST } else { 0 };
-    let looked = worth_a_look(others, oldest);
-    let looked_at = look_at(table, head, list, &looked).await;
+    let to_check = tokens_to_check(others, oldest);
+    let checked = check(table, head, list, &to_check).await;
     let settled = table.store.recent.settled(head);
     let (gone, left): (Vec<&Token>, Vec<&Token>) = others.iter().partition(|token| settled.contains(&token.name));
-    let removed = if gone.iter().map(|token| token.telling().count()).sum::<usize>() >= WORTH_AN_UPDATE {
+    let removed = if gone.iter().map(|token| token.ordinals_to_check().count()).sum::<usize>() >= WORTH_AN_UPDATE {
         remove_settled(table, head, gone.iter().map(|token| token.name.clone()).collect()).await
     } else {
         Ok(())
     };
     let merged = if left.len() > CROWD { merge(table, head, &left[..left.len() - YOUNGEST]).await } else { Ok(()) };
-    for error in [looked_at, removed, merged].into_iter().filter_map(Result::err) {
+    for error in [checked, removed, merged].into_iter().filter_map(Result::err) {
         tracing::warn!(%error, "tokens of a list");
     }
 }
 
 /// Checks whether the rows of these tokens exist. A missing row that can no longer be written becomes a hole.
-async fn look_at(table: &Table, head: &Key, list: &str, tokens: &[Token]) -> Result<(), TableError> {
+async fn check(table: &Table, head: &Key, list: &str, tokens: &[Token]) -> Result<(), TableError> {
     let missing = missing(table, list, tokens, &BTreeSet::new(), |_| true).await?;
     let (mut holes, mut dead) = (Vec::new(), Vec::new());
     for token in tokens.iter().filter(|token| token.is_expired()) {

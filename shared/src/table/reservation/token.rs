@@ -71,14 +71,14 @@ impl Token {
     }
 
     /// The ordinals that must be checked: for a single reservation, the first one also decides for the others.
-    pub(super) fn telling(&self) -> Range<u64> {
+    pub(super) fn ordinals_to_check(&self) -> Range<u64> {
         if self.is_merged { self.ordinals() } else { self.first..self.first.saturating_add(1) }
     }
 
     /// The ordinals whose rows are missing, according to the checked ones, of which `absent` have no row.
     pub(super) fn missing(&self, absent: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
-        let telling = |ordinal| if self.is_merged { ordinal } else { self.first };
-        self.ordinals().filter(move |ordinal| absent.contains(&telling(*ordinal)))
+        let checked = |ordinal| if self.is_merged { ordinal } else { self.first };
+        self.ordinals().filter(move |ordinal| absent.contains(&checked(*ordinal)))
     }
 
     /// Whether its rows can no longer be written.
@@ -122,9 +122,13 @@ mod tests {
     fn a_token_encodes_its_ordinals_and_its_age() {
         for (age, minutes) in [(0, 0), (9, 9), (10, 10), (20 * 24 * 60, 20 * 24 * 60), (-1, 0), (-59, 0)] {
             let one = token(age, 1);
-            assert_eq!((one.minutes(), one.ordinals(), one.telling()), (minutes, 7..8, 7..8), "{age}");
+            assert_eq!((one.minutes(), one.ordinals(), one.ordinals_to_check()), (minutes, 7..8, 7..8), "{age}");
             let several = token(age, 33);
-            assert_eq!((several.minutes(), several.ordinals(), several.telling()), (minutes, 7..40, 7..8), "{age}");
+            assert_eq!(
+                (several.minutes(), several.ordinals(), several.ordinals_to_check()),
+                (minutes, 7..40, 7..8),
+                "{age}"
+            );
             assert_eq!(several.is_expired(), minutes >= 10, "{age}");
         }
     }
@@ -134,7 +138,7 @@ mod tests {
         let at = |first, token: Token| Token { first, ..token };
         let tokens = [at(3, token(12, 1)), at(5, token(4, 2)), at(9, token(30, 1))];
         let merged = Token::merged(&tokens.each_ref()).unwrap();
-        assert_eq!((merged.minutes(), merged.ordinals(), merged.telling()), (4, 3..10, 3..10));
+        assert_eq!((merged.minutes(), merged.ordinals(), merged.ordinals_to_check()), (4, 3..10, 3..10));
         let head = Item::from([(merged.name.clone(), number(merged.first))]);
         assert_eq!(Token::all(&head), std::slice::from_ref(&merged));
         assert_eq!(merged.missing(&[2, 5, 9].into()).collect::<Vec<_>>(), [5, 9]);

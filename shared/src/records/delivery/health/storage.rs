@@ -33,10 +33,10 @@ pub async fn keep(
     now: Timestamp,
 ) -> Result<EndpointHealth, TableError> {
     let healthy = EndpointHealth { connector: seen.connector, ..EndpointHealth::healthy(seen.id) };
-    let after = |stands: Option<&EndpointHealth>| Some(stands.unwrap_or(&healthy).after(observed, read_at, now));
+    let after = |existing: Option<&EndpointHealth>| Some(existing.unwrap_or(&healthy).after(observed, read_at, now));
     match table.change_single(seen.id, Some(seen.clone()), after).await? {
         SingleChange::Made(kept) => Ok(kept),
-        SingleChange::NotWanted(stands) => Ok(stands.unwrap_or(healthy)),
+        SingleChange::NotWanted(existing) => Ok(existing.unwrap_or(healthy)),
     }
 }
 
@@ -61,8 +61,8 @@ pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: 
 /// # Errors
 /// [`TableError`].
 pub async fn drain_later(table: &Table, seen: &EndpointHealth, now: Timestamp) -> Result<(), TableError> {
-    let later = |stands: Option<&EndpointHealth>| {
-        let due = stands.filter(|stands| stands.due_at.is_some_and(|due| due < now))?;
+    let later = |existing: Option<&EndpointHealth>| {
+        let due = existing.filter(|existing| existing.due_at.is_some_and(|due| due < now))?;
         Some(EndpointHealth { due_at: Some(now), ..due.clone() })
     };
     table.change_single(seen.id, Some(seen.clone()), later).await.map(drop)
@@ -73,12 +73,12 @@ pub async fn drain_later(table: &Table, seen: &EndpointHealth, now: Timestamp) -
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn look_later(table: &Table, seen: &EndpointHealth, later: Timestamp) -> Result<(), TableError> {
-    let looked = |stands: Option<&EndpointHealth>| {
-        let due = stands.filter(|stands| stands.due_at.is_some() && stands.deferred_at == seen.deferred_at)?;
+pub async fn recheck_at(table: &Table, seen: &EndpointHealth, later: Timestamp) -> Result<(), TableError> {
+    let recheck = |existing: Option<&EndpointHealth>| {
+        let due = existing.filter(|existing| existing.due_at.is_some() && existing.deferred_at == seen.deferred_at)?;
         (!due.looked).then(|| EndpointHealth { due_at: Some(later), looked: true, ..due.clone() })
     };
-    table.change_single(seen.id, Some(seen.clone()), looked).await.map(drop)
+    table.change_single(seen.id, Some(seen.clone()), recheck).await.map(drop)
 }
 
 /// Removes an endpoint from the tick's queue, unless a delivery was deferred since its health was `seen`. `forget`
@@ -90,8 +90,8 @@ pub async fn stop_draining(table: &Table, seen: &EndpointHealth, forget: bool) -
     if forget {
         return table.remove_seen(seen.id, seen).await.map(drop);
     }
-    let idle = |stands: Option<&EndpointHealth>| {
-        let due = stands.filter(|stands| stands.due_at.is_some() && stands.deferred_at == seen.deferred_at)?;
+    let idle = |existing: Option<&EndpointHealth>| {
+        let due = existing.filter(|existing| existing.due_at.is_some() && existing.deferred_at == seen.deferred_at)?;
         Some(EndpointHealth { due_at: None, ..due.clone() })
     };
     table.change_single(seen.id, Some(seen.clone()), idle).await.map(drop)
