@@ -410,3 +410,162 @@ impl Campaign {
         Error::Conflict { at: Location::path().name("campaign_id"), kind, message }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ROUND: u32 = 0;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_millis(1_800_000_000_000).plus_seconds(seconds)
+    }
+
+    /// A campaign of two contacts in this phase: without a schedule, or with one that starts after a minute.
+    fn in_phase(phase: CampaignPhase, is_scheduled: bool) -> Campaign {
+        let mut campaign: Campaign = serde_json::from_value(json!({
+            "id": "01900000-0000-7000-8000-000000000001",
+            "counts": {"queued": 2, "sent": 0, "failed": 0, "cancelled": 0},
+            "enabled": true,
+            "created_at": at(0),
+            "updated_at": at(0),
+        }))
+        .unwrap();
+        if is_scheduled {
+            campaign.start_time = Some(serde_json::from_value(json!(at(60))).unwrap());
+            campaign.execution_at = Some(at(60));
+        }
+        campaign.enter(phase);
+        campaign
+    }
+
+    fn totals(queued: u64, failed: u64, dispatched: u64) -> ContactTotals {
+        ContactTotals { counts: Counts { queued, failed, ..Counts::default() }, dispatched }
+    }
+
+    const PHASES: usize = 8;
+
+    fn phases() -> [CampaignPhase; PHASES] {
+        [
+            CampaignPhase::NotStarted,
+            CampaignPhase::Waiting { at: at(60) },
+            CampaignPhase::Queued { at: at(0) },
+            CampaignPhase::Sending { lease: at(90) },
+            CampaignPhase::Dispatched,
+            CampaignPhase::Paused,
+            CampaignPhase::Cancelled,
+            CampaignPhase::Completed,
+        ]
+    }
+
+    /// The phase after `command`, or the refusal, from each phase.
+    fn commanded(
+        is_scheduled: bool,
+        command: CampaignCommand,
+        totals: ContactTotals,
+    ) -> [Result<CampaignPhase, CampaignRefusal>; PHASES] {
+        phases().map(|phase| in_phase(phase, is_scheduled).on(command, totals, at(0)).map(|campaign| campaign.phase()))
+    }
+
+    #[test]
+    fn each_command_leads_from_each_phase_to_one_phase_or_refusal() {
+        use CampaignCommand::{Cancel, Pause, Resume, Retry};
+        let [not_started, waiting, queued, sending, dispatched, paused, cancelled, completed] = phases().map(Ok);
+        let (is_cancelled, is_over, is_sent) =
+            (Err(CampaignRefusal::Cancelled), Err(CampaignRefusal::NothingLeft), Err(CampaignRefusal::InProgress));
+        let stopped = |into| [into, into, into, into, into, into, is_cancelled, is_over];
+        let left = totals(1, 1, 0);
+        assert_eq!(commanded(false, Cancel, left), stopped(cancelled));
+        assert_eq!(commanded(false, Pause, left), stopped(paused));
+        let resumed = [not_started, waiting, queued, sending, dispatched, queued, is_cancelled, is_over];
+        assert_eq!(commanded(false, Resume, left), resumed);
+        // The scheduled campaign waits for its time.
+        let resumed = [not_started, waiting, queued, sending, dispatched, waiting, is_cancelled, is_over];
+        assert_eq!(commanded(true, Resume, left), resumed);
+
+        // Without a queued contact nothing is left to stop, except the wait of a schedule.
+        let nothing_left = [is_over, is_over, is_over, is_over, is_over, is_over, is_cancelled, is_over];
+        assert_eq!(commanded(false, Cancel, totals(0, 1, 0)), nothing_left);
+        let waits = [cancelled, cancelled, is_over, is_over, is_over, cancelled, is_cancelled, is_over];
+        assert_eq!(commanded(true, Cancel, totals(0, 1, 0)), waits);
+
+        // Failed contacts are queued again once no contact is queued and no delivery is under way.
+        let again = [queued, queued, queued, queued, queued, is_sent, is_cancelled, queued];
+        assert_eq!(commanded(false, Retry, totals(0, 1, 0)), again);
+        let refused = [is_sent, is_sent, is_sent, is_sent, is_sent, is_sent, is_cancelled, is_sent];
+        assert_eq!(commanded(false, Retry, totals(1, 1, 0)), refused);
+        assert_eq!(commanded(false, Retry, totals(0, 1, 1)), refused);
+        // Without a failed contact the campaign stays as it is.
+        let same = [not_started, waiting, queued, sending, dispatched, is_sent, is_cancelled, completed];
+        assert_eq!(commanded(false, Retry, totals(0, 0, 0)), same);
+    }
+
+    /// The phase after `step` from each phase; `None` where it has no effect.
+    fn stepped(is_scheduled: bool, step: CampaignStep, now: Timestamp) -> [Option<CampaignPhase>; PHASES] {
+        phases().map(|phase| in_phase(phase, is_scheduled).after(step, now).map(|campaign| campaign.phase()))
+    }
+
+    /// The result of a step that has an effect in the phase `Sending` only.
+    fn while_sending(after: CampaignPhase) -> [Option<CampaignPhase>; PHASES] {
+        phases().map(|phase| matches!(phase, CampaignPhase::Sending { .. }).then_some(after))
+    }
+
+    #[test]
+    fn a_lease_is_taken_of_a_due_campaign_only() {
+        let lease = CampaignStep::Lease { until: at(180) };
+        let taken = Some(CampaignPhase::Sending { lease: at(180) });
+        assert_eq!(stepped(false, lease, at(0)), [None, None, taken, None, None, None, None, None]);
+        assert_eq!(stepped(false, lease, at(60)), [None, taken, taken, None, None, None, None, None]);
+        // An expired lease is taken over.
+        assert_eq!(stepped(false, lease, at(90)), [None, taken, taken, taken, None, None, None, None]);
+        let leased = in_phase(CampaignPhase::Queued { at: at(0) }, false).after(lease, at(0)).unwrap();
+        assert_eq!((leased.until_place, leased.next_place), (Some(2), 0));
+    }
+
+    #[test]
+    fn a_step_with_a_lease_needs_the_current_lease() {
+        let (lease, opens) = (at(90), at(600));
+        let steps = |lease| {
+            [
+                (CampaignStep::Renew { lease, next: 1, until: at(200) }, CampaignPhase::Sending { lease: at(200) }),
+                (CampaignStep::Release { lease }, CampaignPhase::Sending { lease: at(0) }),
+                (CampaignStep::Interrupt { lease, opens }, CampaignPhase::Waiting { at: opens }),
+                (CampaignStep::Finish { lease }, CampaignPhase::Dispatched),
+            ]
+        };
+        for (step, after) in steps(lease) {
+            assert_eq!(stepped(false, step, at(0)), while_sending(after), "{step:?}");
+        }
+        for (step, _) in steps(at(91)) {
+            assert_eq!(stepped(false, step, at(0)), [None; PHASES], "{step:?}");
+        }
+    }
+
+    #[test]
+    fn a_dispatched_campaign_is_completed_in_its_round_only() {
+        let completed = phases().map(|phase| (phase == CampaignPhase::Dispatched).then_some(CampaignPhase::Completed));
+        assert_eq!(stepped(false, CampaignStep::Complete { round: ROUND }, at(0)), completed);
+        assert_eq!(stepped(false, CampaignStep::Complete { round: ROUND + 1 }, at(0)), [None; PHASES]);
+    }
+
+    #[test]
+    fn a_finished_execution_waits_for_the_next_one() {
+        let mut campaign = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
+        campaign.interval = Some(serde_json::from_value(json!(60)).unwrap());
+        let leased = campaign.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
+        let finished = leased.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        assert_eq!(finished.phase(), CampaignPhase::Waiting { at: at(60 + 3600) });
+        assert_eq!((finished.last_run_at, finished.next_place), (Some(at(70)), 2));
+        // The contacts that were added to the last execution are sent before it ends.
+        let mut last = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
+        last = last.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
+        last.grow(3, at(61));
+        let open = last.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        assert_eq!((open.phase(), open.next_place), (CampaignPhase::Sending { lease: at(70) }, 2));
+        let again = open.after(CampaignStep::Lease { until: at(200) }, at(70)).unwrap();
+        let ended = again.after(CampaignStep::Finish { lease: at(200) }, at(80)).unwrap();
+        assert_eq!((ended.phase(), ended.last_run_at), (CampaignPhase::Dispatched, Some(at(80))));
+    }
+}
