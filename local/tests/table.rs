@@ -170,7 +170,7 @@ async fn campaign(seen: &mut Seen) {
     setup.minutes(3).await;
     let (_, members) = sender.campaign(id).await;
     sender.delete(&format!("campaign_contact/{}", id_of(&members[0]))).await;
-    sender.told_when_closed().await;
+    sender.texts_when_closed().await;
     assert!(!setup.outbox(&sender.org, webhook).await.is_empty());
     // The stream may tell of a closed conversation twice.
     let changes = Stream::changes(&setup.stack.database).unwrap();

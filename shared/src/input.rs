@@ -100,6 +100,11 @@ impl<'a> Source<'a> {
         self.values.iter().rev().find(|(given, _)| given == name).map(|(_, raw)| *raw)
     }
 
+    /// Whether it has a value `name` that is not null.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|raw| !matches!(raw.kind(), Kind::Null))
+    }
+
     /// The value `name`, which is required.
     pub fn required<T: Parse>(&self, name: &'static str, issues: &mut Issues) -> Option<T> {
         let at = self.place.name(name);

@@ -36,20 +36,19 @@ impl Input for NewScheduledCampaign {
         let campaign = New::<Campaign>::read(source, issues);
         let contact_ids = source.optional::<Option<ContactIds>>("contact_ids", issues, || None);
         let status = source.optional::<Option<CampaignStatus>>("status", issues, || None);
-        let (New { record: campaign, .. }, contact_ids, status) = (campaign?, contact_ids?, status?);
-        let given = [campaign.name.is_some(), campaign.r#type.is_some(), campaign.start_time.is_some()];
-        for (field, _) in REQUIRED.iter().zip(given).filter(|(_, given)| !given) {
-            issues.push(Location::body().name(*field).issue(words::MISSING.0, words::MISSING.1));
+        for field in REQUIRED.into_iter().filter(|field| !source.has(field)) {
+            issues.push(Location::body().name(field).issue(words::MISSING.0, words::MISSING.1));
         }
         // Its first status follows from `enabled`.
         let begins = [None, Some(CampaignStatus::NotStarted), Some(CampaignStatus::ToBeRun)];
-        if !begins.contains(&status) {
+        if status.is_some_and(|status| !begins.contains(&status)) {
             issues.push(
                 Location::body()
                     .name("status")
                     .issue("value_error", "Value error, a campaign begins as not_started or to_be_run"),
             );
         }
+        let (New { record: campaign, .. }, contact_ids, _) = (campaign?, contact_ids?, status?);
         issues.is_empty().then_some(Self { campaign, contact_ids })
     }
 

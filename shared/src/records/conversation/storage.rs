@@ -164,13 +164,11 @@ pub async fn add_message(
     let mut known: Conversation = table.get(conversation).await?;
     let (mut round, mut unanswered) = (table.store.backoff(), None);
     loop {
-        if !known.is_open() && origin.is_none() {
-            return Ok(Changed::Closed);
-        }
-        if !known.has_room_for(&new.text) {
-            // An earlier execution of the same request may have added it.
+        if !known.is_open() || !known.has_room_for(&new.text) {
+            // An earlier attempt of the same request may have added it.
             let said = said_by(table, origin).await?.map(|place| new.message(id, conversation, place, now));
-            return Ok(said.map_or(Changed::Full, Changed::Done));
+            let refused = if known.is_open() { Changed::Full } else { Changed::Closed };
+            return Ok(said.map_or(refused, Changed::Done));
         }
         let place = known.chat_count;
         let message = new.message(id, conversation, place, now);
@@ -204,9 +202,6 @@ pub async fn add_message(
             && is_said(table, &message).await?
         {
             return Ok(Changed::Done(message));
-        }
-        if !known.is_open() {
-            return Ok(Changed::Closed);
         }
     }
 }
