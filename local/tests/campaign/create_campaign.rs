@@ -91,7 +91,7 @@ async fn a_disabled_campaign_without_a_widget_waits() {
 #[tokio::test]
 async fn lists_every_issue_and_creates_nothing() {
     let (status, told) = refusal(json!({
-        "name": "Reminder", "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8],
+        "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8],
         "time_window_start": "9:00", "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
     }))
     .await;
@@ -111,6 +111,7 @@ async fn lists_every_issue_and_creates_nothing() {
         r#"["body","time_zone"] value_error"#,
         r#"["body","contact_ids"] too_short"#,
         r#"["body","status"] enum"#,
+        r#"["body","name"] missing"#,
     ];
     assert_eq!((status, told), (422, wanted.map(str::to_owned).to_vec()));
     let (_, told) = refusal(json!({})).await;
