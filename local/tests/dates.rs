@@ -19,8 +19,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, acme, call, data, everything, failure, get, go_on_at, id, json, kind, post, put_items, stack, streaming,
-    tenant,
+    ACME, acme, call, everything, failure, get, go_on_at, id, json, kind, put_items, stack, streaming, tenant,
 };
 use crate::support::records::NOBODYS;
 use crate::support::sweep::cases;
@@ -404,29 +403,10 @@ async fn a_filtered_page_of_a_billion_rows_costs_under_500_units() {
     }
 }
 
-/// A time is stored in UTC with a year of four digits; another year would be unreadable.
+/// A time is rounded up to a millisecond, so this one would be in the year 10000.
 #[tokio::test]
-async fn a_time_outside_the_years_0_to_9999_in_utc_is_refused() {
+async fn an_end_after_the_year_9999_is_refused() {
     let stack = stack().await;
-    let create = async |birthdate: &str| {
-        let email = format!("{}@example.com", birthdate.replace([':', '+'], "."));
-        let body = json!({"first_name": "Ada", "last_name": "Lovelace", "email": email, "birthdate": birthdate});
-        stack.answer(&post("/api/v1/user", ACME, body.to_string())).await
-    };
-    for beyond in ["9999-12-31T23:59:59-12:00", "0000-01-01T00:00:00+12:00"] {
-        let refused = (422, vec![r#"["body","birthdate"] datetime_parsing"#.to_owned()]);
-        assert_eq!(failure(&create(beyond).await), refused, "{beyond}");
-    }
-    for (last, shown) in [
-        ("9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"),
-        ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000Z"),
-    ] {
-        let user = data(&create(last).await);
-        assert_eq!(user["birthdate"], shown);
-        let path = format!("/api/v1/user/{}", user["id"].as_str().unwrap());
-        assert_eq!(get(&stack, &path).await["birthdate"], shown);
-        assert_eq!(stack.answer(&call("DELETE", &path, ACME)).await.status, 200, "{last}");
-    }
     let mut list = call("GET", "/api/v1/conversation", ACME);
     list.query += "&date_to=9999-12-31T23:59:59.9999Z";
     let refused = (422, vec![r#"["query","date_to"] datetime_from_date_parsing"#.to_owned()]);

@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::support::fixture::{NOW, PATIENT, data, empty, everything, failure, tenant, with_faults};
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of, is_signed_with, loopback};
-use crate::support::sweep::{cases, crashes_everywhere};
+use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -198,18 +198,7 @@ async fn every_event_keeps_one_id_under_stream_faults() {
     const EVENTS: usize = 20;
     for seed in cases(0..4) {
         let customer = Customer::new().await;
-        let random = fastrand::Rng::with_seed(seed);
-        let delay = Duration::from_millis(5);
-        let faults = StreamFaults {
-            redelivered: 0.5,
-            split: 0.5,
-            delayed: 0.3,
-            delay,
-            killed: 0.3,
-            random,
-            ..StreamFaults::default()
-        };
-        customer.setup.stack.stream.set_faults(&faults);
+        customer.setup.stack.stream.set_faults(&unreliable_stream(seed, 0.5, 0.3));
         customer.converse(EVENTS).await;
         customer.setup.settle().await;
         // Deliveries that the stream gave up are released after five minutes.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::http::Call;
 use local::stream::Stream;
@@ -23,7 +22,7 @@ use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
     valid_call, with_faults,
 };
-use crate::support::sweep::cases;
+use crate::support::sweep::{cases, unreliable_stream};
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)
@@ -145,17 +144,7 @@ async fn a_given_up_record_does_not_stop_later_ones() {
 async fn links_are_removed_under_stream_faults() {
     for seed in cases(0..5) {
         let stack = Stack::start(few_streaming()).await.unwrap();
-        let random = fastrand::Rng::with_seed(seed);
-        let delay = Duration::from_millis(5);
-        stack.stream.set_faults(&StreamFaults {
-            redelivered: 0.5,
-            split: 0.5,
-            delayed: 0.5,
-            delay,
-            killed: 0.2,
-            random,
-            ..StreamFaults::default()
-        });
+        stack.stream.set_faults(&unreliable_stream(seed, 0.5, 0.2));
         let kept = one_more_link(&stack).await;
         data(&stack.answer(&valid_call(&routes::DELETE_TAG, 'a', ACME)).await);
         stack.settle().await.unwrap();

@@ -196,7 +196,8 @@ async fn each_event_type_updates_the_user() {
         for old_version in [false, true] {
             let event_id = Some(format!("{}_{old_version}", event.event_id.clone().unwrap()));
             let event = NewPaymentEvent { seconds_ago, old_version, event_id, ..event.clone() };
-            assert!(["applied", "superseded"].contains(&receive(&stack, &event).await.as_str()), "{event:?}");
+            // The second event of the same second has the greater id, so it is the newer one.
+            assert_eq!(receive(&stack, &event).await, "applied", "{event:?}");
             wanted.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
             assert_eq!(billing(&stack, &user).await, wanted, "{event:?}");
         }
@@ -290,13 +291,10 @@ async fn a_new_customer_replaces_the_billing_of_the_user() {
                 place => receive(&stack, &events[*place]).await,
             };
         }
-        let mut is = billing(&stack, &user).await;
-        // A trial stays on record if the user had the former customer when the trial was reported.
-        let had_trial = is["used_trial"].take();
-        assert!(had_trial == true || order != [0, 1, 2, 3, 4], "a trial is forgotten");
-        let mut wanted = billing_with(&json!({"payment_customer_id": format!("cus_{present}")}));
-        wanted["used_trial"] = Value::Null;
-        assert_eq!(is, wanted, "{order:?}");
+        // The trial stays on record if both the first checkout and the trial were reported before the second checkout.
+        let had_trial = order.iter().take_while(|place| **place != 3).filter(|place| **place < 2).count() == 2;
+        let wanted = json!({"payment_customer_id": format!("cus_{present}"), "used_trial": had_trial});
+        assert_eq!(billing(&stack, &user).await, billing_with(&wanted), "{order:?}");
     }
 }
 
@@ -395,6 +393,7 @@ async fn random_events_in_any_order_or_at_once_give_the_same_users() {
         let set = *set;
         let mut random = fastrand::Rng::with_seed(set);
         let events: Vec<_> = (0..random.usize(3..10)).map(|_| RandomEvent::new(&mut random)).collect();
+        linked += usize::from((0..2).any(|user| customer_after(&events, user).is_some()));
         let mut order: Vec<usize> = (0..events.len()).collect();
         let mut first = None;
         for attempt in 0..6 {
@@ -418,15 +417,14 @@ async fn random_events_in_any_order_or_at_once_give_the_same_users() {
                 billing.as_object_mut().unwrap().remove("used_trial");
                 let customer = customer_after(&events, place).map(|customer| format!("cus_{customer}{ending}"));
                 assert_eq!(billing["payment_customer_id"], json!(customer), "{set} {order:?}");
-                linked += usize::from(customer.is_some());
                 is.push(billing.to_string().replace(&ending, ""));
             }
             assert_eq!(&is, first.get_or_insert_with(|| is.clone()), "{set} {order:?}");
             random.shuffle(&mut order);
         }
     }
-    // A tenth of the sets may have no user with a customer.
-    assert!(linked > 100 || sets.len() < 60, "{linked}");
+    // Eight of the sixty sets leave both users without a customer.
+    assert!(linked > 0 && linked + 8 >= sets.len(), "{linked} of {} sets", sets.len());
 }
 
 #[tokio::test]
@@ -937,12 +935,22 @@ async fn the_local_provider_sends_events_to_the_registered_address() {
     let nowhere = stack.payment_provider.send(&event("invoice.paid")).await.unwrap_err();
     assert!(nowhere.0.contains("no webhook is registered"), "{nowhere}");
     let agency = set_up(&stack).await;
-    for kind in EVENTS {
+    // All of the same second: a paused, resumed, updated or unpaid one is older by its rank. A trial is never forgotten.
+    for (kind, outcome) in EVENTS.into_iter().zip([
+        "applied",
+        "applied",
+        "applied",
+        "superseded",
+        "superseded",
+        "applied",
+        "superseded",
+        "applied",
+        "superseded",
+    ]) {
         let sent = NewPaymentEvent { user_id: Some(user.clone()), ..NewPaymentEvent::of(kind) };
         let sent = stack.payment_provider.send(&sent).await.unwrap();
         assert_eq!((sent.status, &sent.url), (200, &format!("{}{}", stack.url, address(&agency))), "{kind}");
-        let outcome = sent.answer["data"]["outcome"].as_str().unwrap();
-        assert!(["applied", "superseded"].contains(&outcome), "{kind} {outcome}");
+        assert_eq!(sent.answer["data"]["outcome"], outcome, "{kind}");
     }
     assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_local");
     let globex = id('b', kind::AGENCY, 1);

@@ -90,30 +90,34 @@ async fn a_disabled_campaign_without_a_widget_waits() {
 
 #[tokio::test]
 async fn lists_every_issue_and_creates_nothing() {
-    let (status, answer) = refusal(json!({
-        "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8], "time_window_start": "9:00",
-        "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
+    let (status, told) = refusal(json!({
+        "type": "letter", "start_time": "tomorrow", "interval": 0, "execution_weekdays": [1, 8],
+        "time_window_start": "9:00", "time_window_end": "24:00", "time_zone": "Mars/Olympus", "contact_ids": [], "status": "done",
     }))
     .await;
-    assert_eq!(status, 422);
-    let issues: Vec<_> =
-        answer.as_array().unwrap().iter().map(|issue| (issue["loc"][1].clone(), issue["type"].clone())).collect();
+    let told: Vec<_> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|issue| format!("{} {}", issue["loc"], issue["type"].as_str().unwrap()))
+        .collect();
     let wanted = [
-        ("type", "enum"),
-        ("start_time", "datetime_from_date_parsing"),
-        ("interval", "greater_than_equal"),
-        ("execution_weekdays", "less_than_equal"),
-        ("time_window_start", "time_parsing"),
-        ("time_window_end", "time_parsing"),
-        ("time_zone", "value_error"),
+        r#"["body","type"] enum"#,
+        r#"["body","start_time"] datetime_from_date_parsing"#,
+        r#"["body","interval"] greater_than_equal"#,
+        r#"["body","execution_weekdays",1] less_than_equal"#,
+        r#"["body","time_window_start"] time_parsing"#,
+        r#"["body","time_window_end"] time_parsing"#,
+        r#"["body","time_zone"] value_error"#,
+        r#"["body","contact_ids"] too_short"#,
+        r#"["body","status"] enum"#,
+        r#"["body","name"] missing"#,
     ];
-    for (field, kind) in wanted {
-        assert!(issues.contains(&(json!(field), json!(kind))), "{field} {issues:?}");
-    }
-    let (_, answer) = refusal(json!({})).await;
+    assert_eq!((status, told), (422, wanted.map(str::to_owned).to_vec()));
+    let (_, told) = refusal(json!({})).await;
     let missing =
         ["name", "type", "start_time"].map(|field| issue(&json!(["body", field]), "missing", "Field required"));
-    assert_eq!(answer, json!(missing));
+    assert_eq!(told, json!(missing));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use local::http::Answer;
 use serde_json::{Value, json};
 
 use crate::support::fixture::{ACME, call, data, id, kind, post, stack};
+use crate::support::keyed::{KEY, keyed};
 use crate::support::records::{
     FRESH, NOBODYS, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row, stored,
 };
@@ -108,6 +109,15 @@ async fn refuses_a_closed_conversation_after_the_issues_of_the_body() {
         assert_eq!(detail(&say(&stack, 99, &body).await), (422, wanted), "{wrong}");
     }
     assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+#[tokio::test]
+async fn refuses_a_closed_conversation_with_an_idempotency_key_too() {
+    let stack = stack().await;
+    let body = json!({"sender_type": "user", "text": "One more thing"}).to_string();
+    let call = keyed(post(&path(&id('a', kind::CONVERSATION, CLOSED)), ACME, body), KEY);
+    let wanted = conflict("conversation_id", "conversation_closed", "The conversation is closed");
+    assert_eq!(detail(&stack.answer(&call).await), wanted);
 }
 
 #[tokio::test]

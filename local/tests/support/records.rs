@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
-use local::http::Answer;
+use local::http::{Answer, Call};
 use local::template::camel_case;
 use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
+use shared::records::delivery;
+use shared::records::delivery::EndpointHealth;
 use shared::table::item::from_item;
 use shared::values::id::{with_flag, with_ordinal};
+use shared::values::time::Timestamp;
 
-use crate::support::fixture::{ACME, call, contact_id, data, everything, id, json, kind, post, stack};
+use crate::support::fixture::{ACME, NOW, acme, call, contact_id, data, everything, id, json, kind, post, stack};
 
 /// Acme's organisation.
 pub const ACME_ORG: &str = "01900000-0000-7000-8000-a00000000001";
@@ -103,6 +106,21 @@ pub fn conflict(parameter: &str, kind: &str, msg: &str) -> (u16, Value) {
 /// The refusal of a body with a wrong `field`.
 pub fn wrong(field: &str, kind: &str, msg: &str) -> (u16, Value) {
     (422, json!([issue(&json!(["body", field]), kind, msg)]))
+}
+
+/// Opens the circuit of an endpoint of Acme and sends `body` to its record at `path`. Asserts that this closes the
+/// circuit, or that the circuit stays as it was.
+pub async fn update_with_open_circuit(stack: &Stack, path: &str, healthy: EndpointHealth, body: &Value, closes: bool) {
+    let (table, id, now) = (acme(stack), healthy.id, Timestamp::from_unix_millis(NOW));
+    // The time of the last deferral stays, because the tick finds the deferred deliveries by it.
+    let healthy = EndpointHealth { deferred_at: Some(now), ..healthy };
+    let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
+    table.put_single(id, &bad).await.unwrap();
+    let put = call("PUT", &format!("/api/v1/{path}/{id}"), ACME);
+    data(&stack.answer(&Call { body: body.to_string().into(), ..put }).await);
+    let is = delivery::health::of(&table, id).await.unwrap();
+    let wanted = EndpointHealth { due_at: Some(now), reset_at: Some(now), version: is.version, ..healthy };
+    assert_eq!(is, if closes { wanted } else { bad }, "{body}");
 }
 
 /// No change of the table.

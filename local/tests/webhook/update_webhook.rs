@@ -3,7 +3,6 @@
 use local::Stack;
 use local::http::{Answer, Call};
 use serde_json::{Value, json};
-use shared::records::delivery;
 use shared::records::delivery::EndpointHealth;
 use shared::records::webhook::{DisabledReason, Webhook};
 use shared::values::id::{EndpointId, WebhookId};
@@ -12,7 +11,9 @@ use uuid::Uuid;
 
 use crate::support::demo_set;
 use crate::support::fixture::{ACME, NOW, acme, call, data, id, kind, stack};
-use crate::support::records::{NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, nothing, row};
+use crate::support::records::{
+    NOBODYS, TEST_TIME, changes, detail, issue, items, members_of, nothing, row, update_with_open_circuit,
+};
 
 const ELSEWHERE: &str = "https://93.184.215.14/elsewhere";
 
@@ -65,7 +66,6 @@ async fn only_enabling_clears_the_reason_of_the_disabling() {
 
 #[tokio::test]
 async fn enabling_or_another_address_closes_the_circuit() {
-    let now = Timestamp::from_unix_millis(NOW);
     let same = demo_set::webhook(1)["endpoint"].clone();
     for (body, closes) in [
         (json!({"enabled": true}), true),
@@ -75,16 +75,8 @@ async fn enabling_or_another_address_closes_the_circuit() {
         (json!({"endpoint": ELSEWHERE, "enabled": false}), false),
     ] {
         let stack = stack().await;
-        let (table, webhook) = (acme(&stack), EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap()));
-        let healthy = EndpointHealth { deferred_at: Some(now), ..EndpointHealth::healthy(webhook) };
-        let bad = EndpointHealth { failures: 7, failing_since: Some(now), slow: true, ..healthy.clone() };
-        table.put_single(webhook, &bad).await.unwrap();
-        update(&stack, &body).await;
-        // The time of the last deferral stays, because the tick finds the deferred deliveries by it.
-        let wanted = if closes { healthy } else { bad };
-        let is = delivery::health::of(&table, webhook).await.unwrap();
-        let wanted = EndpointHealth { due_at: is.due_at, reset_at: is.reset_at, version: is.version, ..wanted };
-        assert_eq!(is, wanted, "{body}");
+        let webhook = EndpointId(id('a', kind::WEBHOOK, 1).parse().unwrap());
+        update_with_open_circuit(&stack, "outbound_webhook", EndpointHealth::healthy(webhook), &body, closes).await;
     }
 }
 
